@@ -13,7 +13,7 @@ from fl_core.timing import traces
 from fl_core.timing.availability import Always, Availability
 from fl_core.timing.durations import Durations, means
 from fl_core.timing.network.network import Network
-from fl_core.timing.network.per_client import Column, TraceClients
+from fl_core.timing.network.per_client import Column
 from fl_core.timing.presence import Trace as PresenceTrace
 from fl_core.timing.speeds import Fixed
 from fl_core.timing.speeds import Trace as DurationTrace
@@ -28,33 +28,82 @@ class Timing(Frozen):
     unit: Length = Fraction(1)  # seconds in a unit of virtual time, for what is in Mbit/s or seconds
 
     @model_validator(mode="after")
-    def _files_have_the_same_clients(self) -> Self:
-        """Join columns of links by the ids of the trace; refuse two traces that name clients differently."""
-        traced = [
-            TraceClients(law.path, law.digest, law.clients == "random")
-            for law in (self.durations, self.availability)
-            if isinstance(law, DurationTrace | PresenceTrace)
-        ]
-        if len(traced) > 1:
-            first, second = (traces.ids(trace.path, trace.digest) for trace in traced)
-            named = not all(map(str.isdecimal, [*first, *second]))
-            if named and (first != second or traced[0].drawn != traced[1].drawn):
+    def _files_fit_each_other(self) -> Self:
+        """Refuse two traces of which one is drawn from, and links without ids beside ids."""
+        traced = self._traces()
+        if len({law.clients for law in traced}) > 1:
+            raise FieldError(
+                "availability",
+                f"{traced[1].path} and {traced[0].path} are joined by the ids of clients, and only one of "
+                "them is drawn from: give both the same 'clients'",
+            )
+        for law in self._columns():
+            if traced and law.client is None and not _numbered(traced[0]):
                 raise FieldError(
-                    "availability",
-                    f"{traced[1].path} and {traced[0].path} name other clients, or the same in another order,"
-                    " or only one of them is drawn from: give both the same ids in the same order",
+                    "client",
+                    f"name the column of {law.path} with the ids of clients: those of {traced[0].path} are "
+                    "drawn or named, and rows in order would belong to other clients",
                 )
-        links = self.network and (self.network.downlink, self.network.uplink, self.network.latency)
-        for law in links or ():
-            if traced and isinstance(law, Column):
-                law.join(traced[0])
         return self
+
+    def ids(self, n: int, seed: int) -> list[str] | None:
+        """Return the ids of the n clients of a run, by which its files are joined.
+
+        They are those of the trace of durations, or else of presence, or else of the first column of links
+        that has ids. None if fewer than two files have ids: there is nothing to join.
+
+        Raises:
+            ValueError: The file that has them does not fit n clients.
+        """
+        if len(laws := self._laws_with_ids()) < 2:
+            return None
+        if isinstance(first := laws[0], Column):
+            return first.ids(n)
+        return traces.ids(first.path, first.digest, n, seed if first.clients == "random" else None)
+
+    def check_ids(self, n: int) -> None:
+        """Check that every file has all clients that may take part, whatever the seed.
+
+        Raises:
+            ValueError: A file lacks one of them.
+        """
+        if (ids := self.ids(n, seed=0)) is None:
+            return
+        first, *others = self._laws_with_ids()
+        if not isinstance(first, Column) and first.clients == "random":
+            ids = traces.ids(first.path, first.digest)
+        for law in others:
+            every = set(law.ids() if isinstance(law, Column) else traces.ids(law.path, law.digest))
+            if missing := [client for client in ids if client not in every]:
+                raise ValueError(
+                    f"{law.path} has no row for client '{missing[0]}' of {first.path}: add it, or leave the "
+                    "client out of both files"
+                )
+
+    def _laws_with_ids(self) -> list[DurationTrace | PresenceTrace | Column]:
+        return [*self._traces(), *(law for law in self._columns() if law.client is not None)]
+
+    def _traces(self) -> list[DurationTrace | PresenceTrace]:
+        laws = (self.durations, self.availability)
+        return [law for law in laws if isinstance(law, DurationTrace | PresenceTrace)]
+
+    def _columns(self) -> list[Column]:
+        links = self.network and (self.network.downlink, self.network.uplink, self.network.latency)
+        return [law for law in links or () if isinstance(law, Column)]
 
     def label(self) -> str:
         """Return a short name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""
         available = "" if self.availability == Always() else self.availability.label()
         links = self.network.label() if self.network else ""
         return ", ".join(filter(None, [self.durations.label(), available, links]))
+
+
+def _numbered(law: DurationTrace | PresenceTrace) -> bool:
+    """Return whether the n clients of a trace are those numbered 0 … n − 1."""
+    ids = traces.ids(law.path, law.digest)
+    return law.clients == "first" and all(
+        client.isdecimal() and len(client) <= traces.DIGITS for client in ids
+    )
 
 
 class Budget(Frozen):
@@ -109,10 +158,11 @@ class Scenario(Frozen):
     def _times_fit_the_clients(self) -> Self:
         timing, n = self.timing, self.problem.clients
         means(timing.durations, n, seed=0)  # ValueError if they do not
+        timing.check_ids(n)
         if self.arrangement is not None:
             self.arrangement.check(n)
         if timing.network is not None:
-            timing.network.check(n)
+            timing.network.check(n, timing.ids(n, seed=0))
             if timing.durations.together:
                 raise FieldError("timing", "time counted in server iterations has no seconds for a network")
         return self

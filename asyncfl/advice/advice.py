@@ -56,7 +56,7 @@ class Candidate:
 
 def of_timing(timing: Timing, clients: int, horizon: float) -> Characteristics:
     """The characteristics of a timing; ValueError where it does not fit the clients."""
-    return characteristics(timing.durations, timing.availability, clients, SEEDS, horizon)
+    return characteristics(timing.durations, timing.availability, clients, SEEDS, horizon, ids=timing.ids)
 
 
 def neighbours(own: Characteristics, suites: Iterable[Suite], measured: Iterable[str]) -> list[Neighbour]:

@@ -156,9 +156,11 @@ def _misfit(spec: SuiteSpec) -> Complaint | None:
     steps: Steps = ("timing", "durations")
     try:
         means(spec.timing.durations, clients, spec.seeds[0])
+        steps = ("timing",)
+        spec.timing.check_ids(clients)
         if network is not None:
             steps = ("timing", "network")
-            network.check(clients)
+            network.check(clients, spec.timing.ids(clients, spec.seeds[0]))
         if arrangement is not None:
             steps = ("arrangement",)
             arrangement.check(clients)

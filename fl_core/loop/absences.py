@@ -1,5 +1,6 @@
 """When clients leave and return: their absences, read from the scenario's law one at a time (rule 9)."""
 
+from collections.abc import Sequence
 from itertools import islice
 
 from fl_core.loop.events import Kind
@@ -11,9 +12,18 @@ from fl_core.timing.clock import Clock
 class Absences:
     """The absences of n clients; what changes, how many were read and who is away, is in the state."""
 
-    def __init__(self, law: Availability, state: RunState, clock: Clock, n: int, seed: int) -> None:
+    def __init__(
+        self,
+        law: Availability,
+        state: RunState,
+        clock: Clock,
+        n: int,
+        seed: int,
+        *,
+        ids: Sequence[str] | None = None,
+    ) -> None:
         self._state, self._clock = state, clock
-        self._of_clients = [checked(law, client, n, seed) for client in range(n)]
+        self._of_clients = [checked(law, client, n, seed, ids) for client in range(n)]
 
     def resume(self) -> None:
         """Go on after the absences that were read already."""

@@ -80,10 +80,12 @@ class Simulation:
             absences_read=[0] * n,
             spent=[[0] * n for _ in range(3)],
         )
-        self.absences = Absences(timing.availability, self.state, self.lengths.clock, n, seed)
+        ids = timing.ids(n, seed)
+        self.absences = Absences(timing.availability, self.state, self.lengths.clock, n, seed, ids=ids)
         self.messages = Messages(strategy, self.state, seed)
         tick = timing.unit * self.lengths.clock.unit  # seconds
-        self.transfers = Transfers(timing.network, self.state, n, seed, tick) if timing.network else None
+        links = timing.network
+        self.transfers = Transfers(links, self.state, n, seed, tick, ids=ids) if links else None
         self.service.attach(self.state, self.lengths, self.transfers)
         self.server = Server(
             self.state,

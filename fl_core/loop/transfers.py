@@ -1,5 +1,6 @@
 """Downloads and uploads in progress: over which links they go, and when they end."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from fl_core.loop.events import Kind
@@ -16,12 +17,21 @@ class Transfers:
     end: `settle` puts that into the queue, once for each event.
     """
 
-    def __init__(self, network: Network, state: RunState, n: int, seed: int, tick: Fraction) -> None:
-        self.latency = [round(seconds / tick) for seconds in network.latencies(n, seed)]
+    def __init__(
+        self,
+        network: Network,
+        state: RunState,
+        n: int,
+        seed: int,
+        tick: Fraction,
+        *,
+        ids: Sequence[str] | None = None,
+    ) -> None:
+        self.latency = [round(seconds / tick) for seconds in network.latencies(n, seed, ids)]
         self._cells = network.shared.cells
         mbit = MBIT * tick  # bytes a tick
         self._capacity = {way: network.capacity(way) * mbit for way in Way}
-        self._speeds = {way: [rate * mbit for rate in network.rates(way, n, seed)] for way in Way}
+        self._speeds = {way: [rate * mbit for rate in network.rates(way, n, seed, ids)] for way in Way}
         self._rates = {way: [grains(speed) for speed in self._speeds[way]] for way in Way}
         self._state = state
         self._touched: dict[tuple[Way, int], Link] = {}

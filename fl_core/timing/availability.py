@@ -5,7 +5,7 @@ An absent client finishes and delivers its current job; jobs sent to it wait wit
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Annotated, ClassVar, Self
 
@@ -40,6 +40,16 @@ class Availability(Part):
         """
         raise NotImplementedError(f"{type(self).__name__} has no absences")
 
+    def absences_of(self, ids: Sequence[str], client: int, seed: int) -> Iterator[Absence]:
+        """Yield the absences of a client of known id; laws without ids depend on the client's number alone.
+
+        Args:
+            ids: Those of all clients [n].
+            client: 0 … n − 1.
+            seed: The seed of the run.
+        """
+        return self.absences(client, len(ids), seed)
+
     def times(self) -> tuple[Fraction, ...]:
         """Return times that the clock must hit exactly, so that every absence is a whole number of ticks."""
         return ()
@@ -48,14 +58,23 @@ class Availability(Part):
         return label(self)
 
 
-def checked(law: Availability, client: int, n: int, seed: int) -> Iterator[Absence]:
+def checked(
+    law: Availability, client: int, n: int, seed: int, ids: Sequence[str] | None = None
+) -> Iterator[Absence]:
     """Return a client's absences under a law, each checked as it is read.
+
+    Args:
+        law: The law.
+        client: 0 … n − 1.
+        n: The number of clients.
+        seed: The seed of the run.
+        ids: The ids of all clients [n], where files are joined by them.
 
     Raises:
         TypeError: They cannot be iterated over.
         ValueError: One is no pair of times, or does not come after the one before.
     """
-    given = law.absences(client, n, seed)
+    given = law.absences(client, n, seed) if ids is None else law.absences_of(ids, client, seed)
     if not isinstance(given, Iterable):
         raise TypeError(f"{type(law).__name__}.absences must yield absences, not return {given!r}")
     return given if given is NEVER else _in_order(law, client, given)

@@ -6,13 +6,13 @@ Each is the logarithm of a factor: a distance of log 2 is a factor of two in one
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from itertools import takewhile
 
 import numpy as np
 
-from fl_core.timing.availability import Availability
+from fl_core.timing.availability import Absence, Availability, checked
 from fl_core.timing.durations import Durations, Lengths
 
 JOBS = 200  # of each client, from which a random law's tail is estimated
@@ -34,7 +34,13 @@ class Characteristics:
 
 
 def characteristics(
-    durations: Durations, availability: Availability, n: int, seeds: Sequence[int], horizon: float
+    durations: Durations,
+    availability: Availability,
+    n: int,
+    seeds: Sequence[int],
+    horizon: float,
+    *,
+    ids: Callable[[int, int], Sequence[str] | None] = lambda n, seed: None,
 ) -> Characteristics:
     """Return the characteristics of n clients, averaged over seeds.
 
@@ -44,22 +50,30 @@ def characteristics(
         n: The number of clients.
         seeds: Seeds to average over.
         horizon: Virtual time up to which absences count.
+        ids: Returns the ids of n clients under a seed, where files are joined by them; see `Timing.ids`.
 
     Raises:
         ValueError: A law does not fit n clients, or no client is present before the horizon.
     """
-    rows = [astuple(_under(seed, durations, availability, n, horizon)) for seed in seeds]
+    rows = [astuple(_under(seed, durations, availability, n, horizon, ids=ids(n, seed))) for seed in seeds]
     return Characteristics(*np.mean(rows, axis=0).tolist())
 
 
 def _under(
-    seed: int, durations: Durations, availability: Availability, n: int, horizon: float
+    seed: int,
+    durations: Durations,
+    availability: Availability,
+    n: int,
+    horizon: float,
+    *,
+    ids: Sequence[str] | None,
 ) -> Characteristics:
     lengths = Lengths(durations, n, seed)
     jobs = np.array([[lengths(client, job) for job in range(JOBS)] for client in range(n)], float)
     means = np.array([float(mean) for mean in lengths.means])
     tails = np.quantile(jobs, RARE, axis=1) / jobs.mean(axis=1)
-    away = sum(sum(_absences(availability, client, n, seed, horizon)) for client in range(n))
+    given = [checked(availability, client, n, seed, ids) for client in range(n)]
+    away = sum(sum(_lengths(absences, horizon)) for absences in given)
     present = 1 - away / (n * horizon)
     if present <= 0:
         raise ValueError(f"availability: no client is present before time {horizon:g}")
@@ -71,7 +85,7 @@ def _under(
     )
 
 
-def _absences(availability: Availability, client: int, n: int, seed: int, horizon: float) -> Iterator[float]:
+def _lengths(absences: Iterator[Absence], horizon: float) -> Iterator[float]:
     """Yield the lengths of a client's absences before the horizon."""
-    for left, back in takewhile(lambda span: span[0] < horizon, availability.absences(client, n, seed)):
+    for left, back in takewhile(lambda span: span[0] < horizon, absences):
         yield min(horizon, math.inf if back is None else float(back)) - float(left)

@@ -31,8 +31,8 @@ class Trace(Availability):
     """Recorded presence from a CSV file, rows of `client,from,to`, or `client,from,to,period`.
 
     A client is absent outside of its rows. These repeat after `period`, or else after the client's own, the
-    file's fourth column; without either a client is gone after its last row. Clients are numbered as in a
-    trace of durations, and `clients: random` draws from two files of the same clients alike.
+    file's fourth column; without either a client is gone after its last row. Beside a trace of durations
+    clients are those of that trace, by their ids; alone, they are numbered as in one.
     """
 
     name: ClassVar[str] = "trace"
@@ -58,7 +58,15 @@ class Trace(Availability):
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[Absence]:
         drawn = seed if self.clients == "random" else None
-        spells, period = _of_clients(self.path, self.digest, self.period, n, drawn)[client]
+        schedule = _of_clients(self.path, self.digest, self.period, n, drawn)[client]
+        return self._absences(schedule, client, seed)
+
+    def absences_of(self, ids: Sequence[str], client: int, seed: int) -> Iterator[Absence]:
+        number = traces.number(self.path, self.digest, ids[client])
+        return self._absences(_schedules(self.path, self.digest, self.period)[number], client, seed)
+
+    def _absences(self, schedule: Schedule, client: int, seed: int) -> Iterator[Absence]:
+        spells, period = schedule
         if period is None:
             return between(spells)
         if spells == [(0, period)]:

@@ -102,10 +102,34 @@ def ids(path: Path, digest: str, n: int | None = None, seed: int | None = None) 
     return every if n is None else of_clients(path, named, n, seed)
 
 
+def number(path: Path, digest: str, client: str) -> int:
+    """Return the number of a client of a file by its id.
+
+    Raises:
+        ValueError: The file has another digest, or no such client.
+    """
+    numbers = _numbers(path, digest)
+    if client not in numbers:
+        raise ValueError(f"trace file {path}: no row for client '{client}'")
+    return numbers[client]
+
+
+@functools.lru_cache(maxsize=4)
+def _numbers(path: Path, digest: str) -> Mapping[str, int]:
+    return {client: number for number, client in _ids(path, digest).items()}
+
+
 @functools.lru_cache(maxsize=4)
 def _ids(path: Path, digest: str) -> Mapping[int, str]:
     spelt = {client: [client] for _, (client, *_) in rows(path, content(path, digest, MOST_BYTES))}
-    return {number: normal_id(spellings[0]) for number, spellings in numbered(spelt).items()}
+    named: dict[str, int] = {}
+    for number, (spelling, *_) in numbered(spelt).items():
+        if named.setdefault(normal_id(spelling), number) != number:
+            raise ValueError(
+                f"trace file {path}: client '{normal_id(spelling)}' is repeated, also as '{spelling}': write "
+                "each client's id in one way"
+            )
+    return {number: client for client, number in named.items()}
 
 
 def normal_id(client: str) -> str:

@@ -20,10 +20,13 @@ from pydantic import ValidationError
 from asyncfl.advice import devices
 from asyncfl.commands import trace
 from benchmarks.errors import UserError
+from fl_core.experiment import Experiment
+from fl_core.recording.recorder import run
 from fl_core.scenario import Timing
-from fl_core.timing.availability import Availability
+from fl_core.timing.availability import Availability, checked
 from fl_core.timing.durations import Lengths
 from fl_core.timing.network.network import Way
+from fl_core.timing.speeds import Trace as DurationTrace
 
 BEHAVIOUR: dict[int, dict[str, Any]] = {
     7: {"duration": 1, "active": [10, 40, 90], "inactive": [30, 60, 120], "finish_time": 100, "model": "A"},
@@ -98,7 +101,8 @@ def test_every_device_of_a_log_keeps_its_own_uplink(tmp_path: Path, drawn: str, 
     timing = Timing.model_validate({"durations": durations, "network": {"uplink": links}})
     assert timing.network is not None
     for seed in range(3):
-        assert timing.network.rates(Way.UP, n, seed) == timing.durations.means(n, seed)
+        rates = timing.network.rates(Way.UP, n, seed, timing.ids(n, seed))
+        assert rates == timing.durations.means(n, seed)
     again = Timing.model_validate(timing.model_dump(mode="json"))
     assert again == timing and pickle.loads(pickle.dumps(timing)) == timing
     with pytest.raises(ValidationError, match=r"name the column of .* with the ids of clients"):
@@ -107,22 +111,158 @@ def test_every_device_of_a_log_keeps_its_own_uplink(tmp_path: Path, drawn: str, 
     timing = Timing.model_validate({"durations": durations, "network": {"uplink": links}})
     assert timing.network is not None
     with pytest.raises(ValueError, match=r"has no row for client 'dev-17' of .*jobs-trace.csv"):
-        timing.network.rates(Way.UP, 200, 0)
+        timing.check_ids(200)
 
 
-@pytest.mark.parametrize("seen", ["b,0,5\na,0,5\n", "a,0,5\nc,0,5\n", "a,0,5\n"])
-def test_traces_that_name_clients_differently_are_refused(tmp_path: Path, seen: str) -> None:
-    """Numbered in order of appearance, b of one file would be a of the other."""
-    (tmp_path / "lengths.csv").write_text("a,1\nb,2\na,3\n")
-    durations = {"name": "trace", "path": tmp_path / "lengths.csv"}
-    presence = {"name": "trace", "path": tmp_path / "seen.csv", "period": 10}
-    (tmp_path / "seen.csv").write_text("a,0,5\nb,0,5\n")
-    Timing.model_validate({"durations": durations, "availability": presence})
-    with pytest.raises(ValidationError, match="only one of them is drawn from"):
-        Timing.model_validate({"durations": durations | {"clients": "random"}, "availability": presence})
+@pytest.mark.parametrize("drawn", ["random", "first"])
+@pytest.mark.parametrize("name", ["dev-{}", "{}", "0{}"])
+def test_every_device_keeps_its_own_presence_and_link(tmp_path: Path, drawn: str, name: str) -> None:
+    """Of 200 devices in three orders, device k has jobs of length k + 1 and that rate, and leaves then."""
+    rng = np.random.default_rng(5)
+
+    def shuffled(header: str, row: str, spelling: str = name) -> str:
+        rows = [row.format(spelling.format(k), k + 1) for k in rng.permutation(200).tolist()]
+        return f"{header}\n" + "".join(f"{line}\n" for line in rows)
+
+    (tmp_path / "jobs.csv").write_text(shuffled("client,length", "{0},{1}"))
+    other = "{}" if name == "0{}" else name  # 07 and 7 are one client
+    (tmp_path / "seen.csv").write_text(
+        shuffled("client,from,to", "{0},0,{1}", other) + "visitor,0,1\n" * ("{" in name[1:])
+    )
+    (tmp_path / "links.csv").write_text(shuffled("device,rate", "{0},{1}", other))
+    link = {"name": "column", "path": tmp_path / "links.csv", "column": "rate", "client": "device"}
+    timing = Timing.model_validate(
+        {
+            "durations": {"name": "trace", "path": tmp_path / "jobs.csv", "clients": drawn},
+            "availability": {"name": "trace", "path": tmp_path / "seen.csv", "clients": drawn},
+            "network": {"uplink": link, "latency": link},
+        }
+    )
+    copied = timing.model_copy()
+    for n in (50, 200):
+        timing.check_ids(n)
+        for seed in range(3):
+            means, ids = timing.durations.means(n, seed), copied.ids(n, seed)
+            assert timing.network is not None
+            assert timing.network.rates(Way.UP, n, seed, ids) == means
+            assert timing.network.latencies(n, seed, ids) == means
+            for client, mean in enumerate(means):
+                assert list(checked(timing.availability, client, n, seed, ids)) == [(mean, None)]
+
+
+def test_a_copy_with_another_trace_is_joined_to_that_trace(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("a,1\nb,2\n")
+    (tmp_path / "other.csv").write_text("b,2\na,1\n")
+    (tmp_path / "links.csv").write_text("device,up\na,1\nb,2\n")
+    links = {"name": "column", "path": tmp_path / "links.csv", "column": "up", "client": "device"}
+    one, other = (DurationTrace(path=tmp_path / f"{name}.csv") for name in ("one", "other"))
+    timing = Timing.model_validate({"durations": one, "network": {"uplink": links}})
+    copied = timing.model_copy(update={"durations": other})
+    assert timing.network is not None
+    for changed in (copied, timing):
+        rates = timing.network.rates(Way.UP, 2, 0, changed.ids(2, 0))
+        assert rates == changed.durations.means(2, 0)
+
+
+def test_columns_of_two_files_are_joined_without_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "down.csv").write_text("device,rate\na,1\nb,2\nc,3\n")
+    (tmp_path / "up.csv").write_text("device,rate\nc,3\nb,2\na,1\n")
+    down, up = (
+        {"name": "column", "path": tmp_path / f"{way}.csv", "column": "rate", "client": "device"}
+        for way in ("down", "up")
+    )
+    timing = Timing.model_validate({"network": {"downlink": down, "uplink": up}})
+    assert timing.network is not None
+    ids = timing.ids(2, 0)
+    assert ids == ["a", "b"]
+    assert timing.network.rates(Way.DOWN, 2, 0, ids) == timing.network.rates(Way.UP, 2, 0, ids) == (1, 2)
+
+
+def test_a_suite_gives_the_results_of_files_ordered_by_hand(tmp_path: Path) -> None:
+    """Trace, links and presence in three orders, against all in the order of the trace."""
+    order = [3, 0, 4, 1, 2]
+
+    def written(folder: Path, orders: dict[str, list[int]]) -> Experiment:
+        folder.mkdir()
+        rows = {
+            "jobs": "d{0},{1},1/2",
+            "seen": "d{0},{0},{2},20",
+            "links": "d{0},{1},{2}",
+        }
+        for file, row in rows.items():
+            lines = [row.format(k, k + 1, 19 - k) for k in orders[file]]
+            header = "device,down,up" if file == "links" else "client,from,to"
+            (folder / f"{file}.csv").write_text("\n".join([header, *lines]) + "\n")
+        link = {"name": "column", "path": folder / "links.csv", "client": "device"}
+        scenario = {
+            "problem": {"name": "quadratic", "clients": 4, "centres": [[1], [2], [3], [5]]},
+            "timing": {
+                "durations": {"name": "trace", "path": folder / "jobs.csv"},
+                "availability": {"name": "trace", "path": folder / "seen.csv"},
+                "network": {"downlink": link | {"column": "down"}, "uplink": link | {"column": "up"}},
+                "unit": "1/100000",
+            },
+            "budget": {"updates": 60},
+        }
+        return Experiment.model_validate(
+            {
+                "scenario": scenario,
+                "strategy": {"name": "fedbuff", "buffer": 2, "local_lr": 0.1},
+                "seed": 1,
+            }
+        )
+
+    by_hand = run(written(tmp_path / "by_hand", dict.fromkeys(("jobs", "seen", "links"), order)))
+    orders = {"jobs": order, "seen": sorted(order), "links": sorted(order, reverse=True)}
+    joined = run(written(tmp_path / "joined", orders))
+    assert joined.arrivals == by_hand.arrivals
+    assert joined.curve == by_hand.curve
+    assert joined.clients == by_hand.clients
+
+
+@pytest.mark.parametrize("drawn", ["random", "first"])
+@pytest.mark.parametrize("seen", ["a,0,5\nc,0,5\n", "a,0,5\n", "0,0,5\n1,0,5\n2,0,5\n"])
+@pytest.mark.parametrize("names", ["a b", "0 3"])
+def test_presence_that_lacks_a_client_is_refused(tmp_path: Path, drawn: str, seen: str, names: str) -> None:
+    one, other = names.split()
+    (tmp_path / "lengths.csv").write_text(f"{one},1\n{other},2\n{one},3\n")
     (tmp_path / "seen.csv").write_text(seen)
-    with pytest.raises(ValidationError, match="name other clients, or the same in another order"):
-        Timing.model_validate({"durations": durations, "availability": presence})
+    timing = Timing.model_validate(
+        {
+            "durations": {"name": "trace", "path": tmp_path / "lengths.csv", "clients": drawn},
+            "availability": {"name": "trace", "path": tmp_path / "seen.csv", "clients": drawn},
+        }
+    )
+    with pytest.raises(ValueError, match=r"seen.csv has no row for client|lengths.csv: no client 1"):
+        timing.check_ids(2)
+
+
+@pytest.mark.parametrize("names", ["ab", "01"])
+@pytest.mark.parametrize("drawn", ["durations", "availability"])
+def test_of_two_traces_both_are_drawn_from_or_none(tmp_path: Path, names: str, drawn: str) -> None:
+    (tmp_path / "lengths.csv").write_text("".join(f"{name},1\n" for name in names))
+    (tmp_path / "seen.csv").write_text("".join(f"{name},0,5\n" for name in names))
+    timing: dict[str, dict[str, Any]] = {
+        "durations": {"name": "trace", "path": tmp_path / "lengths.csv"},
+        "availability": {"name": "trace", "path": tmp_path / "seen.csv"},
+    }
+    timing[drawn]["clients"] = "random"
+    with pytest.raises(ValidationError, match="only one of them is drawn from"):
+        Timing.model_validate(timing)
+
+
+def test_a_client_written_in_two_ways_beside_names_is_refused(tmp_path: Path) -> None:
+    """7 and 07 would be two clients of one id."""
+    (tmp_path / "lengths.csv").write_text("a,1\n7,2\n")
+    (tmp_path / "seen.csv").write_text("a,0,5\n7,0,5\n07,6,7\n")
+    timing = Timing.model_validate(
+        {
+            "durations": {"name": "trace", "path": tmp_path / "lengths.csv"},
+            "availability": {"name": "trace", "path": tmp_path / "seen.csv"},
+        }
+    )
+    with pytest.raises(ValueError, match=r"seen.csv: client '7' is repeated, also as '07'"):
+        timing.check_ids(2)
 
 
 @pytest.mark.parametrize(("ids", "said"), [("-1,2", "must not begin with"), ("7,07", "are the same number")])

@@ -37,14 +37,16 @@ class Network(Frozen):
     latency: NumberOrLaw | None = None  # seconds on the way, the same in both directions; None: none
     shared: Shared = Shared()  # links that clients share
 
-    def rates(self, way: Way, n: int, seed: int) -> tuple[Fraction | float, ...]:
-        """Return each client's Mbit/s [n], infinite without a limit.
+    def rates(
+        self, way: Way, n: int, seed: int, ids: Sequence[str] | None = None
+    ) -> tuple[Fraction | float, ...]:
+        """Return each client's Mbit/s [n], infinite without a limit; `ids` are those of `Timing.ids`.
 
         Raises:
             ValueError: The law does not fit n clients, or gives a rate of 0.
         """
         law, field = (self.downlink, "downlink") if way is Way.DOWN else (self.uplink, "uplink")
-        rates = (inf,) * n if law is None else checked(law, n, seed, "rates")
+        rates = (inf,) * n if law is None else checked(law, n, seed, "rates", ids)
         if min(rates) <= 0:
             where = "" if law is None or isinstance(law, Constant) else f"{law.label()}: "
             raise FieldError(field, f"{where}a link of 0 Mbit/s lets nothing through; rates are above 0")
@@ -55,19 +57,20 @@ class Network(Frozen):
         capacity = self.shared.downlink if way is Way.DOWN else self.shared.uplink
         return inf if capacity is None else capacity
 
-    def latencies(self, n: int, seed: int) -> Sequence[Fraction]:
-        """Return each client's seconds of latency [n].
+    def latencies(self, n: int, seed: int, ids: Sequence[str] | None = None) -> Sequence[Fraction]:
+        """Return each client's seconds of latency [n]; `ids` are those of `Timing.ids`.
 
         Raises:
             ValueError: The law does not fit n clients.
         """
-        return (Fraction(0),) * n if self.latency is None else checked(self.latency, n, seed, "latency")
+        law = self.latency
+        return (Fraction(0),) * n if law is None else checked(law, n, seed, "latency", ids)
 
-    def check(self, n: int) -> None:
+    def check(self, n: int, ids: Sequence[str] | None = None) -> None:
         """Raise ValueError if a law does not fit n clients, or gives a rate of 0."""
-        self.latencies(n, seed=0)
+        self.latencies(n, 0, ids)
         for way in Way:
-            self.rates(way, n, seed=0)
+            self.rates(way, n, 0, ids)
 
     def label(self) -> str:
         """Return a short name for tables and figures, such as "links of 50 and 10 Mbit/s, 1000 shared"."""

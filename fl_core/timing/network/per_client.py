@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Rational
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from pydantic import (
     BeforeValidator,
     Field,
-    PrivateAttr,
     SerializeAsAny,
     ValidationInfo,
     field_validator,
@@ -45,17 +44,27 @@ class PerClient(Part):
         """
         raise FieldError("values", f"{type(self).__name__} has no values")
 
+    def values_of(self, ids: Sequence[str], seed: int, purpose: str) -> tuple[Fraction, ...]:
+        """Return a number for each client of known id [n]; laws without ids need the clients' count alone.
+
+        Raises:
+            ValueError: The law does not fit these clients.
+        """
+        return self.values(len(ids), seed, purpose)
+
     def label(self) -> str:
         return label(self)
 
 
-def checked(law: PerClient, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
-    """Return a law's numbers [n], checked.
+def checked(
+    law: PerClient, n: int, seed: int, purpose: str, ids: Sequence[str] | None = None
+) -> tuple[Fraction, ...]:
+    """Return a law's numbers [n], checked; by the clients' `ids`, where files are joined by them.
 
     Raises:
         ValueError: There is not one for each client, exact and 0 or more.
     """
-    values = law.values(n, seed, purpose)
+    values = law.values(n, seed, purpose) if ids is None else law.values_of(ids, seed, purpose)
     if not isinstance(values, Sequence | np.ndarray):
         raise FieldError("values", f"{law.reference()} must return a number for each client, not {values!r}")
     if len(values) != n:
@@ -171,23 +180,11 @@ class PhonesUp(Phones):
     up: ClassVar[bool] = True
 
 
-class TraceClients(NamedTuple):
-    """The clients of a trace file that take part in a run."""
-
-    path: Path
-    digest: str
-    drawn: bool  # anew for every seed; else the first ones
-
-    def ids(self, n: int, seed: int) -> list[str]:
-        """Return the ids of n clients."""
-        return traces.ids(self.path, self.digest, n, seed if self.drawn else None)
-
-
 class Column(PerClient):
     """A column of a CSV file with a header and a row for each client; further rows are left out.
 
-    Rows are in the order of the clients, or have their ids in the column `client`. These ids are those of the
-    trace of the same timing, if it has one.
+    Rows are in the order of the clients, or have their ids in the column `client`. By these ids they belong
+    to the clients of the traces, or else of the first such column, of the same timing.
     """
 
     name: ClassVar[str] = "column"
@@ -197,30 +194,58 @@ class Column(PerClient):
     client: str | None = None  # column of the clients' ids, as the header names it; None: rows are in order
     digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
 
-    _trace: TraceClients | None = PrivateAttr(None)
-
     @field_validator("digest")
     @classmethod
     def _identify(cls, digest: str, info: ValidationInfo) -> str:
         path = info.data.get("path")
         return digest if digest or path is None else keys.digest(_content(path))
 
-    def join(self, trace: TraceClients) -> None:
-        """Take the clients of a trace, by their ids.
+    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+        header, rows = self._rows()
+        if len(rows) < n:
+            raise FieldError("path", f"{self.path} has {many(len(rows), 'row')} for {many(n, 'client')}")
+        if self.client is not None:
+            return tuple(self._by_id().values())[:n]
+        place = header.index(self.column)
+        return tuple(self._number(line, cells, place, len(header)) for line, cells in rows[:n])
+
+    def values_of(self, ids: Sequence[str], seed: int, purpose: str) -> tuple[Fraction, ...]:
+        if self.client is None:
+            return self.values(len(ids), seed, purpose)
+        by_id = self._by_id()
+        for client in ids:
+            if client not in by_id:
+                raise FieldError("path", f"{self.path} has no row for client '{client}'")
+        return tuple(by_id[client] for client in ids)
+
+    def ids(self, n: int | None = None) -> list[str]:
+        """Return the ids of the first n clients of a file that has them; None: of all.
 
         Raises:
-            FieldError: Rows have no ids, and the clients of the trace are not the first rows in order.
+            ValueError: The file cannot be read, or has fewer clients.
         """
-        if self.client is not None:
-            self._trace = trace
-        elif trace.drawn or not all(map(str.isdecimal, traces.ids(trace.path, trace.digest))):
-            raise FieldError(
-                "client",
-                f"name the column of {self.path} with the ids of clients: those of {trace.path} are drawn or "
-                "named, and rows in order would belong to other clients",
-            )
+        ids = list(self._by_id())
+        if n is not None and len(ids) < n:
+            raise FieldError("path", f"{self.path} has {many(len(ids), 'row')} for {many(n, 'client')}")
+        return ids[:n]
 
-    def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
+    def _by_id(self) -> dict[str, Fraction]:
+        """Return the numbers by the clients' ids, in the order of the rows."""
+        header, rows = self._rows()
+        place, of_client = header.index(self.column), header.index(self.client or "")
+        by_id: dict[str, Fraction] = {}
+        for line, cells in rows:
+            number = self._number(line, cells, place, len(header))
+            client = traces.normal_id(cells[of_client].strip())
+            if not client or client in by_id:
+                raise FieldError(
+                    "path", f"{self.path}, line {line}: client '{client}' is missing or repeated"
+                )
+            by_id[client] = number
+        return by_id
+
+    def _rows(self) -> tuple[list[str], list[tuple[int, list[str]]]]:
+        """Return the header, which has the columns that are named, and the line and the cells of each row."""
         content = _content(self.path)
         if keys.digest(content) != self.digest:
             raise FieldError("path", f"{self.path} is not the file described, of digest {self.digest}")
@@ -229,28 +254,10 @@ class Column(PerClient):
         except ValueError as error:
             reason = error if content.strip() else "is empty"
             raise FieldError("path", f"{self.path}: {reason}") from None
-        if len(rows) < n:
-            raise FieldError("path", f"{self.path} has {many(len(rows), 'row')} for {many(n, 'client')}")
         for field, name in (("column", self.column), ("client", self.client)):
             if name is not None and name not in header:
                 raise FieldError(field, f"{self.path} has no '{name}'; it has {', '.join(header)}")
-        place = header.index(self.column)
-        if self.client is None:
-            return tuple(self._number(line, cells, place, len(header)) for line, cells in rows[:n])
-        by_id: dict[str, Fraction] = {}
-        for line, cells in rows:
-            number = self._number(line, cells, place, len(header))
-            client = traces.normal_id(cells[header.index(self.client)].strip())
-            if not client or client in by_id:
-                raise FieldError(
-                    "path", f"{self.path}, line {line}: client '{client}' is missing or repeated"
-                )
-            by_id[client] = number
-        wanted = list(by_id)[:n] if self._trace is None else self._trace.ids(n, seed)
-        if unknown := [client for client in wanted if client not in by_id]:
-            of_trace = f" of {self._trace.path}" if self._trace else ""
-            raise FieldError("path", f"{self.path} has no row for client '{unknown[0]}'{of_trace}")
-        return tuple(by_id[client] for client in wanted)
+        return header, rows
 
     def _number(self, line: int, cells: list[str], place: int, columns: int) -> Fraction:
         """Return the number of a row; raise FieldError if there is none."""
