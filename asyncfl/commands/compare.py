@@ -130,13 +130,12 @@ def load(
     def check(recorded: RecordedSuite) -> None:
         if recorded.runs:
             _, scenarios = choose(recorded, *names, scenario)
-            for metric in metrics:
-                _must_be_recorded(scenarios, metric)
+            _must_be_recorded(scenarios, metrics)
 
     store.must_exist()
     uri, meant = store.tracking_uri, {name.casefold() for name in names}
     suite = suite and recorded_name(suite)
-    if suite is not None and (named := load_runs(suite)).runs:
+    if suite and (named := load_runs(suite)).runs:
         return named
     with reading(uri) as reader:
         recorded = [name for name in reader.experiments() if name != DEFAULT and not name.endswith(CAMPAIGN)]
@@ -192,18 +191,18 @@ def choose(
     return pair, both
 
 
-def _must_be_recorded(scenarios: Sequence[RecordedScenario], metric: str) -> None:
-    """UserError if, by MLflow's metrics alone, no run recorded the metric."""
+def _must_be_recorded(scenarios: Sequence[RecordedScenario], metrics: Sequence[str]) -> None:
+    """UserError if, by MLflow's metrics alone, no run recorded one of the metrics."""
     from reports.statistics.compare import AREA
 
-    if metric in TO_TARGET:
-        _with_target(scenarios, metric)
-        return
     runs = [run for scenario in scenarios for run in scenario.runs]
     declared = {declaration.name for run in runs for declaration in run.metrics}
     recorded = declared.union(*(run.totals for run in runs))
-    if recorded and metric not in {*recorded, AREA}:
-        raise _unknown("--metric", metric, [*sorted(declared), *TO_TARGET, AREA])
+    for metric in metrics:
+        if metric in TO_TARGET:
+            _with_target(scenarios, metric)
+        elif recorded and metric not in {*recorded, AREA}:
+            raise _unknown("--metric", metric, [*sorted(declared), *TO_TARGET, AREA])
 
 
 def _with_target(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:

@@ -89,9 +89,8 @@ def load(
         tuple(f"run {run}: {fault}" for run, fault in faults.items()),
     )
     if loaded.damaged:
-        warn(
-            f"left out: {many(len(loaded.damaged), 'damaged record')}, such as {loaded.damaged[0]}; {RUN_AGAIN}"
-        )
+        damaged = many(len(loaded.damaged), "damaged record")
+        warn(f"left out: {damaged}, such as {loaded.damaged[0]}; {RUN_AGAIN}")
     if check is not None:
         check(loaded)
     loaded = replace(loaded, runs=_with_files(runs, tracking_uri, files_of, curves_only))

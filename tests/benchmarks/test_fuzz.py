@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
+from damages import ROWS, fill
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from mutations import TOKENS, changed, faults, spliced, splices
+from mutations import TOKENS, VALUES, changed, faults, spliced, splices
 
 from asyncfl.advice import devices, logs
 from asyncfl.claims import files, plan
@@ -29,6 +36,7 @@ from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from benchmarks.suite.shipped import SUITES
 from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
 from reports.gate import baseline
 
 SUITE = b"""name: small
@@ -418,6 +426,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
 
     @settings(
         max_examples=examples,
+        derandomize=True,
         deadline=None,
         database=None,
         phases=[Phase.generate],
@@ -446,3 +455,121 @@ def test_a_command_line_begins_or_is_refused(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.timeout(1800)
 def test_thousands_of_command_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     typed(tmp_path, monkeypatch, 2_000)
+
+
+# -- recorded stores --------------------------------------------------------------------------------
+
+READERS = {
+    "report": ["report", "small"],
+    "compare": ["compare", "asgd", "fedbuff", "--suite", "small"],
+}
+STORES_TRIED = {"report": (3, 200), "compare": (12, 1_000)}  # examples of the quick and of the long test
+cells = st.sampled_from([*TOKENS, *(value for value in VALUES if not isinstance(value, list | dict))]) | (
+    st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.binary(max_size=8)
+)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Store:
+    store = Store(tmp_path_factory.mktemp("recorded") / "store")
+    store.folder.mkdir()
+    shutil.copy(empty_database, store.database)
+    fill(store)
+    return store
+
+
+def damage_file(path: Path, other: Path, how: str, data: st.DataObject) -> None:
+    """Damage one file of a run: its bytes, its end, its values, or another file in its place."""
+    content = path.read_bytes()
+    if how == "bytes":
+        path.write_bytes(spliced(content, data.draw(splices)))
+    elif how == "end":
+        path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
+    elif how == "swap":
+        path.write_bytes(other.read_bytes())
+    elif path.suffix == ".json":
+        path.write_bytes(json_of(changed(json.loads(content), data.draw(faults))))
+    else:
+        columns = changed(pq.read_table(path).to_pydict(), data.draw(faults))
+        with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):  # no table: left as it is
+            pq.write_table(pa.table(columns), path)
+
+
+def damage_database(path: Path, data: st.DataObject) -> None:
+    """Put other values into one to three cells, as far as keys allow it."""
+    with closing(sqlite3.connect(path)) as database, database:
+        for _ in range(data.draw(st.integers(1, 3))):
+            table = data.draw(st.sampled_from(ROWS))
+            columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+            column, at = data.draw(st.sampled_from(columns)), data.draw(st.integers(0, 2**10))
+            rows = [row for (row,) in database.execute(f"SELECT rowid FROM {table}")]
+            if rows:
+                where = f"UPDATE OR IGNORE {table} SET {column} = ? WHERE rowid = ?"
+                with suppress(sqlite3.IntegrityError, UnicodeEncodeError):
+                    database.execute(where, (data.draw(cells), rows[at % len(rows)]))
+
+
+def readable(path: Path) -> bool:
+    """Whether pyarrow can read a table."""
+    try:
+        pq.read_table(path)
+    except (OSError, pa.ArrowException):
+        return False
+    return True
+
+
+def fuzzed_stores(
+    command: str, examples: int, whole: Store, typed: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """What a command says of damaged copies of a store."""
+    copy = Store(whole.folder.with_name("copy"))
+
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def damaged(data: st.DataObject) -> None:
+        shutil.rmtree(copy.folder, ignore_errors=True)
+        shutil.copytree(whole.folder, copy.folder)
+        files = sorted(copy.artifacts.glob("small/*/artifacts/*.*"), key=lambda file: file.stat().st_mtime_ns)
+        how = data.draw(st.sampled_from(["bytes", "end", "swap", "values", "cells", "database"]))
+        path = copy.database
+        if how == "cells":
+            damage_database(path, data)
+        elif how == "database":
+            path.write_bytes(spliced(path.read_bytes(), data.draw(splices)))
+        else:
+            path = data.draw(st.sampled_from(files))
+            damage_file(path, data.draw(st.sampled_from(files)), how, data)
+        done = typed(*READERS[command], "--store", str(copy.folder))
+        lines = done.stderr.splitlines()
+        assert "Traceback" not in done.stdout + done.stderr
+        assert all(line.isprintable() for line in lines)
+        assert done.returncode in (0, 1, 2)
+        if done.returncode == 2:
+            assert lines[-1].startswith("Error: ")
+        if path.suffix == ".parquet" and not readable(path):
+            assert path.name in done.stderr
+
+    damaged()
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_a_damaged_store_is_read_or_told(
+    command: str, recorded: Store, typed: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    fuzzed_stores(command, STORES_TRIED[command][0], recorded, typed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("command", READERS)
+def test_hundreds_of_damaged_stores(
+    command: str, recorded: Store, typed: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    fuzzed_stores(command, STORES_TRIED[command][1], recorded, typed)
