@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from asyncfl import options
-from benchmarks.errors import UserError, must_be_ours, warn
-from benchmarks.redaction import command_line
+from benchmarks.errors import UserError, must_be_ours, summarised, users_mistake, warn
+from benchmarks.redaction import command_line, redacted
 from benchmarks.tables import print_rich, print_text
+from fl_core.import_guard import place
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -85,8 +88,8 @@ def command(
         )
     if quality_only and reproducibility_only:
         raise UserError("--quality-only and --reproducibility-only: leave out either, or both to ask both")
-    planned = load(suite, settings, scale).runs()
     if write or update:
+        planned = load(suite, settings, scale).runs()
         path = file or store.folder / "baselines" / f"{planned[0].suite}.json"
         _write(planned, store, path, update=update, no_speed=no_speed)
         return
@@ -96,17 +99,42 @@ def command(
     }
     questions = [question for question in gate.GateQuestion if asked[question]]
     words = [suite, *(["--scale", scale] if scale else []), *chain(*(("--set", text) for text in settings))]
-    code = _compare(
-        planned,
-        store,
-        file,
-        questions=questions,
-        words=words,
-        junit=junit,
-        summary=summary,
-        no_speed=no_speed,
-    )
+    try:
+        code = _compare(
+            load(suite, settings, scale).runs(),
+            store,
+            file,
+            questions=questions,
+            words=words,
+            junit=junit,
+            summary=summary,
+            no_speed=no_speed,
+        )
+    except (Exception, SystemExit) as error:  # SystemExit of the user's code
+        _report_error(error, Path(suite).stem, junit, summary)
+        raise
     sys.exit(code)
+
+
+def _report_error(error: BaseException, suite: str, junit: Path | None, summary: Path | None) -> None:
+    """Write why nothing was compared into the reports, unless these cannot be written."""
+    from reports.gate import output as gate_output
+
+    lines, cause = users_mistake(error), error
+    while not place(cause) and (origin := cause.__cause__ or cause.__context__):
+        cause = origin
+    trace = ""
+    if lines is None or place(cause):  # a bug, or raised in a file of the user's own
+        trace = redacted("".join(traceback.format_exception(cause if place(cause) else error)))
+    texts = suite, lines or (summarised(error),), trace
+    for report, mark, text in (
+        (junit, gate_output.JUNIT, gate_output.junit_of_error),
+        (summary, gate_output.SUMMARY, gate_output.markdown_of_error),
+    ):
+        if report:
+            with suppress(UserError):  # the error that is being raised matters more
+                must_be_ours(report, mark)
+                gate_output.write(text(*texts), report)
 
 
 def _compare(
@@ -156,7 +184,7 @@ def _compare(
         accept = gate_output.to_accept(every, command_line(["asyncfl", "check", *words, *given]))
         print_text(accept.replace("`", ""))
     if junit:
-        gate_output.write(gate_output.junit(checks, now.suite), junit)
+        gate_output.write(gate_output.junit(checks, now), junit)
     if summary:
         gate_output.write(gate_output.markdown(checks, before, now, accept), summary)
     return gate.exit_code(checks)

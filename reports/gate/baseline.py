@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, Literal
@@ -68,6 +68,7 @@ class BaselineRun(Frozen):
     schedule: str  # digest of the arrivals
     evaluations: int  # after the first one
     loss: tuple[tuple[int, float], ...]  # after so many updates: the golden values
+    wall_seconds: float = Field(default=0.0, exclude=True)  # what it took; not in the file
 
     @property
     def finite(self) -> bool:
@@ -120,6 +121,7 @@ class Baseline(Frozen):
     speed: dict[str, float] = Field(default_factory=dict)
     accepted: tuple[Acceptance, ...] = ()  # the oldest first
     runs: tuple[BaselineRun, ...]
+    settings: dict[str, str] = Field(default_factory=dict)  # key → its values in all runs, but for defaults
     checksum: str = ""  # SHA-256 of all the rest; empty once it was checked
 
     def repeats(self, other: Baseline) -> bool:
@@ -155,6 +157,7 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
         processor=f"{latest.processor}, {latest.device}" if alike else "",
         goals={run.scenario: _goal(run) for run in runs},
         runs=tuple(_outcome(run, schedule(run, tracking_uri)) for run in runs),
+        settings=settings(planned),
     )
 
 
@@ -200,6 +203,7 @@ def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
         schedule=schedule,
         evaluations=last,
         loss=tuple((int(updates[at]), float(f"{losses[at]:.{DIGITS}g}")) for at in golden),
+        wall_seconds=run.wall_seconds,
     )
 
 
@@ -259,8 +263,34 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
         raise UserError(
             f"{path}: is a baseline of other runs: suite '{suite}' lacks {len(theirs - ours)} of its "
             f"{len(theirs)} and has {len(ours - theirs)} more{_such_as(planned, theirs)}; asyncfl check "
-            "--write writes it anew"
+            "--write writes it anew",
+            *differences(baseline.settings, settings(planned)),
         )
+
+
+def settings(planned: Sequence[PlannedRun]) -> dict[str, str]:
+    """Return every setting of a suite that is not a default, with its values in all runs."""
+    values: dict[str, dict[str, None]] = {}  # in the order of the runs, each once
+    for run in planned:
+        for key, value in _flat(run.experiment.identity()):
+            values.setdefault(key, {})[value if isinstance(value, str) else _json(value)] = None
+    return {key: ", ".join(of_key) for key, of_key in values.items()}
+
+
+def _flat(data: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted key and value of everything in nested mappings."""
+    if isinstance(data, dict) and data:
+        for name, value in data.items():
+            yield from _flat(value, f"{key}.{name}" if key else str(name))
+    else:
+        yield key, data
+
+
+def differences(before: dict[str, str], now: dict[str, str]) -> list[str]:
+    """Return the settings that differ, "lr: 0.2 → 0.1"; none if those of the baseline are not recorded."""
+    keys = dict.fromkeys((*before, *now)) if before else {}
+    pairs = [(key, before.get(key, "default"), now.get(key, "default")) for key in keys]
+    return [f"{key}: {then} → {today}" for key, then, today in pairs if then != today]
 
 
 def _such_as(planned: Sequence[PlannedRun], known: Collection[str]) -> str:
@@ -278,7 +308,8 @@ def must_have_spread(baseline: Baseline) -> None:
 
 
 def _checksum(baseline: Baseline) -> str:
-    rest = baseline.model_dump_json(exclude={"checksum"})
+    unset = set() if baseline.settings else {"settings"}  # files without them keep their checksum
+    rest = baseline.model_dump_json(exclude={"checksum"} | unset)
     return hashlib.sha256(rest.encode()).hexdigest()
 
 

@@ -40,7 +40,6 @@ GOLDEN = 3e-6
 SLOWER = 1.5  # times as long as recorded, beside the yardstick
 
 SCHEDULE, GOLDEN_VALUES, SPEED = "Schedule", "Golden values", "Speed ÷ yardstick"
-STALLS = "Stalled runs"
 
 Group = tuple[str, str]  # scenario, strategy
 
@@ -60,6 +59,7 @@ class Finding(StrEnum):
     IMPROVED = auto()  # other values than recorded, of a strategy that got better
     WORSE = auto()
     CHANGED = auto()  # other values than recorded
+    SKIPPED = auto()  # not compared, since other seeds stalled
 
 
 WORDS = {
@@ -77,12 +77,18 @@ class GateCheck:
 
     scenario: str  # empty for values measured once per strategy
     strategy: str
-    what: str
+    what: str  # the same whatever the finding
     finding: Finding
     before: str = ""
     now: str = ""
     change: str = ""
     allowed: str = ""
+    detail: str = ""  # which value of several is shown
+
+    @property
+    def title(self) -> str:
+        """What was compared, with the detail."""
+        return f"{self.what}: {self.detail}" if self.detail else self.what
 
     @property
     def failed(self) -> bool:
@@ -113,7 +119,7 @@ def compare(
             pair = Seeds(*group, goal, before[group], [by_key[run.key] for run in before[group]])
             if GateQuestion.QUALITY in questions:
                 if stalled := pair.stalled():
-                    checks.append(stalled)  # runs of other lengths have nothing to compare
+                    checks += [stalled, *pair.skipped(questions)]  # runs of other lengths
                     continue
                 checks.append(pair.final(finals[group]))
                 if goal.target is not None:
@@ -169,7 +175,7 @@ def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck]) -> Base
 
 def _said(check: GateCheck) -> str:
     where = f" in {check.scenario}" if check.scenario else ""
-    return f"{check.strategy}{where}: {check.what} {check.before} → {check.now}"
+    return f"{check.strategy}{where}: {check.title} {check.before} → {check.now}"
 
 
 def exit_code(checks: Sequence[GateCheck]) -> int:
@@ -237,12 +243,28 @@ class Seeds:
         )
         if then == today:
             return None
-        return self._count(STALLS, "stalled", len(then), len(today), worse=bool(today - then))
+        return self._count(self.final_metric, "stalled", len(then), len(today), worse=bool(today - then))
+
+    def skipped(self, questions: Sequence[GateQuestion]) -> list[GateCheck]:
+        """Return the checks that are not made where the stalled seeds have changed."""
+        names = [] if self.goal.target is None else [self.updates_to(self.goal.target)]
+        if GateQuestion.REPRODUCIBILITY in questions:
+            names += [SCHEDULE, GOLDEN_VALUES]
+        return [self._check(name, Finding.SKIPPED) for name in names]
+
+    @property
+    def final_metric(self) -> str:
+        """Name of the check of the final metric."""
+        return f"Final {self.goal.measure.in_text}"
+
+    def updates_to(self, target: float) -> str:
+        """Return the name of the check of the updates to the target."""
+        return f"Updates to {self.goal.measure.round_text(target)}"
 
     def final(self, tolerance: float) -> GateCheck:
         """Return the check of the final metric over seeds that ended; one more diverged seed is worse."""
         metric = self.goal.measure
-        what = f"Final {metric.in_text}"
+        what = self.final_metric
         then, today = (sum(not run.finite for run in runs) for runs in (self.before, self.now))
         if then != today:
             return self._count(what, "diverged", then, today, worse=today > then)
@@ -266,7 +288,7 @@ class Seeds:
         first, second = (exp(float(np.mean(_logs(runs, longest)))) for runs in (self.before, self.now))
         factor, allowed = second / first, max(exp(tolerance), 1 + self.before[0].mark / first)
         means = (self._reached(runs, mean) for runs, mean in ((self.before, first), (self.now, second)))
-        what = f"Updates to {self.goal.measure.round_text(target)}"
+        what = self.updates_to(target)
         finding = _by_factor(factor, allowed)
         return self._check(what, finding, *means, f"× {number(factor, 3)}", f"× {number(allowed, 3)}")
 
@@ -280,7 +302,7 @@ class Seeds:
         pairs = [(a.schedule, b.schedule) for a, b in zip(self.before, self.now, strict=True)]
         other = [pair for pair in pairs if pair[0] != pair[1]]
         if not other:
-            return self._check(SCHEDULE, Finding.SAME)
+            return self._check(SCHEDULE, Finding.SAME, *pairs[0])
         seeds = f"{len(other)} of {many(len(pairs), 'seed')}"
         return self._check(SCHEDULE, Finding.CHANGED, *other[0], seeds, "none")
 
@@ -293,11 +315,16 @@ class Seeds:
                 return self._check(GOLDEN_VALUES, Finding.CHANGED, *texts, seed, "none")
             for (updates, was), (_, is_now) in zip(a.loss, b.loss, strict=True):
                 if (off := deviation(was, is_now)) > tolerance:
-                    what = f"{GOLDEN_VALUES}: loss after {updates} updates, seed {a.seed}"
+                    detail = f"loss after {updates} updates, seed {a.seed}"
                     losses = f"{was:.{DIGITS}g}", f"{is_now:.{DIGITS}g}"
                     allowed = f"{minus(f'{tolerance:.0e}')} relative" if tolerance else "none"
-                    return self._check(what, Finding.CHANGED, *losses, f"{number(off, 2)} relative", allowed)
-        return self._check(GOLDEN_VALUES, Finding.SAME)
+                    texts = (*losses, f"{number(off, 2)} relative", allowed, detail)
+                    return self._check(GOLDEN_VALUES, Finding.CHANGED, *texts)
+        first, now = self.before[0], self.now[0]
+        (updates, was), (_, is_now) = first.loss[-1], now.loss[-1]
+        detail = f"loss after {updates} updates, seed {first.seed}"
+        losses = f"{was:.{DIGITS}g}", f"{is_now:.{DIGITS}g}"
+        return self._check(GOLDEN_VALUES, Finding.SAME, *losses, "", "", detail)
 
 
 def _by_factor(factor: float, allowed: float) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 ESCAPED = str.maketrans({**{mark: f"\\{mark}" for mark in "\\|`*_<["}, "\n": " "})
 # How files begin that may be written again.
 SUMMARY = "<!-- asyncfl check -->"
-JUNIT = 'name="asyncfl check '
+JUNIT_TITLE = "asyncfl check "
+JUNIT = f'name="{JUNIT_TITLE}'
 HEADS = ("Scenario", "Strategy", "What", "Baseline", "Now", "Change", "Allowed")
 COLOURS = {  # of what is shown, worst first
     Finding.WORSE: "red",
@@ -29,6 +31,7 @@ COLOURS = {  # of what is shown, worst first
     Finding.BETTER: "green",
     Finding.IMPROVED: "green",
 }
+FENCE = "`" * 8  # around text that may hold three
 
 
 def how_compared(before: Baseline, now: Baseline) -> str:
@@ -109,50 +112,92 @@ def _empty(heads: Sequence[str]) -> Table:
 def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequence[Sequence[str]]]]:
     """Yield heading, colour and rows of all that is not as before, worst first."""
     for kind, colour in COLOURS.items():
-        rows = [
-            (
-                check.scenario or "all",
-                check.strategy,
-                check.what,
-                check.before,
-                check.now,
-                check.change,
-                check.allowed,
-            )
-            for check in checks
-            if check.finding is kind
-        ]
-        if rows:
+        if rows := [_row(check) for check in checks if check.finding is kind]:
             yield WORDS[kind].capitalize(), colour, rows
+
+
+def _row(check: GateCheck) -> Sequence[str]:
+    where = (check.scenario or "all", check.strategy, check.title)
+    return (*where, check.before, check.now, check.change, check.allowed)
 
 
 def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline, accept: str) -> str:
     """Return a summary for a pull request; `accept` says how results are accepted, if there are any to."""
     failed = any(check.failed for check in checks)
     parts = [f"{SUMMARY}\n## {'❌' if failed else '✅'} {verdict(checks, now.suite)}"]
-    for heading, _, rows in _by_finding(checks):
+    same = [_row(check) for check in checks if check.finding is Finding.SAME]
+    tables_of = [(heading, rows) for heading, _, rows in _by_finding(checks)]
+    for heading, rows in [*tables_of, *([("As before", same)] if same else [])]:
         escaped = [[cell.translate(ESCAPED) for cell in row] for row in rows]
         parts += [f"### {heading}", tables.markdown(HEADS, escaped, left=len(HEADS))]
     return "\n\n".join(filter(None, [*parts, accept, how_compared(before, now)])) + "\n"
 
 
-def junit(checks: Sequence[GateCheck], suite: str) -> str:
-    """Return JUnit XML: one test case per check, by scenario and strategy."""
+def junit(checks: Sequence[GateCheck], now: Baseline) -> str:
+    """Return JUnit XML: one test case per check, by scenario and strategy, named the same in every build.
+
+    The time of a case is its share of the time that the runs of its scenario and strategy took.
+    """
     root = ET.Element("testsuites")
-    about = {"name": f"asyncfl check {suite}", "tests": str(len(checks))}
+    about = {"name": f"{JUNIT_TITLE}{now.suite}", "tests": str(len(checks))}
     about["failures"] = str(sum(check.failed for check in checks))
+    about["skipped"] = str(sum(check.finding is Finding.SKIPPED for check in checks))
     cases = ET.SubElement(root, "testsuite", about)
+    sizes = Counter((check.scenario, check.strategy) for check in checks)
+    seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for run in now.runs:
+        seconds[run.scenario, run.strategy] += run.wall_seconds
     for check in checks:
-        where = f"{suite}.{check.scenario or 'all'}"
-        case = ET.SubElement(cases, "testcase", classname=where, name=f"{check.strategy}: {check.what}")
-        if check.finding is not Finding.SAME:
-            text = f"{check.before} → {check.now} ({check.change}; allowed {check.allowed})"
-            if check.failed:
-                ET.SubElement(case, "failure", type=check.finding, message=text)
-            else:
-                ET.SubElement(case, "system-out").text = f"{check.finding}: {text}"
+        group = check.scenario, check.strategy
+        case = ET.SubElement(
+            cases,
+            "testcase",
+            classname=f"{now.suite}.{check.scenario or 'all'}",
+            name=f"{check.strategy}: {check.what}",
+            time=f"{seconds[group] / sizes[group]:.3f}",
+        )
+        if check.finding is Finding.SKIPPED:
+            ET.SubElement(case, "skipped", message="not compared: other seeds stalled")
+            continue
+        aside = [check.change, check.allowed and f"allowed {check.allowed}", check.detail]
+        text = f"{check.before} → {check.now}" + (
+            f" ({'; '.join(filter(None, aside))})" if any(aside) else ""
+        )
+        if check.failed:
+            ET.SubElement(case, "failure", type=check.finding, message=text)
+        else:
+            ET.SubElement(case, "system-out").text = f"{check.finding}: {text}"
+    return _xml(root)
+
+
+def junit_of_error(suite: str, lines: Sequence[str], trace: str) -> str:
+    """Return JUnit XML of a comparison that could not be made: one case, with messages and traceback."""
+    root = ET.Element("testsuites")
+    about = {"name": f"{JUNIT_TITLE}{suite}", "tests": "1", "failures": "0", "errors": "1"}
+    case = ET.SubElement(
+        ET.SubElement(root, "testsuite", about), "testcase", classname=suite, name="comparison"
+    )
+    ET.SubElement(case, "error", message=_printable(lines[0])).text = _printable(
+        "\n".join((*lines[1:], trace))
+    )
+    return _xml(root)
+
+
+def markdown_of_error(suite: str, lines: Sequence[str], trace: str) -> str:
+    """Return a summary of a comparison that could not be made, with messages and traceback."""
+    title = f"{SUMMARY}\n## ❌ {suite.translate(ESCAPED)}: not compared"
+    parts = [f"{FENCE}text\n{text.strip()}\n{FENCE}" for text in ("\n".join(lines), trace) if text]
+    return "\n\n".join((title, *parts)) + "\n"
+
+
+def _xml(root: ET.Element) -> str:
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters, which XML cannot hold."""
+    return "".join(character for character in text if character.isprintable() or character in "\n\t")
 
 
 def write(text: str, path: Path) -> None:

@@ -77,11 +77,15 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     assert "'small'" in complaint(check.command, suite, *at_store)  # no baseline of it is shipped
     (tmp_path / "longer").mkdir()
     longer = write_suite(tmp_path / "longer", updates=80)
-    said = complaint(check.command, longer, *at_store, "--baseline", file)
-    assert said == complaint(
-        check.command, suite, "--set", "budget.updates=80", *at_store, "--baseline", file
-    )
-    assert "lacks 4 of its 4 and has 4 more" in said
+    against = (*at_store, "--baseline", file, "--junit", junit, "--summary", summary)
+    for words in ((longer,), (suite, "--set", "budget.updates=80")):
+        error = invoke(check.command, *words, *against).exception
+        assert isinstance(error, UserError)
+        assert "lacks 4 of its 4 and has 4 more" in error.lines[0]
+        assert error.lines[1:] == ("scenario.budget.updates: 60 → 80",)
+        assert error.lines[1] in summary.read_text()
+        case = ET.parse(junit).find(".//error")
+        assert case is not None and error.lines[1] in str(case.text)
     done = invoke(check.command, suite, *at_store, "--baseline", file, "--no-speed", "--update")
     assert done.exit_code == 0 and not baselines.read(file).accepted
     other = write_suite(tmp_path, name="other")
@@ -92,6 +96,30 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     elsewhere = tmp_path / "elsewhere"
     said = complaint(check.command, suite, "--store", elsewhere, "--baseline", file)
     assert str(elsewhere) in said and not elsewhere.exists()
+
+
+def test_a_crash_of_the_users_code_is_reported_with_its_traceback(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Raised where speed is measured; the reports of others are left alone."""
+
+    def crash(*_: object) -> None:
+        exec(
+            compile("def step():\n    raise ValueError('no step')\nstep()", "mine/own.py", "exec"),
+            {"__name__": "own"},
+        )
+
+    monkeypatch.setattr(check, "_compare", lambda *_, **__: crash())
+    junit, summary = tmp_path / "gate.xml", tmp_path / "notes.md"
+    summary.write_text("# Notes\n")
+    words = ("--store", store.folder, "--junit", junit, "--summary", summary)
+    error = invoke(check.command, write_suite(tmp_path), *words).exception
+    assert isinstance(error, ValueError)
+    case = ET.parse(junit).find(".//error")
+    assert case is not None and "own.py" in str(case.text) and "ValueError: no step" in str(case.text)
+    assert summary.read_text() == "# Notes\n"
+    invoke(check.command, write_suite(tmp_path), *words[:4], "--summary", tmp_path / "gate.md")
+    assert "ValueError: no step" in (tmp_path / "gate.md").read_text()
 
 
 @pytest.mark.parametrize("other", ["--update", "--quality-only", "--junit"])

@@ -264,11 +264,33 @@ def test_a_seed_that_stalls_is_worse() -> None:
     waits = changed(
         before, status=lambda one: Status.STALLED if one.seed == 2 else Status.DONE, updates_to_target=inf
     )
-    assert failures(before, waits) == [("FedBuff", "Stalled", "worse")]
+    assert failures(before, waits) == [("FedBuff", "Final", "worse")]
+    names = [
+        [(one.scenario, one.strategy, one.what) for one in compare(before, now)] for now in (before, waits)
+    ]
+    assert names[0] == names[1]
     (found,) = [one for one in compare(before, waits) if one.failed]
     assert (found.before, found.now, found.allowed) == ("0 of 5 stalled", "1 of 5 stalled", "none more")
     assert failures(waits, before) == []
     assert failures(waits, waits) == []
+
+
+def test_names_of_checks_do_not_depend_on_findings() -> None:
+    """CI servers compare test cases of builds by name."""
+    before = record()
+    worse = changed(before, final=lambda one: one.final - 0.5, loss=lambda one: ((0, 9.0), *one.loss[1:]))
+    names = [
+        [(one.scenario, one.strategy, one.what) for one in compare(before, now)] for now in (before, worse)
+    ]
+    assert failures(before, worse) and names[0] == names[1]
+
+
+def test_settings_that_differ_are_named() -> None:
+    old = {"strategy.local_lr": "0.2", "seed": "1, 2", "gone": "1"}
+    now = {"strategy.local_lr": "0.1", "seed": "1, 2", "new": "2"}
+    expected = ["strategy.local_lr: 0.2 → 0.1", "gone: 1 → default", "new: default → 2"]
+    assert baseline.differences(old, now) == expected
+    assert baseline.differences({}, now) == []  # a baseline without settings says nothing of them
 
 
 def test_one_schedule() -> None:
@@ -368,7 +390,7 @@ def test_a_baseline_is_read_as_it_was_written(tmp_path: Path) -> None:
     before = changed(record(), updates_to_target=inf)
     path = baseline.write(before, tmp_path / "new" / "ci.json")
     assert baseline.read(path) == before
-    assert path.read_text().count("\n") == len(before.runs) + 14
+    assert path.read_text().count("\n") == len(before.runs) + 15
     lost = changed(before, final=nan, status=Status.DIVERGED)
     assert compare(lost, baseline.read(baseline.write(lost, path))) == compare(lost, lost)
 

@@ -30,7 +30,9 @@ def hostile() -> list[GateCheck]:
 
 def test_junit() -> None:
     """Well-formed whatever the names are; a failure each for what failed, nothing for the others."""
-    root = ET.fromstring(gate_output.junit(hostile(), "ci"))
+    root = ET.fromstring(
+        gate_output.junit(hostile(), Baseline(suite="ci", commit="", versions={}, goals={}, runs=()))
+    )
     (suite,) = root
     assert (suite.get("tests"), suite.get("failures")) == ("3", "1")
     assert [case.find("failure") is not None for case in suite] == [True, False, False]
@@ -58,6 +60,29 @@ def test_markdown() -> None:
     assert "Accept the improvement: `asyncfl check ci --update`." in better
     alike = markdown(hostile()[2:], before)
     assert alike.startswith(f"{gate_output.SUMMARY}\n## ✅ ci: 1 check, all as before.")
+
+
+def test_a_green_summary_shows_what_was_compared() -> None:
+    before = Baseline(suite="ci", commit="", versions={}, goals={}, runs=())
+    checks = [
+        GateCheck("digits", "ACE", "Final test accuracy", Finding.SAME, "93.0 %", "93.1 %", "+0.1", "−2.0")
+    ]
+    assert "| digits | ACE | Final test accuracy | 93.0 % | 93.1 % | +0.1 | −2.0 |" in re.sub(
+        " +", " ", gate_output.markdown(checks, before, before, "")
+    )
+
+
+def test_an_error_is_reported_whatever_its_text_is() -> None:
+    """Control characters are no XML, and fences in a text end no fence."""
+    lines, trace = ("bad \x1b[31m <value> \x00", "lr: 0.2 → 0.1"), "Traceback\n```\nValueError: \x07 no & yes"
+    (suite,) = ET.fromstring(gate_output.junit_of_error("mine", lines, trace))
+    (case,) = suite
+    error = case.find("error")
+    assert suite.get("errors") == "1" and error is not None and error.text is not None
+    assert "lr: 0.2 → 0.1" in error.text and "ValueError:  no & yes" in error.text
+    text = gate_output.markdown_of_error("mine", lines, trace)
+    assert text.startswith(gate_output.SUMMARY) and "lr: 0.2 → 0.1" in text
+    assert text.count(gate_output.FENCE) == 4 and trace in text
 
 
 def test_uncommitted_changes_are_said() -> None:
