@@ -318,8 +318,8 @@ class Seeds:
                     detail = f"loss after {updates} updates, seed {a.seed}"
                     losses = f"{was:.{DIGITS}g}", f"{is_now:.{DIGITS}g}"
                     allowed = f"{minus(f'{tolerance:.0e}')} relative" if tolerance else "none"
-                    texts = (*losses, f"{number(off, 2)} relative", allowed, detail)
-                    return self._check(GOLDEN_VALUES, Finding.CHANGED, *texts)
+                    change = f"{number(off, 2)} relative"
+                    return self._check(GOLDEN_VALUES, Finding.CHANGED, *losses, change, allowed, detail)
         first, now = self.before[0], self.now[0]
         (updates, was), (_, is_now) = first.loss[-1], now.loss[-1]
         detail = f"loss after {updates} updates, seed {first.seed}"
