@@ -1,19 +1,53 @@
-"""The README's Python example runs as it stands."""
+"""README: its strategy runs as pasted, and its findings stand on the pages that it links to."""
 
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ASYNCFL = "from asyncfl.__main__ import main; main()"
+SMALLER = ("--set", "seeds=1", "--set", "budget.time=8", "--set", "grid=null")
 
 
-def test_the_ten_lines_of_python_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """Two lines, one accuracy each, well above chance."""
-    [code] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    exec(code, {})
-    said = capsys.readouterr()
-    accuracies = [float(found) for found in re.findall(r"accuracy (\d\.\d+)", said.out)]
-    assert len(accuracies) == 2
-    assert min(accuracies) > 0.7
-    assert "Traceback" not in said.err
+@pytest.mark.parametrize(
+    ("options", "seeds"),
+    [(SMALLER, 1), pytest.param((), 6, marks=pytest.mark.slow)],
+    ids=["one seed", "as pasted"],
+)
+def test_the_strategy_is_compared_with_fedbuff(options: tuple[str, ...], seeds: int, tmp_path: Path) -> None:
+    """In an empty folder, with the command of the next block; both strategies have finite accuracies."""
+    [(code, command)] = re.findall(r"```python\n(.*?)```.*?```\nasyncfl (.*?)\n```", README, re.DOTALL)
+    (tmp_path / "momentum.py").write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", ASYNCFL, *shlex.split(command), *options],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for strategy in ("FedBuff", "MomentumASGD"):
+        rows = re.findall(rf"^{strategy} +(\d+\.\d).* (\d+)$", done.stdout, re.MULTILINE)
+        assert [int(n) for _, n in rows] == [seeds] * (1 if options else 2)  # one scenario or both
+        assert min(float(accuracy) for accuracy, _ in rows) > 40  # chance is 10 %
+
+
+def test_findings_stand_on_the_linked_pages() -> None:
+    """Every "N of M" and every factor, outside the generated counts."""
+    [section] = re.findall(r"^## What we found\n(.*?)^## ", README, re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"<!-- claims -->.*?<!-- /claims -->", "", section, flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#]+\.md)", prose)
+    pages = "".join((ROOT / link).read_text(encoding="utf-8") for link in links)
+    counts = re.findall(r"\b\d+ of \d+", prose)
+    factors = re.findall(r"(\d+\.\d)\s+times", prose)
+    assert counts and factors
+    assert [count for count in counts if count not in pages] == []
+    assert [factor for factor in factors if not re.search(rf"\b{re.escape(factor)}\s×", pages)] == []

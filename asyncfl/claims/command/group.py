@@ -34,7 +34,7 @@ WIDTH = 44  # of a main result's words, so that the table fits 120 columns
     type=click.Path(file_okay=False, path_type=Path),
     help="Write claims.md there, and a page for each paper in claims/.",
 )
-@click.option("--readme", is_flag=True, help="Print the table of the README.")
+@click.option("--readme", is_flag=True, help="Print the counts of main results for the README.")
 @click.pass_context
 def command(
     ctx: click.Context,

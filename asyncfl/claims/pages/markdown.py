@@ -1,4 +1,4 @@
-"""Verdicts as Markdown: a table for the README, docs/claims.md, and a page for each paper beside it."""
+"""Verdicts as Markdown: counts for the README, docs/claims.md, and a page for each paper beside it."""
 
 import re
 from collections import Counter
@@ -21,7 +21,6 @@ from asyncfl.claims.verdicts.rules import Verdict, flat
 from reports import numbers
 from reports.tables import markdown
 
-PAGE = "docs/claims.md"
 MADE = "Made by `asyncfl claims --markdown docs`"
 KINDS: dict[Evidence, str] = {
     "experiment": "Further experiments",
@@ -118,14 +117,16 @@ layers, and, as an assumption, 10 TFLOP/s a GPU. Where nothing is said, an eveni
 
 
 def readme(readings: Sequence[Reading]) -> str:
-    """Return a short table for each paper: what became of each main result, and a finding of a few words."""
+    """Return a table with a row for each paper: how many of its main results have which outcome."""
     every = outcomes(readings)
-    parts = [f"{matrix.summary(every)} *In favour*, *against*: in every seed, but not decided yet."]
+    words = [word for word in matrix.OUTCOMES if any(outcome.word == word for outcome in every)]
+    rows = []
     for mine in matrix.by_paper(every):
-        page = f"docs/claims/{mine[0].paper.name}.md"
-        rows = [(_link(outcome, page), matrix.short(outcome), matrix.finding(outcome)) for outcome in mine]
-        parts.append(_table((f"[{mine[0].paper.title}]({page})", "Outcome", "Readings"), rows))
-    return _joined([*parts, f"Every reading, with effect and interval: [{PAGE}]({PAGE})."])
+        counts = Counter(outcome.word for outcome in mine)
+        paper = f"[{mine[0].paper.title}](docs/claims/{mine[0].paper.name}.md)"
+        rows.append((paper, *(str(counts[word] or "") for word in words)))
+    header = ("Paper", *("\xa0".join(matrix.OUTCOMES[word]) for word in words))
+    return _joined([matrix.summary(every), _table(header, rows)])
 
 
 def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:

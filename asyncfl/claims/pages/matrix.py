@@ -120,26 +120,6 @@ def short(outcome: Outcome) -> str:
     return "\xa0".join(OUTCOMES[outcome.word])
 
 
-def finding(outcome: Outcome) -> str:
-    """Return what was found in few words: decisions by kind of evidence, and how many are open.
-
-    Of a main result that has not run, the cost.
-    """
-    if outcome.word == "not run":
-        return cost(outcome)
-    parts = []
-    for evidence, what in KINDS.items():
-        mine = [reading for reading in outcome.decided if reading.claim.evidence == evidence]
-        if mine:
-            total = str(len(mine)) if evidence == "experiment" else many(len(mine), what)
-            parts.append(_decisions(outcome, mine, total))
-    there = Counter(reading.word for reading in outcome.readings)
-    waiting = ", ".join(f"{there[word]} {SAID[word].short}" for word in OPEN if there[word])
-    far = " and ".join(f"{table.outside} of {table.cells}" for table in tables(outcome.readings))
-    beyond = f"{far} numbers beyond 95 % of our runs" if far else ""
-    return "; ".join(filter(None, (*parts, waiting, beyond)))
-
-
 def counts(outcome: Outcome) -> str:
     """Return what was found, in counts by kind of evidence, as one sentence."""
     parts = [text for evidence in KINDS if (text := _of_kind(outcome, evidence))]

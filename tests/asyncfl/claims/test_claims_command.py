@@ -159,6 +159,8 @@ def _pages_tell_it(done: Callable[..., str], toy: Path) -> None:
     """README, the summary and the page of the paper."""
     readme = done("claims", "--readme", "--claims", str(toy))
     assert readme.startswith("Of 3 main results: 1 not reproduced, 1 undecided, 1 not run.")
+    paper, *counts = readme.splitlines()[-1].strip("| ").split(" | ")
+    assert "(docs/claims/toy.md)" in paper and counts == ["1", "1", "1"]
     done("claims", "--markdown", str(toy / "docs"), "--claims", str(toy))
     summary = (toy / "docs/claims.md").read_text()
     assert "[Slow is behind](claims/toy.md#slow-is-behind)" in summary and "🟢" in summary
