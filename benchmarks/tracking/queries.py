@@ -60,7 +60,10 @@ class Queries:
         for experiment, key, value in self._rows("SELECT experiment_id, key, value FROM experiment_tags"):
             tags.setdefault(experiment, {})[key] = value
         query = "SELECT experiment_id, name FROM experiments WHERE lifecycle_stage = 'active'"
-        return {name: ExperimentEntry(str(id_), name, tags.get(id_, {})) for id_, name in self._rows(query)}
+        rows = self._rows(query).fetchall()
+        if any(not isinstance(name, str) for _, name in rows):
+            raise sqlite3.DatabaseError("experiments.name: must be a text")
+        return {name: ExperimentEntry(str(id_), name, tags.get(id_, {})) for id_, name in rows}
 
     def runs(
         self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None

@@ -39,6 +39,7 @@ SAID = {
     "database of 4096 bytes": "database disk image is malformed",
     "database is a broken link": "unable to open database file",
     "runs.start_time = X'ff00'": "start_time: must be milliseconds since 1970",
+    "experiments.name = X'ff00'": "experiments.name: must be a text",
     "latest_metrics.key = X'ff00'": "must be a text",
     "tag seed deleted": "tag asyncfl.seed: is ''",
     "tag status = 'x'": "tag asyncfl.status: is 'x'",
