@@ -17,7 +17,6 @@ from numbers import Number
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -34,6 +33,8 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from fl_core import comments, import_guard
 from fl_core.text import nearest
+
+NUMPY_BOOLEANS = {"bool", "bool_"}  # names of its type, by which NumPy need not be imported
 
 
 class Frozen(BaseModel):
@@ -84,7 +85,7 @@ class Frozen(BaseModel):
 
 def _is_number_for_boolean(given: Any, validated: Any) -> bool:
     """Return whether a number, alone or in a list or mapping, was made of a boolean."""
-    if isinstance(given, bool | np.bool_):
+    if isinstance(given, bool) or type(given).__name__ in NUMPY_BOOLEANS:
         return isinstance(validated, Number) and not isinstance(validated, bool)
     if isinstance(given, list | tuple) and isinstance(validated, list | tuple):
         return any(map(_is_number_for_boolean, given, validated))

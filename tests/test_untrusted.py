@@ -85,7 +85,7 @@ def test_the_name_in_a_file_does_not_lead_out_of_the_folder_either(tmp_path: Pat
 )
 def test_a_spreadsheet_sees_no_formula(cell: str) -> None:
     for line in (csv(pd.DataFrame({"name": [cell]})), csv(pd.DataFrame({cell: ["x"]}))):
-        assert f"'{cell}" in line
+        assert f"'{cell}".replace("\r", "\n") in line  # a carriage return starts no row
 
 
 @pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "..", "a\0b", "a/b\\c", "con\n"])

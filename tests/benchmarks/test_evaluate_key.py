@@ -26,6 +26,7 @@ from fl_core.experiment import Experiment
 from fl_core.metrics import TRAINING
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording import recorder
+from fl_core.schema import Tag
 from reports.gate.baseline import take
 from reports.records.store import load as report
 from reports.statistics.bands import band
@@ -56,7 +57,7 @@ def record(path: Path, store: Store) -> None:
     places = {task.key: task.place for task in session.tasks if isinstance(task, PlannedRun)}
     delivery.announce(found.name, "", places)
     for task in session._left(delivery):
-        in_process.compute(task, outbox, {"commit": "abc", "version": "1", "versions": "{}"})
+        in_process.compute(task, outbox, {Tag.COMMIT: "abc", Tag.VERSION: "1", Tag.VERSIONS: "{}"})
     delivery.send()
     delivery.close()
 

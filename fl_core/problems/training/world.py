@@ -102,8 +102,8 @@ class SupervisedWorld(World):
         size = int(self.sizes[client])
         if not size:
             return torch.full((steps, batch), -1)
-        drawn = self._batches.at(client, job).integers(0, size, steps * batch)
-        return torch.from_numpy(self.shares.of(client)[drawn].reshape(steps, batch))
+        drawn = self._batches.at(client, job).integers(0, size, (steps, batch))
+        return torch.from_numpy(self.shares.of(client)[drawn])
 
     def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Return the mini-batches [steps, batch] of a job: the client's data, reshuffled every epoch and cut.

@@ -128,9 +128,10 @@ class Decisions:
             collect(server, job)
             self.collected.append(job)
 
-        def sending(dispatch: Dispatch, wanted: Send) -> None:
+        def sending(dispatch: Dispatch, wanted: int | Send) -> None:
             send(dispatch, wanted)
-            job = dispatch.state.flight[wanted.client][-1]
+            client = wanted if isinstance(wanted, int) else wanted.client
+            job = dispatch.state.flight[client][-1]
             self.sent.append(
                 PlainJob(
                     job.client, job.index, job.steps, ticks[job.client], job.waits, down, MODEL, job.sent
