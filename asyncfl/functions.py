@@ -115,9 +115,9 @@ def compare(
     `suite` may be left out where one alone is recorded; `metric` is by default the one that ranks the suite;
     `scenario` is a text in the names of scenarios. The columns: the value of each strategy, `ahead`, the mean
     difference by which the first is ahead, `low` and `high`, its interval of 95 % (for all scenarios
-    together), `p`, adjusted, `seeds`, and `answer`, all of it in words. Where a value is not finite, such as
-    the time to a target that was not reached, values are medians, and there is no difference. Raises
-    UserError if suite, strategies, scenario or metric are not recorded.
+    together; NaN where none can be given), `p`, adjusted, `seeds`, and `answer`, all of it in words. Where a
+    value is not finite, such as the time to a target that was not reached, values are medians, and there is
+    no difference. Raises UserError if suite, strategies, scenario or metric is missing.
     """
     import pandas as pd
 
@@ -140,8 +140,8 @@ def compare(
                 "metric": asked,
                 **dict(zip(pair, values, strict=True)),
                 "ahead": effect.mean if effect else nan,
-                "low": effect.low if effect else nan,
-                "high": effect.high if effect else nan,
+                "low": effect.bounds[0] if effect else nan,
+                "high": effect.bounds[1] if effect else nan,
                 "p": comparison.p,
                 "seeds": len(comparison.pairs),
                 "answer": " ".join(answer(comparison, *pair)),

@@ -31,9 +31,7 @@ def _who_is_ahead(comparison: Comparison, effect: Effect, first: str, second: st
     write = _differences(metric, max(size, *(abs(end) for end in (low, high) if not isinf(end)), 0.0))
     unit = f" {metric.title}" if comparison.target else " points" if metric.share else ""
     seeds = many(effect.n, "seed")
-    interval = f"[{write(low)}, {write(high)}]"
-    if effect.n > 1 and isinf(low):
-        interval = "[no interval: the differences are nearly all equal]"
+    interval = numbers.interval(low, high, write)
     amount = f"{write(size)}{unit} {interval}, {seeds}, {numbers.p_value(comparison.p)}"
     ahead = f"{leader} is {'ahead of' if metric.higher is not None else 'above'} {other} by {amount}"
     if comparison.decided:

@@ -1,5 +1,6 @@
 """Numbers as text."""
 
+from collections.abc import Callable
 from math import floor, inf, isfinite, isnan, log10
 
 MISSING = "–"
@@ -19,6 +20,11 @@ def number(value: float, digits: int = 4) -> str:
     if size < -4 or size > 9:
         return minus(f"{value:.{digits - 1}e}")
     return minus(f"{value:,.{max(0, digits - 1 - size)}f}")
+
+
+def interval(low: float, high: float, write: Callable[[float], str] = number) -> str:
+    """Return an interval in brackets, or that there is none where both ends are infinite."""
+    return "[no interval]" if low == -inf and high == inf else f"[{write(low)}, {write(high)}]"
 
 
 def count(value: float) -> str:

@@ -31,8 +31,9 @@ COMMAND = "asyncfl leaderboard score --markdown docs"
 
 SPEEDUPS = (
     "Thick lines are 95 % over seeds, thin ones over scenarios; hollow dots are shown to be behind the "
-    "first. ≥: at least that, since tuned {reference} missed a target that the strategy always met; ≤ is the "
-    "reverse; ~: both missed some, so that it is neither."
+    "first (5 % over all entries; not adjusted for the first being chosen by the same runs). ≥: at least "
+    "that, since tuned {reference} missed a target that the strategy always met; ≤ is the reverse; "
+    "~: both missed some, so that it is neither."
 )
 SCOPE = (
     "The models are linear, on features and on words, and clients have the same mean speed: slow ones and "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import isfinite, isinf
+from math import isfinite
 
 import pandas as pd
 
@@ -89,9 +89,7 @@ def seeds_text(gap: Gap | None) -> str:
 
 def effect_entry(effect: Effect, write: Callable[[float], str]) -> TableEntry:
     """Return a mean over seeds with its interval; `write` makes text of a number."""
-    interval = f"[{write(effect.low)}, {write(effect.high)}]" if effect.n > 1 else ""
-    if effect.n > 1 and isinf(effect.low):
-        interval = "[no interval]"
+    interval = numbers.interval(effect.low, effect.high, write) if effect.n > 1 else ""
     return TableEntry(write(effect.mean), interval, effect.mean)
 
 
@@ -136,8 +134,8 @@ def frame(compared: Sequence[Compared]) -> pd.DataFrame:
             "best": differences[0].strategy,
             "strategy": other.strategy,
             "behind": gap.effect.mean,
-            "low": gap.effect.low,
-            "high": gap.effect.high,
+            "low": gap.effect.bounds[0],
+            "high": gap.effect.bounds[1],
             "p": gap.effect.p,
             "p holm": gap.p,
             "seeds": gap.effect.n,

@@ -15,14 +15,15 @@ ENOUGH = 1000  # seeds from which t is practically normal
 ROUNDING = 1e-9  # a spread below this, relative to the values, counts as none
 SEEDS_FOR_BOOTSTRAP = 8  # seeds; fewer describe their distribution too poorly: t instead
 MAX_SEEDS_FOR_SIGN_FLIPS = 12  # seeds, whose 4,096 choices of signs are enumerated
-MIN_EQUAL = 3  # equal differences, and more than half of all, that are not taken for normal
+MAX_UNEQUAL = 6  # differences beside a majority of equal ones, from which no spread is estimated
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """Mean of paired differences with its interval and the two-sided p-value of a paired test.
 
-    The interval is all of R where none can be given: one seed, or equal differences, do not show a spread.
+    The interval is all of R where none can be given: one seed, or mostly equal differences, do not show a
+    spread.
     """
 
     mean: float
@@ -31,6 +32,11 @@ class Effect:
     p: float
     std: float  # sample standard deviation of the differences; NaN for one seed
     n: int  # seeds
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Ends of the interval for tables of numbers; NaN where none can be given."""
+        return (nan, nan) if self.low == -inf and self.high == inf else (self.low, self.high)
 
     def p_above(self, threshold: float) -> float:
         """Return one-sided p-value of a t-test for a mean above the threshold; 1 for one seed."""
@@ -81,9 +87,9 @@ def _finite(differences: Sequence[float] | np.ndarray) -> np.ndarray:
 def _effect(values: np.ndarray, quantile: float | None, level: float) -> Effect:
     """Return an effect whose interval is the mean ± standard errors, as many as given or as t says.
 
-    Differences of which most are equal, such as those between times at evaluations, are not normal. For up to
-    12 of them the interval includes that of sign flips, and p is theirs where it is larger and above 5 %;
-    with fewer than six, sign flips exclude no value.
+    Where most differences are equal, such as those between times at evaluations, and six at most are not,
+    their standard deviation is mostly luck: there is no interval. For up to 12 of them p is that of sign
+    flips, where it is larger and above 5 %.
     """
     mean, n = float(values.mean()), len(values)
     if n == 1:
@@ -93,43 +99,33 @@ def _effect(values: np.ndarray, quantile: float | None, level: float) -> Effect:
         # Without a spread there is no t; for n equal differences a sign test is used.
         return Effect(mean, -inf, inf, 1.0 if mean == 0 else 2.0 ** (1 - n), 0.0, n)
     error = std / sqrt(n)
-    half = error * (_student(n, level) if quantile is None else quantile)
-    low, high = mean - half, mean + half
     p = float(2 * special.stdtr(n - 1, -abs(mean) / error))
-    if n > MAX_SEEDS_FOR_SIGN_FLIPS or not _mostly_equal(values):
-        return Effect(mean, low, high, p, std, n)
-    least, greatest, by_signs = sign_flips(values)
-    p = p if by_signs <= 1 - LEVEL else max(p, by_signs)
-    return Effect(mean, min(low, least), max(high, greatest), p, std, n)
+    if _mostly_equal(values):
+        by_signs = sign_flips(values) if n <= MAX_SEEDS_FOR_SIGN_FLIPS else p
+        return Effect(mean, -inf, inf, p if by_signs <= 1 - LEVEL else max(p, by_signs), std, n)
+    half = error * (_student(n, level) if quantile is None else quantile)
+    return Effect(mean, mean - half, mean + half, p, std, n)
 
 
-def sign_flips(values: np.ndarray) -> tuple[float, float, float]:
-    """Return the 95 % interval of a mean, and the two-sided p-value for 0, by all choices of signs.
+def sign_flips(values: np.ndarray) -> float:
+    """Return the two-sided p-value for a mean of 0, by all choices of signs.
 
-    The interval holds the numbers that the test does not reject. Both are exact for values that are symmetric
-    about their mean, equal ones included. The one-sided p-value for a mean above x is the share of subsets,
-    the empty one among them, whose mean is x at most.
-
-    Source: Hartigan, JASA 64 (1969), pp. 1303-1317, theorem 1.
+    It is exact for values that are symmetric about their mean, equal ones included.
     """
-    means = np.sort(_subsets(len(values)) @ values)
-    choices, zero = len(means) + 1, ROUNDING * np.abs(values).max()
-    fewest = int(choices * (1 - LEVEL) / 2)  # subsets, the empty one included, beyond either end
-    low, high = (float(means[fewest - 1]), float(means[-fewest])) if fewest else (-inf, inf)
-    below, above = 1 + int((means <= zero).sum()), 1 + int((means >= -zero).sum())
-    return low, high, min(1.0, 2 * min(below, above) / choices)
+    zero = ROUNDING * np.abs(values).sum()
+    sums = _subsets(len(values)) @ values  # a choice of signs takes twice its subset's sum from the total
+    return min(1.0, 2 * float(min((sums <= zero).mean(), (sums >= -zero).mean())))
 
 
 @cache
 def _subsets(n: int) -> np.ndarray:
-    """Return the weights with which each subset but the empty one of n values has its mean [2ⁿ − 1, n]."""
-    members = np.arange(1, 1 << n)[:, None] >> np.arange(n) & 1
-    return np.asarray(members / members.sum(1, keepdims=True))
+    """Return which of n values each subset holds [2ⁿ, n]."""
+    return np.arange(1 << n)[:, None] >> np.arange(n) & 1
 
 
 def _mostly_equal(values: np.ndarray) -> bool:
-    """Return whether at least three values, and more than half of them, are equal."""
-    ordered, most = np.sort(values), max(MIN_EQUAL, len(values) // 2 + 1)
+    """Return whether more than half of the values are equal, and all others are six at most."""
+    ordered, most = np.sort(values), max(len(values) // 2 + 1, len(values) - MAX_UNEQUAL)
     spans = ordered[most - 1 :] - ordered[: len(values) - most + 1]
     return bool((spans <= ROUNDING * np.ptp(values)).any())
 

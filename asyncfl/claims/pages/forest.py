@@ -42,7 +42,7 @@ def effect(claim: Claim, verdict: Verdict) -> DrawnEffect | None:
     mean, low, high = verdict.found, verdict.low, verdict.high
     if mean is None or not isfinite(mean) or not claim.needs_runs:
         return None
-    if low is None or high is None:
+    if low is None or high is None or low == -high == -inf:
         low = high = mean
     if isinstance(claim, Value) and claim.printed is not None:
         printed, half = float(claim.printed), claim.rounding

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import groupby, product
 from math import inf, isfinite, nan
 from typing import get_args
@@ -157,11 +158,12 @@ def sentence(outcome: Outcome) -> str:
 def _of_table(table: PrintedTable) -> str:
     """A printed table as a whole."""
     away = table.difference
-    mean, low, high = (numbers.number(value, 2) for value in (away.mean, away.low, away.high))
+    write = partial(numbers.number, digits=2)
+    difference = f"{write(away.mean)} {numbers.interval(away.low, away.high, write)}"
     return (
         f"{table.name}: {table.outside} of {table.cells} printed numbers beyond 95 % of our runs "
         f"(a cell holds within ± {table.margin:g} of its number); "
-        f"ours − printed {mean} [{low}, {high}] on average over cells"
+        f"ours − printed {difference} on average over cells"
     )
 
 

@@ -100,7 +100,7 @@ def interval(verdict: Verdict) -> str:
     """Return the interval of a verdict; empty where there is none."""
     if verdict.low is None or verdict.high is None:
         return ""
-    return f"[{_number(verdict.low)}, {_number(verdict.high)}]"
+    return numbers.interval(verdict.low, verdict.high, _number)
 
 
 def sides(verdict: Verdict) -> str:
