@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.errors import UserError
 from benchmarks.redaction import remember
-from benchmarks.tracking import database, parquet
+from benchmarks.tracking import database
 from benchmarks.tracking.places import fetched
 from benchmarks.tracking.queries import INFO, RunColumns
 from benchmarks.tracking.reader import frame, reading
@@ -131,6 +131,8 @@ class Store:
             UnreadableTableError: The file of a curve is missing or damaged.
         """
         import pandas as pd
+
+        from benchmarks.tracking import parquet
 
         parts = []
         for run, address in zip(runs["run_id"], runs["artifact_uri"], strict=True):
