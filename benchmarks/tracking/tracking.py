@@ -142,20 +142,26 @@ class Tracking:
         self._paint(experiment)
 
     def _rename(self, experiment: TrackedExperiment, places: Mapping[str, Place]) -> None:
-        """Give runs the labels that their suite has now; groups that are left without seeds go."""
-        known = [(experiment.runs[key], place) for key, place in places.items() if key in experiment.runs]
-        moved = [(run, place) for run, place in known if run.place != place]
-        if not moved:
-            return
-        before = {run.place[:2] for run, _ in moved}
-        for run, place in moved:
-            scenario, strategy, seed = run.place = place
+        """Give runs the labels that their suite has now, and delete the groups that lose all their seeds.
+
+        A renaming that was interrupted is completed: the name is changed before the tags, and a deserted
+        group is known by seeds that still have it as their parent.
+        """
+        for key, place in places.items():
+            run = experiment.runs.get(key)
+            if run is None or run.place == place:
+                continue
+            scenario, strategy, seed = place
+            self._client.update_run(run.id, name=name_of_seed(scenario, strategy, seed))
             for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy), (Tag.SEED, seed)):
                 self._client.set_tag(run.id, tag, text)
-            self._client.update_run(run.id, name=name_of_seed(scenario, strategy, seed))
-        taken = {run.place[:2] for run in experiment.runs.values()}
-        for pair in (before - taken) & experiment.groups.keys():
-            self._client.delete_run(experiment.groups.pop(pair).id)
+            run.place = place
+        inhabited = {run.place[:2] for run in experiment.runs.values()}
+        parents = {run.parent for run in experiment.runs.values()}
+        for pair, group in list(experiment.groups.items()):
+            if pair not in inhabited and group.id in parents:
+                self._client.delete_run(group.id)
+                del experiment.groups[pair]
 
     def write(self, *records: OutboxRecord) -> None:
         """Bring records into MLflow that are not there, and complete what is half there.

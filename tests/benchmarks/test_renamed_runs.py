@@ -45,6 +45,7 @@ def test_renaming_that_was_interrupted_is_completed(
             Tracking(store).select("small", wanted)
     Tracking(store).select("small", wanted)
     assert strategies(store) == ["mine", "mine", "theirs", "theirs"]
+    assert strategies(store, "group") == ["mine", "theirs"]
 
 
 def test_labels_changed_by_hand_are_corrected(tmp_path: Path, store: Store) -> None:
