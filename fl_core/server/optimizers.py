@@ -59,6 +59,44 @@ class Momentum(ServerOptimizer):
         return moments["v"]
 
 
+class Nesterov(ServerOptimizer):
+    """Nesterov's momentum, the outer optimiser of DiLoCo: v ← β v + η_g Δ, x ← x + β v + η_g Δ.
+
+    Douillard et al.: DiLoCo: distributed low-communication training of language models. arXiv 2311.08105,
+    2023; as `torch.optim.SGD` with `nesterov=True`. Rate and β are those of that paper.
+    """
+
+    name: ClassVar[str] = "nesterov"
+    usual: ClassVar[float | None] = 0.7
+    rates: ClassVar[Tune | None] = Tune(0.01, 1)  # a steady Δ is followed 1/(1 − β) times as fast
+
+    beta: Share = 0.9  # β, the share of the last velocity kept
+
+    def step(self, delta: Tensor, lr: float, moments: Moments) -> Tensor:
+        moments["v"] = self.beta * moments.get("v", 0) + self.weight * delta
+        return self.beta * moments["v"] + delta
+
+    @property
+    def weight(self) -> float:
+        """The weight of a new Δ in the velocity."""
+        return 1.0
+
+
+class LookAhead(Nesterov):
+    """Momentum look-ahead, Nesterov with a mean as velocity: v ← β v + (1 − β) η_g Δ, x ← x + β v + η_g Δ.
+
+    Ajanthan et al.: Momentum look-ahead for asynchronous distributed low-communication training. MCDC at ICLR
+    2025. Read in the abstract and in two implementations by others, which agree.
+    """
+
+    name: ClassVar[str] = "look_ahead"
+    rates: ClassVar[Tune | None] = None  # a steady Δ is followed 1 + β times as fast
+
+    @property
+    def weight(self) -> float:
+        return 1 - self.beta
+
+
 class Adam(ServerOptimizer):
     """Adam at the server, FedAdam with FedAvg: v ← β2 v + (1 − β2) Δ² (Reddi et al., ICLR 2021)."""
 

@@ -15,7 +15,7 @@ from uneven import FIRST, Run, assert_same, delta, simulated
 from fl_core.diagnostics.error_terms import refuses
 from fl_core.experiment import Experiment
 from fl_core.server.jobs import Update
-from fl_core.server.optimizers import Adam
+from fl_core.server.optimizers import Adam, Nesterov
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 from fl_core.testing import of_strategies
@@ -59,6 +59,31 @@ class Follower:
 def test_momentum_is_that_of_torch() -> None:
     run = fedbuff({"name": "momentum", "beta": BETA})
     models = Follower(torch.optim.SGD, lr=RATE, momentum=BETA).follow(run, bias_corrected=True)
+    assert_same(run, models, at_least=130)
+
+
+def test_nesterov_is_that_of_torch() -> None:
+    run = fedbuff({"name": "nesterov", "beta": BETA})
+    models = Follower(torch.optim.SGD, lr=RATE, momentum=BETA, nesterov=True).follow(run, bias_corrected=True)
+    assert_same(run, models, at_least=130)
+
+
+def test_nesterov_of_diloco_by_hand() -> None:
+    """Δ = 2 twice, η_g = .7 and β = .9: v = 1.4, 2.66, and the steps are 1.4 + .9 v = 2.66, 3.794."""
+    moments: dict[str, torch.Tensor] = {}
+    steps = [float(Nesterov().step(torch.tensor([0.7 * 2]), 0.7, moments)) for _ in range(2)]
+    assert steps == pytest.approx([2.66, 3.794])
+    assert Strategy.model_validate({"name": "fedavg", "server": "nesterov"}).server_lr == 0.7
+
+
+def test_look_ahead_has_a_mean_as_velocity() -> None:
+    """v_t = (1 − β) Σ_s β^(t − s) Δ_s, x ← x + η_g (β v_t + Δ_t), from the sum itself."""
+    run = fedbuff({"name": "look_ahead", "beta": BETA})
+    models, directions = [FIRST], []
+    for pack in buffers(run):
+        directions.append(sum(delta(models[version], client) for client, version, _ in pack) / BUFFER)
+        v = (1 - BETA) * sum(BETA**age * past for age, past in enumerate(reversed(directions)))
+        models.append(models[-1] + RATE * (BETA * v + directions[-1]))
     assert_same(run, models, at_least=130)
 
 
