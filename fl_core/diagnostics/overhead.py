@@ -12,10 +12,11 @@ def overhead(simulation: Simulation) -> dict[str, int]:
     kept = {name: memory[name] for name in simulation.strategy.kept_by_clients}
     own = {name: local[name] for name in simulation.local.kept_by_clients}
     clients = tensor_bytes(kept) + tensor_bytes(own)
+    moments = tensor_bytes(simulation.state.client_moments)
     up, down = tensor_bytes(simulation.state.uplink), tensor_bytes(simulation.state.downlink)
     links = (simulation.messages.uplink, simulation.messages.downlink)
     both = [link is not None and link.feedback == "ef21" for link in links]
     return {
         "server": tensor_bytes(memory) + tensor_bytes(local) - clients + both[0] * up + down,
-        "clients": clients + up + both[1] * down,
+        "clients": clients + moments + up + both[1] * down,
     }

@@ -64,7 +64,7 @@ def make_steps(job: Job, gradients: Gradients, local: LocalWork, samples: Tensor
     inputs = Work(job.start, job.broadcast, job.client_state)
     total: Tensor | None = None
     reported: Report = {}
-    state: dict[str, Any] = {}
+    state: dict[str, Any] = {**job.moments}
     for sample in samples.unbind():
         if job.reports:
             slope, report = gradients.gradient_and_report(y, job.client, sample)
@@ -81,6 +81,8 @@ def make_steps(job: Job, gradients: Gradients, local: LocalWork, samples: Tensor
         must_be_like(inputs.start, local, y, total)
     job.delta = y - inputs.start
     job.gradient = total / job.steps if job.steps > 1 else total
+    if job.moments:
+        job.new_moments = {name: state[name] for name in job.moments}
     # A sum is finite only if all its terms are; this takes a fifth of the time of isfinite().all().
     return job.delta.sum(), reported
 

@@ -87,13 +87,14 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     clients = torch.tensor([job.client for job in jobs], device=y.device)
     lr = torch.tensor([job.lr for job in jobs], dtype=y.dtype, device=y.device)[:, None]
     steps = torch.tensor([job.steps for job in jobs], dtype=y.dtype, device=y.device)[:, None]
-    state: dict[str, Any] = {}
+    state: dict[str, Any] = _stacked([job.moments for job in jobs])
     ended: list[tuple[Tensor, Tensor, Tensor]] = []  # models, sums of gradients, starts; last jobs first
     reports = any(job.reports for job in jobs)
     reported: list[Report] = []  # of each step, [J] as far as its jobs go
     for step, (active, sample) in enumerate(zip(widths, samples, strict=True)):
         if active < len(y):
             ended.append((y[active:], total[active:], stack.start[active:]))
+            _note_moments(jobs[active : len(y)], state, active)
             y, total, lr, clients, state = _first(active, y, total, lr, clients, state)
             stack = Work(*_first(active, stack.start, stack.broadcast, stack.client_state))
         slopes, report = _computed(world, reports, y, clients, sample)
@@ -101,6 +102,7 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         g = local.correct(slopes, y, stack)
         y = local.move(y, g, lr, state)
         total = total + g if step else g
+    _note_moments(jobs[: len(y)], state)
     start = stack.start
     if given._version:
         raise written_into(local)
@@ -125,6 +127,12 @@ def _computed(
     if reports:
         return world.gradients_and_reports(y, clients, samples)
     return world.gradients(y, clients, samples), {}
+
+
+def _note_moments(jobs: Sequence[Job], state: dict[str, Any], first: int = 0) -> None:
+    """Write what the optimisers of jobs remember, which are in a stack from row `first` on."""
+    for row, job in enumerate(jobs, first):
+        job.new_moments = {name: state[name][row].clone() for name in job.moments}
 
 
 def _note_reports(jobs: Sequence[Job], reported: Sequence[Report]) -> None:

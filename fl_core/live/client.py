@@ -65,6 +65,7 @@ def train(message: JobMessage, world: World, local: LocalWork, steps: int | None
         steps=job.steps,
         delta=job.delta,
         gradient=job.gradient,
+        new_moments=job.new_moments,
         reported=job.reported,
         finite=job.finite,
         began=began,

@@ -113,6 +113,7 @@ class RealTime(Service):
             raise RuntimeError(f"client {job.client} trained on another model than it was sent")
         device = job.start.device
         job.delta, job.gradient = message.delta.to(device), message.gradient.to(device)
+        job.new_moments = {name: value.to(device) for name, value in message.new_moments.items()}
         job.reported, job.steps, job.finite = message.reported, message.steps, message.finite
         job.ends = job.leaves = self._next_tick()
         job.event = self.state.queue.push(job.ends, Kind.ARRIVAL, job.client, job)

@@ -60,6 +60,7 @@ class JobMessage(Packed):
     start: Tensor  # θ_start [d]
     broadcast: dict[str, Tensor]
     client_state: dict[str, Tensor]
+    moments: dict[str, Tensor]  # of the client's optimiser, where it keeps them
     steps: int  # K
     lr: float  # η_l
     reports: bool
@@ -95,6 +96,7 @@ class UpdateMessage(Packed):
     steps: int  # that were made
     delta: Tensor  # θ_end − θ_start [d]
     gradient: Tensor  # mean corrected gradient [d]
+    new_moments: dict[str, Tensor]  # of the client's optimiser, where it keeps them
     reported: dict[str, float]  # what training reports, means over the steps
     finite: bool
     began: float  # seconds since 1970, by the client's clock: when it took up the job

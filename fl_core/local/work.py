@@ -92,6 +92,14 @@ class LocalWork(Part):
         """Return the client's own tensors, copied when a job's service starts."""
         return {}
 
+    def moments(self, model: Tensor) -> dict[str, Tensor]:
+        """Return the optimiser's memory before a client's first step, if the client keeps it between jobs.
+
+        Where it is not empty, a job's `move` begins with the memory that the client's latest update left. One
+        entry has at least one dimension, such as a count [1]; of J stacked jobs it is [J, 1].
+        """
+        return {}
+
     def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
         """Return the gradient that is followed; a pure function.
 
@@ -109,7 +117,7 @@ class LocalWork(Part):
             y: Present local model, [d] or [J, d].
             g: Gradient from `correct`, [d] or [J, d].
             lr: η_l, a number or [J, 1].
-            state: The optimiser's memory, empty at the start of every job.
+            state: The optimiser's memory, at the start of a job empty or what `moments` says.
         """
         return y - lr * g
 

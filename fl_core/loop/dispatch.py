@@ -31,7 +31,7 @@ class Dispatch:
     sender: Strategy | Arrangement  # says who works next
     messages: Messages
     service: Service
-    keeps: bool  # whether clients keep tensors of the local work
+    keeps: bool  # whether clients may keep tensors of the local work or its optimiser
     together: bool  # whether all arrivals of a server iteration come before the sends (20)
 
     def settle(self) -> None:
@@ -160,7 +160,14 @@ class Dispatch:
         queue = self.state.flight.get(client)
         if queue and queue[0].began is None and self.state.roster.present[client]:
             job = queue[0]
-            local = self.strategy.local
-            if self.keeps and (kept := local.client_state(self.server, client)):
-                job.client_state = {key: value.clone() for key, value in kept.items()}
+            if self.keeps:
+                self._recall(job)
             self.service.begin(job)
+
+    def _recall(self, job: Job) -> None:
+        """Copy what the client keeps between jobs: its state, and its optimiser's moments."""
+        local, known = self.strategy.local, self.state.client_moments.get(job.client)
+        kept = local.client_state(self.server, job.client)
+        moments = local.moments(job.start) if known is None else known
+        job.client_state = {key: value.clone() for key, value in kept.items()}
+        job.moments = {key: value.clone() for key, value in moments.items()}

@@ -100,7 +100,8 @@ class Simulation:
             lr=strategy.server_lr,
         )
         sender = self.arrangement or strategy
-        keeps = type(self.local).client_state is not LocalWork.client_state
+        methods = ("client_state", "moments")
+        keeps = any(getattr(type(self.local), name) is not getattr(LocalWork, name) for name in methods)
         self.dispatch = Dispatch(
             self.state, self.server, strategy, sender, self.messages, self.service, keeps, self.together
         )
@@ -236,6 +237,8 @@ class Simulation:
         else:
             if self.messages.uplink:
                 self.messages.update(update, client, job.index)
+            if job.new_moments:
+                state.client_moments[client] = job.new_moments
             if self._reads and update.steps:  # (19)
                 self.local.receive(server, update)
         if self.together:

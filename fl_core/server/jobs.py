@@ -64,9 +64,11 @@ class Job:
     # The entry in the queue of events with which its present phase ends; None: not yet known, or in no phase
     event: tuple[int, int, int, int, Any] | None = None
     client_state: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
+    moments: dict[str, Tensor] = field(default_factory=dict)  # of the client's optimiser when service began
     dismissed: bool = False
     delta: Tensor | None = None  # θ_end − θ_start [d]
     gradient: Tensor | None = None  # mean corrected gradient over the steps [d]
+    new_moments: dict[str, Tensor] = field(default_factory=dict)  # after the steps, where there are `moments`
     reports: bool = False  # whether the update carries what training reports
     reported: dict[str, float] = field(default_factory=dict)  # means over the steps
     finite: bool = True
@@ -74,7 +76,7 @@ class Job:
     def undo(self) -> None:
         """Forget a result that was computed before the job's steps, or what they use, changed."""
         self.delta = self.gradient = None
-        self.reported, self.finite = {}, True
+        self.new_moments, self.reported, self.finite = {}, {}, True
 
     def spent(self, now: int) -> tuple[int, int, int]:
         """Return the ticks of download, computation and upload, latencies included, that are over by now."""

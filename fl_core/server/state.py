@@ -40,6 +40,9 @@ class ServerState:
     memory: Any = field(default_factory=SimpleNamespace)  # the strategy's
     local: Any = field(default_factory=SimpleNamespace)  # the local work's
     moments: dict[str, Tensor] = field(default_factory=dict)  # the server optimiser's, each [d]
+    client_moments: dict[int, dict[str, Tensor]] = field(
+        default_factory=dict
+    )  # client → its optimiser's, each of any shape; empty if every job begins anew
     uplink: dict[int, Tensor] = field(default_factory=dict)  # client → what its coding remembers [d]
     downlink: dict[int, Tensor] = field(default_factory=dict)  # client → what the server's remembers [d]
     roster: Roster

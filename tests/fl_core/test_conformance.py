@@ -12,6 +12,7 @@ from fl_core.arrangements.arrangement import Arrangement
 from fl_core.coding.coding import Coding
 from fl_core.coding.dense import QSGD
 from fl_core.coding.sparse import TopK
+from fl_core.local.adamw import AdamW
 from fl_core.local.work import LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions.partition import Partition
@@ -65,6 +66,7 @@ PARTS = [
     *fitting(Coding),
     TopK(feedback="ef14"),
     QSGD(feedback="ef21"),
+    AdamW(keep_state=True),
     *fitting(Durations),
     *fitting(Availability),
     *fitting(PerClient),

@@ -96,7 +96,7 @@ def test_a_client_waits_for_the_rest_of_its_length() -> None:
     chosen = experiment(scenario())
     job = JobMessage(
         client=1, index=0, version=0, start=chosen.scenario.problem.world(1).initial(), broadcast={},
-        client_state={}, steps=2, lr=0.1, reports=False, seconds=0.5, waits=False,
+        client_state={}, moments={}, steps=2, lr=0.1, reports=False, seconds=0.5, waits=False,
     )  # fmt: skip
     deltas = []
     for waits in (True, False):

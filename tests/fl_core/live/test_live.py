@@ -355,7 +355,7 @@ def test_messages_arrive_as_they_were_sent(
     vector = torch.tensor(start, dtype=torch.float64 if double else torch.float32)
     state = {"c": torch.arange(6).reshape(2, 3), "empty": torch.zeros(0), "one": torch.tensor(1.5)}
     sent = JobMessage(
-        client=1, index=2, version=3, start=vector, broadcast=state, client_state={}, steps=4,
+        client=1, index=2, version=3, start=vector, broadcast=state, client_state={}, moments={}, steps=4,
         lr=0.1, reports=True, seconds=0.25, waits=False,
     )  # fmt: skip
     received = JobMessage.unpack(sent.pack())
@@ -366,7 +366,8 @@ def test_messages_arrive_as_they_were_sent(
     assert all(torch.equal(received.broadcast[name], value) for name, value in state.items())
     assert (received.lr, received.seconds, received.waits) == (0.1, 0.25, False)
     update = UpdateMessage(
-        client=1, index=2, version=3, received="", steps=4, delta=vector, gradient=vector, reported=reported,
+        client=1, index=2, version=3, received="", steps=4, delta=vector, gradient=vector, new_moments=state,
+        reported=reported,
         finite=False, began=1.5, computed=0.1,
     )  # fmt: skip
     assert UpdateMessage.unpack(update.pack()).reported == reported
@@ -377,8 +378,8 @@ def test_a_collected_job_is_the_first_steps_of_the_whole() -> None:
     where = experiment("favas", local={"name": "sgd", "steps": 4})
     world, local = where.scenario.problem.world(1), where.strategy.local
     message = JobMessage(
-        client=2, index=5, version=0, start=world.initial(), broadcast={}, client_state={}, steps=4,
-        lr=0.05, reports=False, seconds=2.0, waits=True,
+        client=2, index=5, version=0, start=world.initial(), broadcast={}, client_state={}, moments={},
+        steps=4, lr=0.05, reports=False, seconds=2.0, waits=True,
     )  # fmt: skip
     assert [message.finished(t) for t in (0.0, 0.49, 0.5, 1.99, 2.0, 9.0)] == [0, 0, 1, 3, 4, 4]
     model = world.initial()

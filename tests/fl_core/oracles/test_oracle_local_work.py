@@ -27,10 +27,19 @@ from quadratics import (
     played,
 )
 
+from fl_core.diagnostics.overhead import overhead
+from fl_core.execution.execution import ComputeRequest
+from fl_core.execution.one_by_one import OneByOne
+from fl_core.experiment import Experiment
+from fl_core.live.client import train
+from fl_core.live.transport import JobMessage, UpdateMessage
+from fl_core.local.adamw import AdamW
 from fl_core.local.scaffold import Scaffold
 from fl_core.local.sgd import SGD
+from fl_core.loop.simulation import Simulation, simulate
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
+from fl_core.strategies.every_arrival.asgd import ASGD
 from tests.fl_core.worlds import Scripted, play, scenario
 
 UPDATES, LR = 60, 0.1
@@ -124,6 +133,86 @@ def test_adamw_against_torch() -> None:
 
     local = {"name": "adamw", "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3, "weight_decay": 0.2}
     asgd(local, worker)
+
+
+def test_adamw_that_is_kept_against_torch() -> None:
+    """One torch.optim.AdamW a client for the whole run; a job sets its parameters, and nothing else."""
+    models = [torch.tensor(START, requires_grad=True) for _ in range(N)]
+    fields: dict[str, Any] = {"betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.2}
+    optimisers = [
+        torch.optim.AdamW([model], lr=LR * factor, **fields)
+        for model, factor in zip(models, FACTORS, strict=True)
+    ]
+
+    def worker(client: int, start: np.ndarray, lr: float, steps: int) -> Result:
+        model, total = models[client], torch.zeros(2, dtype=torch.float64)
+        with torch.no_grad():
+            model.copy_(torch.tensor(start))
+        for _ in range(steps):
+            model.grad = torch.tensor(gradient(client, model.detach().numpy()))
+            total += model.grad
+            optimisers[client].step()
+        return model.detach().numpy().copy(), (total / steps).numpy()
+
+    local = {"name": "adamw", "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3, "weight_decay": 0.2}
+    asgd({**local, "keep_state": True}, worker)
+
+
+def test_moments_that_are_kept_by_hand() -> None:
+    """Two jobs of one step, one client at c = 1, from θ = 0, β1 = β2 = 0, ε → 0: |θ_end − θ| = η_l twice.
+
+    With β1 = ½ the second job's m̂ is (½ · ½ g + ½ g')/(1 − ¼), and v̂ = g'²; η_l = .1, g = −1, g' = −.9.
+    """
+    local = AdamW(beta1=0.5, beta2=0, epsilon=1e-12, weight_decay=0, keep_state=True)
+    where = scenario([1], centres=[[1.0]], updates=2)
+    simulation = Simulation(Experiment(scenario=where, strategy=ASGD(local_lr=0.1, local=local)))
+    for _ in simulate(simulation):
+        pass
+    expected = 0.1 + 0.1 * (0.25 * 1 + 0.5 * 0.9) / 0.75 / 0.9
+    assert simulation.server.model.item() == pytest.approx(expected, abs=1e-9)
+    assert overhead(simulation)["clients"] == 3 * 8  # k, m and v
+    assert {name: value.item() for name, value in simulation.state.client_moments[0].items()} == {
+        "k": 2,
+        "m": pytest.approx(-0.7),
+        "v": pytest.approx(0.81),
+    }
+
+
+def test_moments_are_those_of_the_latest_update_that_was_used() -> None:
+    """A dismissed job leaves no moments; one that is collected leaves those of the steps that it made."""
+
+    def begin(server: Server) -> None:
+        server.wake(3)
+
+    def tick(server: Server) -> None:
+        for job in list(server.jobs):
+            (server.dismiss if job.client else server.collect)(job)
+
+    def receive(server: Server, update: Update) -> None:
+        server.step(update.delta)
+
+    local = AdamW(steps=4, keep_state=True)
+    strategy = Scripted(on_begin=begin, on_tick=tick, on_receive=receive, local=local)
+    simulation = Simulation(
+        Experiment(scenario=scenario([4, 5], centres=[[1.0], [2.0]], updates=1), strategy=strategy)
+    )
+    for _ in simulate(simulation):
+        pass
+    assert {client: kept["k"].item() for client, kept in simulation.state.client_moments.items()} == {0: 3}
+
+
+def test_moments_travel_with_a_job_in_real_time() -> None:
+    """A client's process leaves the moments that the simulation does, through the bytes of the messages."""
+    described = experiment({"name": "asgd", "local": {"name": "adamw", "keep_state": True}}, updates=9)
+    simulation = Simulation(described)
+    for event in simulation.events():
+        if isinstance(event, ComputeRequest):
+            job = event.job
+            message = JobMessage.unpack(JobMessage.of(job, 0.0).pack())
+            answer = UpdateMessage.unpack(train(message, event.world, event.local).pack())
+            OneByOne().execute([event])
+            assert answer.new_moments.keys() == job.new_moments.keys() == {"k", "m", "v"}
+            assert all(torch.equal(answer.new_moments[name], job.new_moments[name]) for name in "kmv")
 
 
 # -- SCAFFOLD --------------------------------------------------------------------------------------
