@@ -211,6 +211,10 @@ def check(left: Sequence[Task]) -> None:
     for task in {repr(task.problem): task for task in left}.values():
         for remark in task.problem.remarks(task.seed):
             warn(remark)
+    runs = (task for task in left if isinstance(task, PlannedRun))
+    for strategy in {repr(run.experiment.strategy): run.experiment.strategy for run in runs}.values():
+        for remark in strategy.remarks():
+            warn(remark)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,10 @@ class Strategy(Part):
         """Return why this strategy is incompatible with a scenario, in one sentence, or None."""
         return None
 
+    def remarks(self) -> Sequence[str]:
+        """Return what a user should know before a run, a sentence each."""
+        return ()
+
     @property
     def refuses_optimizer(self) -> str | None:
         """Why the step is no direction that a server optimiser could take, in a few words; None: it is one.

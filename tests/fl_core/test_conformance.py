@@ -22,9 +22,12 @@ from fl_core.recording.recorder import run
 from fl_core.server.jobs import Update
 from fl_core.server.optimizers import ServerOptimizer
 from fl_core.server.server import Server
+from fl_core.strategies.buffered.ca2fl import CA2FL
+from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.every_arrival.asgd import ASGD
 from fl_core.strategies.rounds.sampling import Sampling
 from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.tables.aced import ACED
 from fl_core.testing import conformance, of_strategies
 from fl_core.testing.scene import CENTRES, changed, experiment, scenario
 from fl_core.timing.availability import Availability
@@ -58,8 +61,15 @@ def fitting(family: type[Part]) -> list[Part]:
     return [one.model_validate(FITTING.get(name, {})) for name, one in members if name not in LEFT_OUT]
 
 
+# A defect of published code: a run learns what some of the clients know, which need not be much.
+STARVED: list[Part] = [
+    FedBuff(selection="starved", concurrency=3, buffer=3),
+    CA2FL(selection="starved", concurrency=3, buffer=3),
+]
 PARTS = [
     *fitting(Strategy),
+    *STARVED,
+    ACED(trigger="n_arrivals"),
     *fitting(Sampling),
     *fitting(LocalWork),
     *fitting(ServerOptimizer),
@@ -81,9 +91,13 @@ def quick_or_slow(check: conformance.Check) -> Any:
     return pytest.param(check, marks=pytest.mark.slow if counted else ())
 
 
-@pytest.mark.parametrize(
-    "check", [quick_or_slow(check) for part in PARTS for check in conformance.checks(part)]
-)
+def checks(part: Part) -> list[conformance.Check]:
+    """The checks of a part; clients that are starved are not learned from."""
+    learns = of_strategies.a_run_learns
+    return [one for one in conformance.checks(part) if part not in STARVED or one.requirement is not learns]
+
+
+@pytest.mark.parametrize("check", [quick_or_slow(check) for part in PARTS for check in checks(part)])
 def test_conformance(check: conformance.Check) -> None:
     """Whatever a suite can name passes."""
     check()

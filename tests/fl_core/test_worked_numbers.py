@@ -20,6 +20,7 @@ from fl_core.strategies.every_arrival.async_fedavg import AsyncFedAvg
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.rounds.fedfix import FedFix
 from fl_core.strategies.strategy import Strategy
+from fl_core.strategies.tables.aced import ACED
 
 
 def trajectory(strategy: Strategy, where: Scenario) -> list[float]:
@@ -158,6 +159,18 @@ def test_ca2fl_by_hand_for_two_clients() -> None:
     where = scenario([1, 3], centres=[[0.0], [8.0]], updates=6)
     strategy = CA2FL(buffer=2, concurrency=2, local_lr=0.5)
     assert trajectory(strategy, where)[:4] == [0, 0, 2, 3.5]
+
+
+def test_aced_once_in_n_by_hand_for_two_clients() -> None:
+    """Rate 1/2 on ½‖θ − c‖², c = (1, −2), jobs of length 1 and 3; worked out on paper.
+
+    t=1 Δ_0=1/2, which waits for the first pass; t=3 Δ_1=−1: step 1 adds −1/4; θ=−1/4.
+    t=4 and t=5 Δ_0=5/8 from θ=−1/4, the second update of two: step 2 adds (5/8 − 1)/2; θ=−7/16.
+    t=6 Δ_0=23/32 from θ=−7/16, Δ_1=−7/8 from θ=−1/4: step 3 adds (23/32 − 7/8)/2; θ=−33/64.
+    """
+    where = scenario([1, 3], centres=[[1.0], [-2.0]], updates=6)
+    found = trajectory(ACED(trigger="n_arrivals", local_lr=0.5), where)
+    assert found == [0, -1 / 4, -7 / 16, -33 / 64]
 
 
 def test_mean_staleness_is_concurrency_minus_one() -> None:

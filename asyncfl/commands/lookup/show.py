@@ -68,6 +68,9 @@ def _prospect(runs: list[PlannedRun]) -> str:
             problem.check(seed)
             for remark in problem.remarks(seed):
                 print_text(remark)
+        for strategy in {repr(run.experiment.strategy): run.experiment.strategy for run in runs}.values():
+            for remark in strategy.remarks():
+                print_text(remark)
         processes = device.processes()
         took = duration(estimate.seconds(runs, processes))
         return (

@@ -139,17 +139,21 @@ class ACED(Patient):
     max_age: int = 10
     by_arrival: bool = True  # what t_i is; else the iteration of the model behind the gradient
     as_ia2sgd: bool = False  # all work on until the table is full, and arrivals from then on step
+    step_after: int = 1  # arrivals; the authors' code waits for n of them, and sends models at once
 
     def begin(self) -> None:
         super().begin()
         self.stamps: dict[int, int] = {}
+        self.waiting = 0
 
     def receive(self, arrival: Arrival) -> None:
         t, full = len(self.models) - 1, len(self.table) == self.n
+        self.waiting += 1
         self.table[arrival.client] = arrival.delta
         self.stamps[arrival.client] = t if self.by_arrival else arrival.version
-        if len(self.table) < self.n or (self.as_ia2sgd and not full):
+        if len(self.table) < self.n or (self.as_ia2sgd and not full) or self.waiting < self.step_after:
             return
+        self.waiting = 0
         active = [i for i in range(self.n) if t - self.stamps[i] <= self.max_age]
         self.add(sum(self.table[i] for i in active) / len(active) if active else 0.0)
 

@@ -189,6 +189,26 @@ def test_with_drawn_clients(
         assert sorted(heard[:5]) == list(range(5))
 
 
+@pytest.mark.parametrize("max_age", [1, 2, 8])
+def test_aced_once_in_n_arrivals(max_age: int) -> None:
+    """As the authors' code has it: models are sent at once, a step is made at every fifth arrival."""
+    _, arrivals, models = simulated(
+        {"name": "aced", "max_age": max_age, "trigger": "n_arrivals"}, updates=150
+    )
+    expected = oracle(plain.ACED, max_age=max_age, step_after=5)
+    assert plain.play(expected, CLIENTS, TIMES, 150) == arrivals
+    agree(models, expected.models, 30)
+
+
+def test_drawn_clients_of_aced_once_in_n_arrivals() -> None:
+    """Told who arrived with which model, where three work at a time."""
+    strategy = {"name": "aced", "max_age": 2, "trigger": "n_arrivals", "concurrency": 3}
+    _, arrivals, models = simulated(strategy, updates=150)
+    expected = oracle(plain.ACED, max_age=2, step_after=5)
+    plain.follow(expected, CLIENTS, [(client, version) for _, client, version in arrivals])
+    agree(models, expected.models, 30)
+
+
 @pytest.mark.parametrize("batch", [1, 5, 7, 12])
 def test_malenia(batch: int) -> None:
     """Steps at the newest model only; what is unfinished is abandoned."""
