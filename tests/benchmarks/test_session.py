@@ -1,9 +1,7 @@
 """A suite with real worker processes and a real MLflow database: exactly once, whatever dies."""
 
 import multiprocessing
-import os
 import re
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -112,7 +110,8 @@ def test_a_killed_workers_run_is_taken_up_again(tmp_path: Path, store: Store) ->
             begun.append(heard[1].share == 0)
         if begun and not go.exists() and any(store.outbox.glob("small/*.checkpoint")):
             for worker in multiprocessing.active_children():
-                os.kill(worker.pid or 0, signal.SIGKILL)
+                worker.kill()
+                worker.join()
             go.touch()
 
     found = session(path, store, hear=kill_once)

@@ -1,8 +1,6 @@
 """Runs side by side, in one process and in workers: each leaves what it leaves alone, whatever befalls."""
 
 import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -323,7 +321,8 @@ class TestWorkers:
         def kill_once(heard: TaskMessage) -> None:
             if not go.exists() and any(store.outbox.glob("small/*.checkpoint")):
                 for worker in multiprocessing.active_children():
-                    os.kill(worker.pid or 0, signal.SIGKILL)
+                    worker.kill()
+                    worker.join()
                 go.touch()
 
         found = session(path, store, hear=kill_once)

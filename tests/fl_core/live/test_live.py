@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import os
-import signal
 from copy import deepcopy
 from multiprocessing import Pipe
 from pathlib import Path
@@ -87,13 +85,19 @@ def test_a_replay_equals_the_run_in_real_time_for_every_strategy(name: str) -> N
         assert held_to(run).bit_for_bit
 
 
+def killed(process: Any) -> None:
+    """Kill a process and wait for its end: the run must not reach its own end before."""
+    process.kill()
+    process.join()
+
+
 @pytest.mark.parametrize("name", ["fedavg", "fedbuff", "favas"])
 def test_a_killed_client_process_is_a_drop_out_and_the_run_goes_on(name: str) -> None:
     run = prepared(where := experiment(name))
     transport = LocalProcesses(where, 3)
     for number, event in enumerate(run.events(transport)):
         if number == 10:
-            os.kill(transport.processes[1].pid, signal.SIGKILL)  # of clients 1 and 4
+            killed(transport.processes[1])  # of clients 1 and 4
         last = event
     transport.stop()
     run.service.stop()
@@ -181,7 +185,7 @@ def test_without_client_processes_no_client_is_left() -> None:
     transport = LocalProcesses(where, 1)
     for number, _ in enumerate(run.events(transport)):
         if number == 5:
-            transport.processes[0].kill()
+            killed(transport.processes[0])
     transport.stop()
     assert run.simulation.state.reason == Reason.NO_CLIENT
     assert sorted(run.simulation.state.gone) == list(range(6))
