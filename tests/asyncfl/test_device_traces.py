@@ -237,6 +237,26 @@ def test_presence_that_lacks_a_client_is_refused(tmp_path: Path, drawn: str, see
         timing.check_ids(2)
 
 
+def test_fedscales_files_are_paired_by_number_and_not_drawn_from_together(tmp_path: Path) -> None:
+    """The capacity has more phones than the behaviour; its trace may be cut to them."""
+    timing: dict[str, Any] = {}
+    capacity = CAPACITY | {3: {"computation": 20.0, "communication": 1e3}}
+    for name, content in (("behaviour", BEHAVIOUR), ("capacity", capacity)):
+        (tmp_path / name).write_bytes(pickle.dumps(content))
+        said = imported(tmp_path / name, *(("--batch", "20") if name == "capacity" else ())).stdout
+        timing |= yaml.safe_load(said.partition("In a suite:")[2])["timing"]
+    with pytest.raises(ValidationError):
+        Timing.model_validate(timing)  # the behaviour is drawn from, the capacity is not
+    timing["durations"]["clients"] = "random"
+    with pytest.raises(ValueError, match="client '2'"):
+        Timing.model_validate(timing).check_ids(2)
+    lengths = tmp_path / "capacity-trace.csv"
+    lengths.write_text("".join(lengths.read_text().splitlines(keepends=True)[:3]))
+    Timing.model_validate(timing).check_ids(2)
+    timing["durations"]["clients"] = timing["availability"]["clients"] = "first"
+    Timing.model_validate(timing).check_ids(2)
+
+
 @pytest.mark.parametrize("names", ["ab", "01"])
 @pytest.mark.parametrize("drawn", ["durations", "availability"])
 def test_of_two_traces_both_are_drawn_from_or_none(tmp_path: Path, names: str, drawn: str) -> None:
