@@ -33,8 +33,8 @@ class Store:
             remember(self.tracking)
         elif mark := ADDRESS_MARKS.search(str(self.folder.absolute())):
             raise UserError(
-                f"--store {self.folder}: '{mark[0]}' cannot stand in the name of a store's folder, since it "
-                "ends the database's address: choose another name"
+                f"--store {self.folder.absolute()}: '{mark[0]}' ends the address of a database and cannot "
+                "stand in the path of a store: choose another folder"
             )
 
     @property
