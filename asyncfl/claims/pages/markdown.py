@@ -45,9 +45,9 @@ HOW = """\
 - **Found** is by how much A, the method that the statement puts first, is better than B, whichever way the
   metric runs; below it, what both come to themselves, means over seeds, or medians where runs collapse. Else
   it is the number that *Claimed* is about. The interval has the level of its look.
-- **No interval**: these seeds exclude no value at that level. There is one seed, or too few for a sign test; or
-  all differences are equal, or more than half are and at most six are not, so that their spread is unknown; or
-  the lower part of a ratio may be 0. A test of signs may decide all the same.
+- **No interval**: these seeds exclude no value at that level. There is one seed, or too few for a sign test;
+  or all differences are equal, or more than half are and at most six are not, so that their spread is
+  unknown; or the lower part of a ratio may be 0. A test of signs may decide all the same.
 - In the matrix a column is an arrangement and a workload. *2/21* in a cell: 2 of 21 decided readings hold.
   The squares beside it are readings, or, of more than five, their shares: 🟩 holds, 🟥 fails, 🟦 no
   difference, 🟢 holds in every seed, but is not decided yet, 🔴 fails in every seed, ⬜ undecided, or
