@@ -47,7 +47,7 @@ class Absences:
         state = self._state
         state.roster.leave(client)
         if returns is None:
-            state.gone.append(client)
+            state.lose(client)
         else:
             state.returns += 1
             state.queue.push(returns, Kind.PRESENCE, client, None)
@@ -67,4 +67,4 @@ class Absences:
             self.leave(client, returns=None)
         elif moves:
             state.returns -= 1
-            state.gone.append(client)
+            state.lose(client)

@@ -75,9 +75,8 @@ class Ends:
 
     def _missing(self, state: RunState, server: Server) -> list[int]:
         """Return the clients that left permanently and without which no step can follow, in order (17)."""
-        flight = state.flight
-        silent = [i for i in state.gone if i not in flight or flight[i][0].began is None]  # deliver no more
-        missing = self.strategy.stalled_by(server, silent)
+        missing = self.strategy.stalled_by(server, state.silent)
+        state.asked, state.unasked = state.version, []
         if not (missing or state.serving or state.returns or state.alarms):
-            missing = flight  # all jobs in flight were sent to such clients and never begin
+            missing = state.flight  # all jobs in flight were sent to such clients and never begin
         return sorted(missing)

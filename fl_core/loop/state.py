@@ -25,7 +25,6 @@ class RunState(ServerState):
     wasted: int = 0  # jobs that were computed and then dismissed, since the last request
     abandoned: int = 0  # jobs that were dismissed since the latest update
     returns: int = 0  # absent clients that will come back
-    gone: list[int] = field(default_factory=list)  # clients that are away for good
     non_finite: int = 0  # updates that were not finite
     local_steps: int = 0  # of all updates
     sent: dict[str, int] = field(

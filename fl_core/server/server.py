@@ -1,6 +1,6 @@
 """The server as strategies see it: model, clients, jobs in flight, and the actions on them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import is_dataclass
 from fractions import Fraction
 from numbers import Integral
@@ -24,10 +24,10 @@ class Server(Generic[M]):
     """The view of a run for strategies, local work and arrangements; `Server[M]` where `memory` is an M.
 
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
-    `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`, `ringing`. To write:
-    `memory` (the strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings,
-    lists, tuples and dicts only, `local_lr` and `misread`. Actions: `step`, `dismiss`, `collect`, `wake`,
-    `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`, `jobs_of`.
+    `sizes` [n], `mean_time` [n] (exact), `in_flight`, `jobs`, `due`, `idle`, `present`, `newly_gone`,
+    `ringing`. To write: `memory` (the strategy's), `local` (the local work's), both of tensors and Python's
+    own numbers, strings, lists, tuples and dicts only, `local_lr` and `misread`. Actions: `step`, `dismiss`,
+    `collect`, `wake`, `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`, `jobs_of`.
     """
 
     def __init__(
@@ -159,6 +159,12 @@ class Server(Generic[M]):
     def present(self) -> Sequence[bool]:
         """Presence of each client [n]."""
         return self._state.roster.present
+
+    @property
+    def newly_gone(self) -> Collection[int]:
+        """Clients that send no more updates and were not yet given to `Strategy.stalled_by` at this version."""
+        state = self._state
+        return state.unasked if state.asked == state.version else state.silent
 
     def losses(self) -> np.ndarray:
         """Return L_i(θ^n) [n] of every client, present or not.

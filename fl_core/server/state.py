@@ -47,6 +47,10 @@ class ServerState:
     downlink: dict[int, Tensor] = field(default_factory=dict)  # client → what the server's remembers [d]
     roster: Roster
     flight: dict[int, list[Job]] = field(default_factory=dict)  # client → its jobs, the first in service
+    gone: dict[int, None] = field(default_factory=dict)  # clients that are away for good
+    silent: dict[int, None] = field(default_factory=dict)  # of these, clients that send no more updates
+    asked: int = -1  # version at which `Strategy.stalled_by` was asked last
+    unasked: list[int] = field(default_factory=list)  # clients that fell silent since
     in_flight: int = 0  # how many jobs `flight` holds
     draws: int = 0  # made by `Server.draw`
     alarms: dict[int, int] = field(default_factory=dict)  # pending, ticks by number
@@ -71,3 +75,13 @@ class ServerState:
         if not queue:
             del self.flight[job.client]
             self.roster.release(job.client, last_update_version)
+        if self.gone and job.client in self.gone:
+            self.lose(job.client)
+
+    def lose(self, client: int) -> None:
+        """Note that a client is away for good, and silent unless it has a job in service."""
+        self.gone[client] = None
+        queue = self.flight.get(client)
+        if client not in self.silent and not (queue and queue[0].began is not None):
+            self.silent[client] = None
+            self.unasked.append(client)

@@ -169,6 +169,9 @@ class Strategy(Part):
     def stalled_by(self, server: Server, gone: Collection[int]) -> Collection[int]:
         """Return the clients whose absence rules out any further step.
 
+        Asked at every event once a client is lost. What can change only with a step or another lost client
+        is looked up for `server.newly_gone` alone.
+
         Args:
             server: The run at present.
             gone: Clients that left permanently and will send no more updates.

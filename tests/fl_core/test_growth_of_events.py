@@ -29,10 +29,13 @@ def of_few_clients(name: str) -> dict[str, Any]:
     return {"name": name, "concurrency": AT_WORK} if takes else {"name": name}
 
 
-def operations(strategy: dict[str, Any], clients: int, events: int = 150) -> int:
+def operations(
+    strategy: dict[str, Any], clients: int, events: int = 150, availability: Any = "always"
+) -> int:
     """Bytecode operations of the events after the first one."""
     problem = Quadratic(centres=((0.0,),) * clients)
-    where = {"problem": problem, "timing": {"durations": "exponential"}, "budget": {"updates": 10**6}}
+    timing = {"durations": "exponential", "availability": availability}
+    where = {"problem": problem, "timing": timing, "budget": {"updates": 10**6}}
     experiment = Experiment.model_validate({"scenario": where, "strategy": strategy})
     stream = simulate(Simulation(experiment), ScheduleOnly())
     next(stream)
@@ -59,6 +62,14 @@ def test_an_event_costs_no_more_with_more_clients(name: str) -> None:
     """30 times the clients, at most 1.5 times the operations."""
     strategy = of_few_clients(name)
     assert operations(strategy, 3000) <= 1.5 * operations(strategy, 100)
+
+
+@pytest.mark.parametrize("name", ["ace", "asgd", "mifa", "ringleader"])
+def test_an_event_costs_no_more_with_more_lost_clients(name: str) -> None:
+    """Half of all clients leave for good while they compute their first update, which still arrives."""
+    lost = {"name": "dropouts", "share": 0.5, "at": "1/1000000"}
+    few, many = (operations({"name": name}, clients, availability=lost) for clients in (100, 2000))
+    assert many <= 1.5 * few
 
 
 def test_sums_that_are_kept_draw_the_same_clients() -> None:

@@ -29,9 +29,10 @@ class Malenia(Strategy):
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         memory = server.memory
-        if missing := shared(memory.unheard, gone):
+        if missing := shared(memory.unheard, server.newly_gone):
             return missing
-        if not gone or self.batch * len(gone) < server.n**2:  # the bound below is n/|gone| at least
+        # Counts of lost clients do not change, and the bound below is n/|gone| at least.
+        if not server.newly_gone or self.batch * len(gone) < server.n**2:
             return []
         counts = memory.count[list(gone)]
         bound = server.n / float((1 / counts).sum())  # of the harmonic mean, without them

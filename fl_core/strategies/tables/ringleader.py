@@ -29,24 +29,23 @@ class Ringleader(Strategy):
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
         memory = server.memory
-        if not memory.stepped:  # phase 1
-            return shared(memory.unheard, gone)
-        if server.n - len(memory.stepped) > len(gone):
+        if memory.waiting is None:  # phase 1
+            return shared(memory.unheard, server.newly_gone)
+        if len(memory.waiting) > len(gone) or any(client not in gone for client in memory.waiting):
             return []
-        left = [client for client in range(server.n) if client not in memory.stepped]
-        return left if all(client in gone for client in left) else []
+        return list(memory.waiting)
 
     def begin(self, server: Server) -> None:
         memory = server.memory
         memory.total, memory.count = self.table(server)  # G_i, b_i
         memory.next_total, memory.next_count = self.table(server)  # G_i^+, b_i^+
         memory.unheard = dict.fromkeys(range(server.n))  # clients with b_i = 0
-        memory.stepped = {}  # clients that had a step in phase 2; empty in phase 1
+        memory.waiting = None  # clients that wait for their step in phase 2; None in phase 1
         memory.mean = server.zeros()  # (1/n) Σ G_i / b_i
 
     def receive(self, server: Server, update: Update) -> None:
         memory, client = server.memory, update.client
-        if client in memory.stepped:
+        if memory.waiting is not None and client not in memory.waiting:
             caches.add(memory.next_total, client, update.delta)
             memory.next_count[client] += 1
             return
@@ -56,19 +55,21 @@ class Ringleader(Strategy):
         memory.unheard.pop(client, None)
         if memory.unheard:  # phase 1
             return
-        if memory.stepped and server.n > MAX_FULL_MEAN_CLIENTS:
+        if memory.waiting is not None and server.n > MAX_FULL_MEAN_CLIENTS:
             after = caches.row(memory.total, client, memory.mean) / memory.count[client]
             memory.mean += (after - before) / server.n
         else:
             total = caches.rows(memory.total, range(server.n), memory.mean)
             memory.mean = (total / memory.mean.new_tensor(memory.count)[:, None]).mean(0)
         server.step(self.server_lr * memory.mean)
-        memory.stepped[client] = None
-        if len(memory.stepped) == server.n:
+        if memory.waiting is None:
+            memory.waiting = dict.fromkeys(range(server.n))
+        del memory.waiting[client]
+        if not memory.waiting:
             memory.total, memory.count = memory.next_total, memory.next_count
             memory.next_total, memory.next_count = self.table(server)
             memory.unheard = {i: None for i in range(server.n) if not memory.count[i]}
-            memory.stepped = {}
+            memory.waiting = None
 
     @staticmethod
     def table(server: Server) -> tuple[caches.Table, list[int]]:

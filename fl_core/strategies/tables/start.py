@@ -25,7 +25,7 @@ class TableStrategy(Strategy):
         return self.start == "first_pass"
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> list[int]:
-        return shared(server.memory.unheard, gone)
+        return shared(server.memory.unheard, server.newly_gone)
 
     def begin(self, server: Server) -> None:
         server.memory.unheard = {} if self.start == "zeros" else dict.fromkeys(range(server.n))

@@ -103,7 +103,7 @@ def test_a_killed_client_process_is_a_drop_out_and_the_run_goes_on(name: str) ->
     run.service.stop()
     clients, kinds = run.log.events[Name.CLIENT], run.log.events[Name.KIND]
     first = kinds.index(Kind.LOST)
-    assert clients[first : first + 2] == [1, 4] == run.simulation.state.gone
+    assert clients[first : first + 2] == [1, 4] == list(run.simulation.state.gone)
     assert {1, 4}.isdisjoint(clients[first + 2 :]) and last.kind is not Kind.LOST
     assert held_to(run).bit_for_bit
 
