@@ -2,23 +2,26 @@
 
 import copy
 import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.discrepancies import Discrepancy, Settings, discrepancies
+from benchmarks.runs.session import check
 from benchmarks.suite.document import split
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.overrides import override
+from benchmarks.suite.suite import build
 from fl_core.parts import Part
 
 ALL = discrepancies()
 CHOICES = [entry for entry in ALL if entry.other]
 
 
-def suite(*settings: Settings) -> SuiteFile:
-    """A suite of quadratics with what is set, one after the other."""
-    document: dict[str, Any] = {
+def document(*settings: Settings) -> dict[str, Any]:
+    """A suite of quadratics with what is set, one after the other, as data."""
+    described: dict[str, Any] = {
         "name": "any",
         "seeds": 1,
         "problem": "quadratic",
@@ -27,8 +30,13 @@ def suite(*settings: Settings) -> SuiteFile:
     }
     for keys in settings:
         for key, value in keys.items():
-            override(document, split(key), copy.deepcopy(value))
-    return SuiteFile.model_validate(document)
+            override(described, split(key), copy.deepcopy(value))
+    return described
+
+
+def suite(*settings: Settings) -> SuiteFile:
+    """The same as a suite."""
+    return SuiteFile.model_validate(document(*settings))
 
 
 def test_every_id_once_and_in_order() -> None:
@@ -55,6 +63,18 @@ def test_our_reading_is_what_one_gets_without_saying_so(entry: Discrepancy) -> N
 @pytest.mark.parametrize("entry", CHOICES, ids=lambda entry: entry.id)
 def test_the_other_reading_can_be_chosen(entry: Discrepancy) -> None:
     assert suite(entry.about, entry.other) != suite(entry.about)
+
+
+@pytest.mark.parametrize("number", ["X-21", "X-22"])
+def test_a_defect_that_is_chosen_is_announced_before_the_runs(
+    number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once for all seeds of a strategy, and not by default."""
+    (entry,) = (entry for entry in ALL if entry.id == number)
+    for chosen, times in ((entry.ours, 0), (entry.other, len(entry.other))):
+        planned = build(Path("any.yaml"), document(entry.about, chosen, {"seeds": 3}), [])
+        check(planned.runs())
+        assert capsys.readouterr().err.count(number) == times
 
 
 @pytest.mark.parametrize("entry", CHOICES, ids=lambda entry: entry.id)
