@@ -23,7 +23,7 @@ from fl_core.text import many
 if TYPE_CHECKING:
     from benchmarks.suite.suite import PlannedRun
     from benchmarks.tracking.store import Store
-    from reports.gate.baseline import Baseline
+    from reports.gate.baseline import Acceptance, Baseline
     from reports.gate.gate import GateQuestion
 
 
@@ -46,7 +46,17 @@ if TYPE_CHECKING:
 @click.option(
     "--update",
     is_flag=True,
-    help="Accept the recorded results into the baseline, with a line on what improved; never a regression.",
+    help="Accept the recorded results into the baseline, with a line on what is better or other.",
+)
+@click.option(
+    "--accept-worse",
+    metavar="REASON",
+    help="With --update: accept what is worse, too, and record why.",
+)
+@click.option(
+    "--tolerance",
+    type=options.Finite(min=0),
+    help="Relative difference of golden values that counts as rounding.  [default: 3e-06]",
 )
 @click.option("--junit", type=options.FILE, help="Write the checks as JUnit XML.")
 @click.option("--summary", type=options.FILE, help="Write a summary as Markdown.")
@@ -62,6 +72,8 @@ def command(
     file: Path | None,
     write: bool,
     update: bool,
+    accept_worse: str | None,
+    tolerance: float | None,
     junit: Path | None,
     summary: Path | None,
 ) -> None:
@@ -70,28 +82,31 @@ def command(
     Final metric, updates to the target, schedule and losses of every run are read from MLflow, and only speed
     is measured here: call asyncfl run SUITE first, with a new --store, since recorded runs are not repeated.
 
-    Quality, exit code 1: a strategy got worse if its final metric or its updates to the target did, by more
-    than the spread over seeds explains, or if it takes half as long again relative to the yardstick.
+    Quality, exit code 1: final metric, final loss and updates to the target are compared seed by seed. A
+    strategy got worse if all seeds did by more than their spread, or if the interval of the differences
+    leaves out 0, or if it takes half as long again relative to the yardstick.
 
-    Reproducibility, exit code 3: schedules must be the recorded ones; losses too, exactly where the same
-    processor and libraries made them, else up to rounding. Other values of a strategy that improved pass:
-    accept them with --update.
+    Reproducibility, exit code 3: schedules must be the recorded ones, and losses up to rounding. Other values
+    of a strategy that improved pass: accept them with --update.
     """
     from benchmarks.suite.suite import load
     from reports.gate import gate
 
-    comparing = (quality_only, reproducibility_only, junit, summary)
+    comparing = (quality_only, reproducibility_only, junit, summary, tolerance is not None)
     if (write or update) and (any(comparing) or (write and update)):
         raise click.UsageError(
             "--write and --update exclude each other, and the options of a comparison: --quality-only, "
-            "--reproducibility-only, --junit, --summary"
+            "--reproducibility-only, --tolerance, --junit, --summary"
         )
+    if accept_worse is not None and not (update and accept_worse.strip()):
+        raise click.UsageError("--accept-worse takes the reason, and goes with --update")
     if quality_only and reproducibility_only:
         raise UserError("--quality-only and --reproducibility-only: leave out either, or both to ask both")
     if write or update:
         planned = load(suite, settings, scale).runs()
         path = file or store.folder / "baselines" / f"{planned[0].suite}.json"
-        _write(planned, store, path, update=update, no_speed=no_speed)
+        reason = (accept_worse or "").strip()
+        _write(planned, store, path, update=update, reason=reason, no_speed=no_speed)
         return
     asked = {
         gate.GateQuestion.QUALITY: not reproducibility_only,
@@ -109,6 +124,7 @@ def command(
             junit=junit,
             summary=summary,
             no_speed=no_speed,
+            tolerance=gate.GOLDEN if tolerance is None else tolerance,
         )
     except (Exception, SystemExit) as error:  # SystemExit of the user's code
         _report_error(error, Path(suite).stem, junit, summary)
@@ -147,6 +163,7 @@ def _compare(
     junit: Path | None,
     summary: Path | None,
     no_speed: bool,
+    tolerance: float,
 ) -> int:
     """Compare recorded runs with a baseline, print and write the checks, and return the exit code.
 
@@ -168,11 +185,11 @@ def _compare(
     _warn_of_old_records(now)
     if gate.GateQuestion.QUALITY in questions and before.speed and not no_speed:
         now = now.model_copy(update={"speed": speeds(planned, before.speed)})
-    checks = gate.compare(before, now, questions)
+    checks = gate.compare(before, now, questions, tolerance)
     differ = any(check.finding is not gate.Finding.SAME for check in checks)
     if differ:
         print_rich(gate_output.table(checks))
-    print_text(gate_output.how_compared(before, now))
+    print_text(gate_output.how_compared(before, now, tolerance))
     print_text(gate.verdict(checks, now.suite))
     accept = ""
     if differ:
@@ -180,18 +197,23 @@ def _compare(
         if store.folder != Store().folder:
             options_of_store["--store"] = str(store.folder)
         given = chain(*((option, value) for option, value in options_of_store.items() if value))
-        every = gate.compare(before, now)  # whatever was asked here: --update asks all
+        every = gate.compare(before, now, tolerance=tolerance)  # whatever was asked here: --update asks all
         accept = gate_output.to_accept(every, command_line(["asyncfl", "check", *words, *given]))
         print_text(accept.replace("`", ""))
     if junit:
         gate_output.write(gate_output.junit(checks, now), junit)
     if summary:
-        gate_output.write(gate_output.markdown(checks, before, now, accept), summary)
+        gate_output.write(gate_output.markdown(checks, before, now, accept, tolerance), summary)
     return gate.exit_code(checks)
 
 
-def _write(planned: Sequence[PlannedRun], store: Store, path: Path, *, update: bool, no_speed: bool) -> None:
-    """Write the results of recorded runs as a baseline, and show how much worse later means may be."""
+def _write(
+    planned: Sequence[PlannedRun], store: Store, path: Path, *, update: bool, reason: str, no_speed: bool
+) -> None:
+    """Write the results of recorded runs as a baseline, and show how much worse a seed may be later.
+
+    `reason` is why something worse is accepted, if it is.
+    """
     from reports.gate import baseline, gate
     from reports.gate import output as gate_output
 
@@ -207,19 +229,30 @@ def _write(planned: Sequence[PlannedRun], store: Store, path: Path, *, update: b
         speed = speeds(planned, before.speed) if before and before.speed else measured(planned, names)
         taken = taken.model_copy(update={"speed": speed})
     if before:
-        taken = gate.update(before, taken, gate.compare(before, taken))
+        first = before.first_runs or before.runs
+        since = gate.compare(before.model_copy(update={"runs": first, "reference_runs": ()}), taken)
+        taken = gate.update(before, taken, gate.compare(before, taken), reason)
         new = taken.accepted[len(before.accepted) :]
         for line in new:
-            for improvement in line.better:
-                click.echo(f"Better: {improvement}")
-            if line.other:
-                click.echo(f"Other golden values or schedules: {', '.join(line.other)}")
+            _show(line)
         if not new:
             click.echo("All as before.")
+        if moved := [check for check in since if any(check.seeds)]:
+            click.echo("Since the first baseline:")
+            print_rich(gate_output.quality(moved))
     baseline.write(taken, path)
     click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")
-    click.echo("Later means may be worse by what is allowed; more seeds allow less.")
+    click.echo("A strategy is worse if all seeds are by more than is allowed, or by less, but consistently.")
     print_rich(gate_output.allowed(gate.compare(taken, taken)))
+
+
+def _show(line: Acceptance) -> None:
+    """Print what a baseline took in."""
+    for word, texts in (("Better", line.better), ("Worse", line.worse), ("Other values", line.other)):
+        for text in texts:
+            click.echo(f"{word}: {text}")
+    if line.reason:
+        click.echo(f"Accepted as worse: {line.reason}")
 
 
 def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict[str, float]:

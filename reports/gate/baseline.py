@@ -101,8 +101,10 @@ class Acceptance(Frozen):
     date: str
     commit: str  # of this package
     repository: str  # of the user's repository
-    better: tuple[str, ...]  # what improved, and by how much
-    other: tuple[str, ...]  # strategies with other golden values or schedules
+    better: tuple[str, ...]  # what improved, by how much, and in how many seeds
+    worse: tuple[str, ...] = ()  # what got worse, in the same way
+    reason: str = ""  # why it was accepted
+    other: tuple[str, ...]  # strategies with other golden values or schedules, and seeds worse and better
 
 
 class Baseline(Frozen):
@@ -121,8 +123,14 @@ class Baseline(Frozen):
     speed: dict[str, float] = Field(default_factory=dict)
     accepted: tuple[Acceptance, ...] = ()  # the oldest first
     runs: tuple[BaselineRun, ...]
+    first_runs: tuple[BaselineRun, ...] = ()  # of the first baseline; empty where `runs` are
+    reference_runs: tuple[BaselineRun, ...] = ()  # accepted later as better or worse than those
     settings: dict[str, str] = Field(default_factory=dict)  # key → its values in all runs, but for defaults
     checksum: str = ""  # SHA-256 of all the rest; empty once it was checked
+
+    def references(self) -> dict[str, BaselineRun]:
+        """Return by key the runs with which quality is compared."""
+        return {run.key: run for run in (*self.runs, *self.first_runs, *self.reference_runs)}
 
     def repeats(self, other: Baseline) -> bool:
         """Return whether the same processor and libraries made both: losses agree to the last digit."""
@@ -300,7 +308,7 @@ def _such_as(planned: Sequence[PlannedRun], known: Collection[str]) -> str:
 
 
 def must_have_spread(baseline: Baseline) -> None:
-    """Raise UserError unless strategies ran under two seeds: a tolerance comes from their spread."""
+    """Raise UserError unless strategies ran under two seeds: their spread is the size of a difference."""
     if len({run.seed for run in baseline.runs}) < 2:
         raise UserError(
             f"suite '{baseline.suite}' has one seed: a tolerance comes from the spread over two at least"
@@ -308,7 +316,8 @@ def must_have_spread(baseline: Baseline) -> None:
 
 
 def _checksum(baseline: Baseline) -> str:
-    unset = set() if baseline.settings else {"settings"}  # files without them keep their checksum
+    optional = {"settings", "first_runs", "reference_runs"}  # files without them keep their checksum
+    unset = {name for name in optional if not getattr(baseline, name)}
     rest = baseline.model_dump_json(exclude={"checksum"} | unset)
     return hashlib.sha256(rest.encode()).hexdigest()
 

@@ -1,44 +1,58 @@
 """The gate: what got worse since a baseline was recorded, and whether that is more than chance.
 
-Two questions are asked. Quality: did means over seeds of the final metric and of the updates to the target
-(of these the logarithm), or the speed, get worse? A mean may get worse by
+Two questions are asked. Quality: did the final metric, the loss at the end or the updates to the target (of
+these the logarithm) get worse, seed by seed, or the speed? Runs are paired by seed with the baseline's. A
+strategy is worse if the mean difference exceeds LEAST, a small part of the value (of updates: one
+evaluation), and one of these holds:
 
-    4 · s · √(2/n)
+- every seed is worse by more than SEED_SPREADS standard deviations over the seeds of the baseline;
+- the interval of the paired differences (LEVEL, Student's t) leaves out 0;
+- the mean is worse by more than MEAN_SPREADS such standard deviations: a few seeds broke down.
 
-four standard errors of a difference between two means of n seeds each. s is the standard deviation over seeds
-in the baseline: the strategy's own, but not less than the median one of all strategies in the scenario, since
-a few seeds estimate a spread poorly. An unchanged build has the same seeds and differs by rounding only.
-Speed is a ratio to the yardstick measured beside it (SLOWER).
+A standard deviation smaller than LEAST counts as LEAST.
+
+Its own seeds alone decide. An unchanged build has the same seeds and differs by rounding only. One that draws
+other random numbers is called worse by chance in less than one of 200 comparisons of five seeds, and in one
+of 25 of three seeds. Speed is a ratio to the yardstick measured beside it (SLOWER).
+
+Quality is compared with the reference: the first baseline, or what was accepted later as better or, with a
+reason, as worse. Small steps down therefore add up until they are worse.
 
 Reproducibility: are schedules and losses, the golden values, those of the baseline? Schedules are compared
-exactly, on every machine: they do not depend on sums of floats. Losses are compared exactly where the same
-processor and the same versions of all libraries made them, run by run; elsewhere they must agree but for the
-rounding that another processor, library or order of summation changes (GOLDEN). A strategy that improved has
+exactly, on every machine: they do not depend on sums of floats. Losses may differ by the rounding that
+another processor, library or order of summation changes (GOLDEN). Where the same processor and the same
+versions of all libraries made both, run by run, such a difference is a warning. A strategy that improved has
 other values of necessity: these are shown, and do not fail.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum, auto
-from math import exp, isfinite, log, sqrt
-from statistics import median
+from math import exp, inf, isfinite, log, log1p
 
 import numpy as np
 
 from benchmarks.errors import UserError
+from fl_core.metrics import FP_LOSS
 from fl_core.schema import Status
 from fl_core.text import many
 from reports.gate.baseline import DIGITS, Acceptance, Baseline, BaselineRun, GateGoal
-from reports.numbers import count, minus, number
+from reports.numbers import count, interval, minus, number
+from reports.statistics.paired import student
 
-ERRORS = 4.0  # standard errors by which a mean may get worse
+LEVEL = 0.997  # of the interval of paired differences
+LEAST = 0.005  # of the value: a smaller mean difference is no change of quality
+SEED_SPREADS = 1.5  # standard deviations over seeds by which a change exceeds chance if every seed shows it
+MEAN_SPREADS = 3.5  # … and by which the mean does
+ROUNDING = 1e-9  # relative, of differences that are compared with a limit
 # Relative. Three times the largest difference of all losses of suite ci (float32) between two processors
 # (8.8e-7; on one of them between AVX-512, AVX2 and no vector instructions 2.6e-7, in float64 2.4e-16; stacked
 # jobs none; computed twice on the same one none); schedules never differed.
 GOLDEN = 3e-6
 SLOWER = 1.5  # times as long as recorded, beside the yardstick
 
+LOSS = "Loss at the end"
 SCHEDULE, GOLDEN_VALUES, SPEED = "Schedule", "Golden values", "Speed ÷ yardstick"
 
 Group = tuple[str, str]  # scenario, strategy
@@ -59,6 +73,7 @@ class Finding(StrEnum):
     IMPROVED = auto()  # other values than recorded, of a strategy that got better
     WORSE = auto()
     CHANGED = auto()  # other values than recorded
+    ROUNDED = auto()  # golden values that differ by rounding: a warning
     SKIPPED = auto()  # not compared, since other seeds stalled
 
 
@@ -67,6 +82,7 @@ WORDS = {
     Finding.BETTER: "better",
     Finding.CHANGED: "not what was recorded",
     Finding.IMPROVED: "changed by the improvement",
+    Finding.ROUNDED: "different by rounding",
 }
 EXIT_CODES = {Finding.WORSE: 1, Finding.CHANGED: 3}  # of what fails; 2 is a mistake of the user's
 
@@ -83,7 +99,8 @@ class GateCheck:
     now: str = ""
     change: str = ""
     allowed: str = ""
-    detail: str = ""  # which value of several is shown
+    detail: str = ""  # which value of several is shown, or in how many seeds it got worse or better
+    seeds: tuple[int, int] = field(default=(0, 0), kw_only=True)  # that got worse, and better
 
     @property
     def title(self) -> str:
@@ -97,7 +114,10 @@ class GateCheck:
 
 
 def compare(
-    baseline: Baseline, now: Baseline, questions: Sequence[GateQuestion] = tuple(GateQuestion)
+    baseline: Baseline,
+    now: Baseline,
+    questions: Sequence[GateQuestion] = tuple(GateQuestion),
+    tolerance: float = GOLDEN,
 ) -> list[GateCheck]:
     """Return all checks of the same runs, recorded then and now.
 
@@ -105,27 +125,22 @@ def compare(
         baseline: The runs as they were accepted.
         now: The runs of the build.
         questions: What is asked. A strategy is known to have improved only where quality is.
+        tolerance: Relative difference of golden values that counts as rounding.
     """
-    golden = 0.0 if now.repeats(baseline) else GOLDEN
-    before, by_key = _groups(baseline), {run.key: run for run in now.runs}  # whatever they are called now
-    final = {group: [run.final for run in runs if run.finite] for group, runs in before.items()}
-    reach = {group: _logs(runs, max(run.end for run in runs)) for group, runs in before.items()}
+    alike = now.repeats(baseline)
+    by_key, references = {run.key: run for run in now.runs}, baseline.references()
     checks: list[GateCheck] = []
-    for scenario, goal in baseline.goals.items():
-        groups = [group for group in before if group[0] == scenario]
-        finals = tolerances({group: final[group] for group in groups})
-        reaches = tolerances({group: reach[group] for group in groups})
-        for group in groups:
-            pair = Seeds(*group, goal, before[group], [by_key[run.key] for run in before[group]])
-            if GateQuestion.QUALITY in questions:
-                if stalled := pair.stalled():
-                    checks += [stalled, *pair.skipped(questions)]  # runs of other lengths
-                    continue
-                checks.append(pair.final(finals[group]))
-                if goal.target is not None:
-                    checks.append(pair.reach(goal.target, reaches[group]))
-            if GateQuestion.REPRODUCIBILITY in questions:
-                checks += [pair.schedule(), pair.golden(golden)]
+    for (scenario, strategy), before in _groups(baseline).items():
+        goal, today = baseline.goals[scenario], [by_key[run.key] for run in before]
+        if GateQuestion.QUALITY in questions:
+            pair = Seeds(scenario, strategy, goal, [references[run.key] for run in before], today)
+            if stalled := pair.stalled():
+                checks += [stalled, *pair.skipped(questions)]  # runs of other lengths
+                continue
+            checks += pair.quality()
+        if GateQuestion.REPRODUCIBILITY in questions:
+            pair = Seeds(scenario, strategy, goal, before, today)
+            checks += [pair.schedule(), pair.golden(tolerance, warn=alike)]
     if GateQuestion.QUALITY in questions:
         checks += _speeds(baseline.speed, now.speed)
     return list(_with_improvements(checks))
@@ -143,39 +158,67 @@ def verdict(checks: Sequence[GateCheck], suite: str) -> str:
     return f"{suite}: {many(len(checks), 'check')}, {', '.join(ends) or 'all as before'}."
 
 
-def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck]) -> Baseline:
+def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck], reason: str = "") -> Baseline:
     """Return the baseline of the runs as they are now, with a line on what it took in, if anything.
+
+    The first baseline stays. What is better or worse becomes the reference of later comparisons; the rest
+    keeps the one that it has, speeds included.
 
     Args:
         before: The baseline so far.
-        now: The same runs, as they are now; speeds that were not measured again stay as they are.
+        now: The same runs, as they are now.
         checks: All checks of both.
+        reason: Why something is accepted that got worse.
 
     Raises:
-        UserError: If something got worse.
+        UserError: If something got worse without a reason, or nothing did and there is one.
     """
-    if any(check.finding is Finding.WORSE for check in checks):
-        said = verdict(checks, now.suite).removesuffix(".")
-        raise UserError(f"{said}: --update never accepts a regression. Use --write to overwrite the baseline")
+    worse = [check for check in checks if check.finding is Finding.WORSE]
+    said = verdict(checks, now.suite).removesuffix(".")
+    if worse and not reason:
+        raise UserError(f"{said}: --update accepts what is worse with --accept-worse REASON only")
+    if reason and not worse:
+        raise UserError(f"{said}: nothing is worse. Leave out --accept-worse")
+    changed = {Finding.CHANGED, Finding.IMPROVED, Finding.ROUNDED}
+    others = dict.fromkeys(check.strategy for check in checks if check.finding in changed)
     line = Acceptance(
         date=datetime.now(UTC).date().isoformat(),
         commit=now.commit,
         repository=now.repository,
         better=tuple(_said(check) for check in checks if check.finding is Finding.BETTER),
-        other=tuple(
-            dict.fromkeys(
-                check.strategy for check in checks if check.finding in {Finding.CHANGED, Finding.IMPROVED}
-            )
-        ),
+        worse=tuple(map(_said, worse)),
+        reason=reason,
+        other=tuple(_counted(strategy, checks) for strategy in others),
     )
-    lines = (line,) if line.better or line.other else ()
-    taken = {"speed": {**before.speed, **now.speed}, "accepted": (*before.accepted, *lines)}
+    lines = (line,) if line.better or line.worse or line.other else ()
+    judged = [check for check in checks if check.finding in {Finding.BETTER, Finding.WORSE}]
+    groups = {(check.scenario, check.strategy) for check in judged}
+    keys = {run.key for run in before.runs if (run.scenario, run.strategy) in groups}
+    moved = {run.key: run for run in before.reference_runs} | {
+        run.key: run for run in now.runs if run.key in keys
+    }
+    same = [run.model_dump() for run in before.runs] == [run.model_dump() for run in now.runs]
+    speeds = {check.strategy for check in judged if check.what == SPEED} | (now.speed.keys() - before.speed)
+    taken = {
+        "speed": {**before.speed, **{name: now.speed[name] for name in now.speed if name in speeds}},
+        "accepted": (*before.accepted, *lines),
+        "first_runs": before.first_runs or (() if same else before.runs),
+        "reference_runs": tuple(moved.values()),
+    }
     return now.model_copy(update=taken)
 
 
 def _said(check: GateCheck) -> str:
     where = f" in {check.scenario}" if check.scenario else ""
-    return f"{check.strategy}{where}: {check.title} {check.before} → {check.now}"
+    detail = f", {check.detail}" if check.detail else ""
+    return f"{check.strategy}{where}: {check.what} {check.before} → {check.now}{detail}"
+
+
+def _counted(strategy: str, checks: Sequence[GateCheck]) -> str:
+    """Return a strategy with the number of its seeds that are worse and better, over all comparisons."""
+    seeds = [check.seeds for check in checks if check.strategy == strategy]
+    worse, better = (sum(numbers) for numbers in zip(*seeds, strict=True))
+    return f"{strategy}: worse in {worse}, better in {better} comparisons of a seed"
 
 
 def exit_code(checks: Sequence[GateCheck]) -> int:
@@ -194,14 +237,25 @@ def _with_improvements(checks: Sequence[GateCheck]) -> Iterator[GateCheck]:
         yield replace(check, finding=Finding.IMPROVED) if improved else check
 
 
-def tolerances(values: Mapping[Group, Sequence[float]]) -> dict[Group, float]:
-    """Return how far the mean of each strategy may get worse by chance; one value per seed."""
-    spreads = {group: float(np.std(seeds, ddof=1)) for group, seeds in values.items() if len(seeds) > 1}
-    typical = median(spreads.values()) if spreads else 0.0
-    return {
-        group: ERRORS * max(spreads.get(group, 0.0), typical) * sqrt(2 / max(1, len(seeds)))
-        for group, seeds in values.items()
-    }
+def judged(worsening: Sequence[float] | np.ndarray, spread: float, least: float) -> Finding:
+    """Return the finding for paired differences.
+
+    Args:
+        worsening: One difference for each seed, positive where it got worse.
+        spread: Standard deviation over the seeds of the baseline; taken for `least` where it is smaller.
+        least: Mean difference that counts.
+    """
+    effect, spread = student(worsening, LEVEL), max(spread, least)
+    mean, seeds = abs(effect.mean), np.copysign(1, effect.mean) * np.asarray(worsening)
+    shown = (
+        seeds.min() > SEED_SPREADS * spread
+        or mean > MEAN_SPREADS * spread
+        or effect.low > 0
+        or effect.high < 0
+    )
+    if not shown or mean <= least * (1 + ROUNDING):
+        return Finding.SAME
+    return Finding.WORSE if effect.mean > 0 else Finding.BETTER
 
 
 def _groups(baseline: Baseline) -> dict[Group, list[BaselineRun]]:
@@ -247,7 +301,8 @@ class Seeds:
 
     def skipped(self, questions: Sequence[GateQuestion]) -> list[GateCheck]:
         """Return the checks that are not made where the stalled seeds have changed."""
-        names = [] if self.goal.target is None else [self.updates_to(self.goal.target)]
+        names = [] if self.goal.metric == FP_LOSS else [LOSS]
+        names += [] if self.goal.target is None else [self.updates_to(self.goal.target)]
         if GateQuestion.REPRODUCIBILITY in questions:
             names += [SCHEDULE, GOLDEN_VALUES]
         return [self._check(name, Finding.SKIPPED) for name in names]
@@ -261,36 +316,116 @@ class Seeds:
         """Return the name of the check of the updates to the target."""
         return f"Updates to {self.goal.measure.round_text(target)}"
 
-    def final(self, tolerance: float) -> GateCheck:
+    def quality(self) -> Iterator[GateCheck]:
+        """Yield the checks of quality."""
+        yield self.final()
+        if self.goal.metric != FP_LOSS:
+            yield self.loss()
+        if self.goal.target is not None:
+            yield self.reach(self.goal.target)
+
+    def final(self) -> GateCheck:
         """Return the check of the final metric over seeds that ended; one more diverged seed is worse."""
         metric = self.goal.measure
-        what = self.final_metric
         then, today = (sum(not run.finite for run in runs) for runs in (self.before, self.now))
         if then != today:
-            return self._count(what, "diverged", then, today, worse=today > then)
+            return self._count(self.final_metric, "diverged", then, today, worse=today > then)
+        sign = 1 if metric.higher else -1
         pairs = [
             (a.final, b.final) for a, b in zip(self.before, self.now, strict=True) if a.finite and b.finite
         ]
         if not pairs:
-            return self._check(what, Finding.SAME, "diverged", "diverged")
-        means = [float(np.mean(values)) for values in zip(*pairs, strict=True)]
-        tolerance = max(tolerance, GOLDEN * abs(means[0]))
-        sign = 1 if metric.higher else -1
-        change = means[1] - means[0]
-        gain = sign * change
-        finding = Finding.WORSE if gain < -tolerance else Finding.BETTER if gain > tolerance else Finding.SAME
-        signed = [("−" if v < 0 else "+") + metric.text(abs(v)) for v in (change, -sign * tolerance)]
-        return self._check(what, finding, *map(metric.with_unit, means), *signed)
+            return self._check(self.final_metric, Finding.SAME, "diverged", "diverged")
+        return self._at_end(self.final_metric, pairs, sign=sign, value=metric.with_unit, change=metric.text)
 
-    def reach(self, target: float, tolerance: float) -> GateCheck:
-        """Return the check of updates to the target, geometric means known to the next evaluation."""
+    def loss(self) -> GateCheck:
+        """Return the check of the federated loss at the end; one more seed without it is worse."""
+        runs = [(a, b) for a, b in zip(self.before, self.now, strict=True) if a.finite and b.finite]
+        pairs = [(a.loss[-1][1], b.loss[-1][1]) for a, b in runs]
+        then, today = (sum(not isfinite(pair[side]) for pair in pairs) for side in (0, 1))
+        if then != today:
+            return self._count(LOSS, "not finite", then, today, worse=today > then)
+        pairs = [pair for pair in pairs if all(map(isfinite, pair))]
+        if not pairs:
+            return self._check(LOSS, Finding.SAME, "not finite", "not finite")
+        return self._at_end(LOSS, pairs, sign=-1, value=number, change=lambda size: number(size, 3))
+
+    def _at_end(
+        self,
+        what: str,
+        pairs: Sequence[tuple[float, float]],
+        *,
+        sign: int,
+        value: Callable[[float], str],
+        change: Callable[[float], str],
+    ) -> GateCheck:
+        """Return the check of values at the end, paired by seed.
+
+        `sign` is 1 where more is better, else −1; `value` and `change` write a mean and the size of a
+        difference.
+        """
+        means = [float(np.mean(values)) for values in zip(*pairs, strict=True)]
+
+        def signed(difference: float) -> str:
+            return ("−" if difference < 0 else "+") + change(abs(difference))
+
+        return self._paired(
+            what,
+            pairs,
+            sign=sign,
+            least=LEAST * abs(means[0]),
+            means=[value(mean) for mean in means],
+            write=signed,
+        )
+
+    def _paired(
+        self,
+        what: str,
+        pairs: Sequence[tuple[float, float]],
+        *,
+        sign: int,
+        least: float,
+        means: Sequence[str],
+        write: Callable[[float], str],
+    ) -> GateCheck:
+        """Return the check of pairs of values by seed, of which differences below `least` are too small."""
+        first, second = np.transpose(pairs)
+        changes = second - first
+        spread = float(np.std(first, ddof=1)) if len(pairs) > 1 else 0.0
+        equal = GOLDEN * np.abs(first)
+        seeds = tuple(int((side * sign * changes > equal).sum()) for side in (-1, 1))
+        counts = [f"{word} in {n}" for word, n in zip(("worse", "better"), seeds, strict=True) if n]
+        detail = f"{', '.join(counts)} of {many(len(pairs), 'seed')}" if counts else ""
+        effect = student(changes, LEVEL)
+        bounds = "" if effect.low == -inf else f" {interval(effect.low, effect.high, write)}"
+        return GateCheck(
+            self.scenario,
+            self.strategy,
+            what,
+            judged(-sign * changes, spread, least),
+            before=means[0],
+            now=means[1],
+            change=f"{write(effect.mean)}{bounds}",
+            allowed=write(-sign * SEED_SPREADS * max(spread, least)),
+            detail=detail,
+            seeds=(seeds[0], seeds[1]),
+        )
+
+    def reach(self, target: float) -> GateCheck:
+        """Return the check of updates to the target, as factors; one evaluation more is no change."""
         longest = max(run.end for run in (*self.before, *self.now))
-        first, second = (exp(float(np.mean(_logs(runs, longest)))) for runs in (self.before, self.now))
-        factor, allowed = second / first, max(exp(tolerance), 1 + self.before[0].mark / first)
-        means = (self._reached(runs, mean) for runs, mean in ((self.before, first), (self.now, second)))
-        what = self.updates_to(target)
-        finding = _by_factor(factor, allowed)
-        return self._check(what, finding, *means, f"× {number(factor, 3)}", f"× {number(allowed, 3)}")
+        logs = [_logs(runs, longest) for runs in (self.before, self.now)]
+        first, second = (exp(float(np.mean(values))) for values in logs)
+        mark = max(run.mark for run in (*self.before, *self.now))
+        means = [self._reached(runs, mean) for runs, mean in ((self.before, first), (self.now, second))]
+        return self._paired(
+            self.updates_to(target),
+            list(zip(*logs, strict=True)),
+            sign=-1,
+            least=log1p(mark / min(first, second)),
+            means=means,
+            write=lambda change: f"× {number(exp(change), 3)}",
+        )
 
     def _reached(self, runs: Sequence[BaselineRun], mean: float) -> str:
         """Return the mean updates to the target, with how many seeds met it where some did not."""
@@ -306,25 +441,36 @@ class Seeds:
         seeds = f"{len(other)} of {many(len(pairs), 'seed')}"
         return self._check(SCHEDULE, Finding.CHANGED, *other[0], seeds, "none")
 
-    def golden(self, tolerance: float) -> GateCheck:
-        """Return the check of the loss at every evaluation of every seed; the first that differs is shown."""
+    def golden(self, tolerance: float, *, warn: bool) -> GateCheck:
+        """Return the check of the loss at every evaluation of every seed; the largest difference is shown.
+
+        One within the tolerance is rounding; with `warn` it is a finding of its own.
+        """
         for a, b in zip(self.before, self.now, strict=True):
             if [updates for updates, _ in a.loss] != [updates for updates, _ in b.loss]:
                 texts = (f"after {', '.join(str(at) for at, _ in run.loss)} updates" for run in (a, b))
-                seed = f"evaluations of seed {a.seed}"
-                return self._check(GOLDEN_VALUES, Finding.CHANGED, *texts, seed, "none")
-            for (updates, was), (_, is_now) in zip(a.loss, b.loss, strict=True):
-                if (off := deviation(was, is_now)) > tolerance:
-                    detail = f"loss after {updates} updates, seed {a.seed}"
-                    losses = f"{was:.{DIGITS}g}", f"{is_now:.{DIGITS}g}"
-                    allowed = f"{minus(f'{tolerance:.0e}')} relative" if tolerance else "none"
-                    change = f"{number(off, 2)} relative"
-                    return self._check(GOLDEN_VALUES, Finding.CHANGED, *losses, change, allowed, detail)
-        first, now = self.before[0], self.now[0]
-        (updates, was), (_, is_now) = first.loss[-1], now.loss[-1]
-        detail = f"loss after {updates} updates, seed {first.seed}"
+                change = f"evaluations of seed {a.seed}"
+                return self._check(GOLDEN_VALUES, Finding.CHANGED, *texts, change, "none")
+        values = [
+            (deviation(was, is_now), updates, was, is_now, run.seed)
+            for run, today in zip(self.before, self.now, strict=True)
+            for (updates, was), (_, is_now) in zip(run.loss, today.loss, strict=True)
+        ]
+        off = max(value[0] for value in values)
+        last = len(self.before[0].loss) - 1
+        _, updates, was, is_now, seed = (
+            next(value for value in values if value[0] == off) if off else values[last]
+        )
+        detail = f"loss after {updates} updates, seed {seed}"
         losses = f"{was:.{DIGITS}g}", f"{is_now:.{DIGITS}g}"
-        return self._check(GOLDEN_VALUES, Finding.SAME, *losses, "", "", detail)
+        if off > tolerance:
+            finding = Finding.CHANGED
+        else:
+            finding = Finding.ROUNDED if off and warn else Finding.SAME
+        if finding is Finding.SAME:
+            return self._check(GOLDEN_VALUES, finding, *losses, "", "", detail)
+        allowed = f"{minus(f'{tolerance:.0e}')} relative" if tolerance else "none"
+        return self._check(GOLDEN_VALUES, finding, *losses, f"{number(off, 2)} relative", allowed, detail)
 
 
 def _by_factor(factor: float, allowed: float) -> Finding:
@@ -345,8 +491,8 @@ def _speeds(before: Mapping[str, float], now: Mapping[str, float]) -> Iterator[G
     for strategy in (name for name in before if name in now):
         factor = before[strategy] / now[strategy]
         speeds = number(before[strategy], 3), number(now[strategy], 3)
-        times = (f"{number(times, 3)} × the time" for times in (factor, SLOWER))
-        yield GateCheck("", strategy, SPEED, _by_factor(factor, SLOWER), *speeds, *times)
+        change, allowed = (f"{number(times, 3)} × the time" for times in (factor, SLOWER))
+        yield GateCheck("", strategy, SPEED, _by_factor(factor, SLOWER), *speeds, change, allowed)
 
 
 def too_slow(before: Mapping[str, float], now: Mapping[str, float]) -> list[str]:

@@ -30,20 +30,22 @@ COLOURS = {  # of what is shown, worst first
     Finding.CHANGED: "yellow",
     Finding.BETTER: "green",
     Finding.IMPROVED: "green",
+    Finding.ROUNDED: "yellow",
 }
 FENCE = "`" * 8  # around text that may hold three
 
 
-def how_compared(before: Baseline, now: Baseline) -> str:
+def how_compared(before: Baseline, now: Baseline, tolerance: float = GOLDEN) -> str:
     """Context of a difference: the commits of both, how exactly losses are compared, and why."""
-    said = f"Baseline: {_commits(before)}. Runs: {_commits(now)}. Golden values are compared"
+    said = f"Baseline: {_commits(before)}. Runs: {_commits(now)}. Golden values may differ by"
+    said = f"{said} {minus(f'{tolerance:.0e}') if tolerance else 'nothing'}"
     if now.repeats(before):
-        return f"{said} exactly: the same processor and libraries made both."
+        return f"{said}, with a warning: the same processor and libraries made both."
     names = dict.fromkeys((*before.versions, *now.versions))
     pairs = [(name, before.versions.get(name, "none"), now.versions.get(name, "none")) for name in names]
     pairs.append(("processor", before.processor or "not recorded", now.processor or "not recorded"))
     other = [f"{name} {then} → {today}" for name, then, today in pairs if then != today]
-    return f"{said} within {minus(f'{GOLDEN:.0e}')}: {'; '.join(other) or 'the processor is not recorded'}."
+    return f"{said}: {'; '.join(other) or 'the processor is not recorded'}."
 
 
 def _commits(baseline: Baseline) -> str:
@@ -66,14 +68,14 @@ def to_accept(checks: Sequence[GateCheck], check: str) -> str:
     """
     findings = {check.finding for check in checks}
     if Finding.WORSE in findings:
-        return f"Where this is meant, write a new baseline: `{check} --write`."
+        return f"Where this is meant, accept it, and say why: `{check} --update --accept-worse REASON`."
     if Finding.CHANGED in findings:
         return f"Where this is meant, accept it: `{check} --update`."
     return f"Accept the improvement: `{check} --update`." if Finding.BETTER in findings else ""
 
 
 def allowed(checks: Sequence[GateCheck]) -> RenderableType:
-    """Return how much worse later means may be than a baseline as a table for the terminal.
+    """Return how much worse every seed may be than in a baseline as a table for the terminal.
 
     Args:
         checks: A baseline's own, compared with itself.
@@ -82,6 +84,14 @@ def allowed(checks: Sequence[GateCheck]) -> RenderableType:
     for check in checks:
         if check.scenario and check.allowed:
             printed.add_row(check.scenario, check.strategy, check.what, check.before, check.allowed)
+    return printed
+
+
+def quality(checks: Sequence[GateCheck]) -> RenderableType:
+    """Return means then and now, and how many seeds got worse or better, as a table for the terminal."""
+    printed = _empty(HEADS[:-1])
+    for check in checks:
+        printed.add_row(*_row(check)[:-1])
     return printed
 
 
@@ -121,7 +131,9 @@ def _row(check: GateCheck) -> Sequence[str]:
     return (*where, check.before, check.now, check.change, check.allowed)
 
 
-def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline, accept: str) -> str:
+def markdown(
+    checks: Sequence[GateCheck], before: Baseline, now: Baseline, accept: str, tolerance: float = GOLDEN
+) -> str:
     """Return a summary for a pull request; `accept` says how results are accepted, if there are any to."""
     failed = any(check.failed for check in checks)
     parts = [f"{SUMMARY}\n## {'❌' if failed else '✅'} {verdict(checks, now.suite)}"]
@@ -130,7 +142,7 @@ def markdown(checks: Sequence[GateCheck], before: Baseline, now: Baseline, accep
     for heading, rows in [*tables_of, *([("As before", same)] if same else [])]:
         escaped = [[cell.translate(ESCAPED) for cell in row] for row in rows]
         parts += [f"### {heading}", tables.markdown(HEADS, escaped, left=len(HEADS))]
-    return "\n\n".join(filter(None, [*parts, accept, how_compared(before, now)])) + "\n"
+    return "\n\n".join(filter(None, [*parts, accept, how_compared(before, now, tolerance)])) + "\n"
 
 
 def junit(checks: Sequence[GateCheck], now: Baseline) -> str:

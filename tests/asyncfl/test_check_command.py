@@ -55,12 +55,12 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
     run(suite, store)
     done = invoke(check.command, suite, *at_store, "--baseline", file, "--no-speed", "--write")
     assert done.exit_code == 0 and len(baselines.read(file).runs) == 4
-    assert len(re.findall(r"(?:FedBuff|ASGD) .*(?:[−+]|× )\S+ *$", done.output, re.MULTILINE)) == 4
+    assert len(re.findall(r"(?:FedBuff|ASGD) .*(?:[−+]|× )\S+ *$", done.output, re.MULTILINE)) == 6
 
     junit, summary = tmp_path / "new" / "gate.xml", tmp_path / "new" / "gate.md"
     done = invoke(check.command, suite, *at_store, "--baseline", file, "--junit", junit, "--summary", summary)
     assert done.exit_code == 0, done.output
-    assert ET.parse(junit).getroot()[0].get("tests") == "8"
+    assert ET.parse(junit).getroot()[0].get("tests") == "10"
     assert summary.read_text().startswith(SUMMARY)
 
     again = ("--baseline", file, "--no-speed", "--junit", junit, "--summary", summary)
@@ -171,12 +171,43 @@ def test_what_is_accepted_depends_on_both_questions(tmp_path: Path, store: Store
     better = [one.model_copy(update={"final": one.final + by, "loss": ((40, 0.0),)}) for one in recorded.runs]
     baselines.write(recorded.model_copy(update={"runs": tuple(better)}), file)
     done = invoke(check.command, *at_store, "--baseline", file, "--reproducibility-only")
-    assert done.exit_code == 3
-    assert "--write" in done.output and "--update" not in done.output
+    assert done.exit_code == 3 and "--update --accept-worse REASON" in done.output
     both = ("--reproducibility-only", "--quality-only")
     assert all(option in complaint(check.command, *at_store, "--baseline", file, *both) for option in both)
-    assert "--write" in complaint(check.command, *at_store, "--baseline", file, "--update")
-    assert len(baselines.read(file).runs) == len(better)
+    update = (check.command, *at_store, "--baseline", file, "--update")
+    assert "--accept-worse" in complaint(*update)
+    assert len(baselines.read(file).runs) == len(better) and not baselines.read(file).accepted
+    done = invoke(*update, "--accept-worse", "the target was wrong")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"^Worse: FedBuff in .*worse in 2 of 2 seeds$", done.output, re.MULTILINE)
+    accepted = baselines.read(file)
+    assert [line.reason for line in accepted.accepted] == ["the target was wrong"]
+    assert [one.final for one in accepted.first_runs] == [one.final for one in better]
+    assert accepted.runs == recorded.runs
+    assert invoke(check.command, *at_store, "--baseline", file).exit_code == 0
+    for words in (("--accept-worse", "why"), ("--update", "--accept-worse", " ")):
+        assert invoke(check.command, *at_store, "--baseline", file, *words).exit_code == 2
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_the_tolerance_of_golden_values(tmp_path: Path, store: Store) -> None:
+    """Differences within it are a warning where the same machine made both; beyond it they fail."""
+    suite, file = write_suite(tmp_path), tmp_path / "base.json"
+    run(suite, store)
+    at_store = (suite, "--store", store.folder, "--no-speed", "--baseline", file)
+    invoke(check.command, *at_store, "--write")
+    recorded = baselines.read(file)
+    digits = [
+        one.model_copy(update={"loss": tuple((at, loss * (1 + 1e-8)) for at, loss in one.loss)})
+        for one in recorded.runs
+    ]
+    baselines.write(recorded.model_copy(update={"runs": tuple(digits)}), file)
+    done = invoke(check.command, *at_store)
+    assert done.exit_code == 0 and "ounding" in done.output
+    assert invoke(check.command, *at_store, "--tolerance", "1e-9").exit_code == 3
+    for wrong in ("-1", "nan", "inf"):
+        assert invoke(check.command, *at_store, "--tolerance", wrong).exit_code == 2
+    assert invoke(check.command, *at_store, "--update", "--tolerance", "1").exit_code == 2
 
 
 def worsened(folder: Path) -> Path:
@@ -209,7 +240,7 @@ def test_a_build_that_is_really_worse(tmp_path: Path) -> None:
     against = ("--baseline", "base.json", "--junit", "gate.xml", "--summary", "gate.md")
     done = asyncfl(tmp_path, "check", "small.yaml", "--store", "again", *against)
     assert done.returncode == 0, done.stdout
-    assert ET.parse(tmp_path / "gate.xml").getroot()[0].get("tests") == "15"
+    assert ET.parse(tmp_path / "gate.xml").getroot()[0].get("tests") == "18"
 
     code = worsened(tmp_path / "code")
     asyncfl(tmp_path, "run", "small.yaml", "--store", "after", *quiet, code=code)
@@ -226,7 +257,8 @@ def test_a_build_that_is_really_worse(tmp_path: Path) -> None:
     assert re.search(r"FedBuff .* Updates to 1 ", done.stdout)
     summary = (tmp_path / "gate.md").read_text()
     assert "### Worse" in summary
-    assert "`asyncfl check small.yaml --baseline base.json --store after --write`" in summary
+    accept = "--update --accept-worse REASON"
+    assert f"`asyncfl check small.yaml --baseline base.json --store after {accept}`" in summary
 
 
 def test_speed_is_a_median_of_ratios_to_the_yardstick_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:

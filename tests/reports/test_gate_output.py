@@ -54,7 +54,7 @@ def test_markdown() -> None:
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {8}
     assert "\\<b>" in text and text.startswith(f"{gate_output.SUMMARY}\n## ❌ ci: 3 checks, 1 worse (")
-    assert "write a new baseline: `asyncfl check ci --write`." in text and "torch 2.13.0 → 2.14.0" in text
+    assert "`asyncfl check ci --update --accept-worse REASON`" in text and "torch 2.13.0 → 2.14.0" in text
     better = markdown(hostile()[1:], newer)
     assert better.startswith(f"{gate_output.SUMMARY}\n## ✅ ci: 2 checks, 1 better (ACE).")
     assert "Accept the improvement: `asyncfl check ci --update`." in better
