@@ -24,6 +24,8 @@ class Experiment(Frozen):
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         clients = self.scenario.problem.clients
+        if reason := self._misfit():
+            raise ValueError(reason)
         if reason := self.strategy.local.refuses(clients) or self.strategy.refuses(self.scenario):
             raise ValueError(reason)
         if self.scenario.arrangement is not None and (reason := self.strategy.refuses_arrangement):
@@ -38,6 +40,18 @@ class Experiment(Frozen):
         if reason := self.lacks(self.scenario.problem.metric):
             raise ValueError(reason)
         return self
+
+    def _misfit(self) -> str | None:
+        """Return why problem and local work do not go together, in one sentence, or None."""
+        problem, local = self.scenario.problem, self.strategy.local
+        if problem.local_work and local.reference() != problem.local_work:
+            return (
+                f"clients of problem '{problem.reference()}' train by their own code: local work must be "
+                f"'{problem.local_work}', not '{local.reference()}'"
+            )
+        if local.whole and problem.local_work is None:
+            return f"local work '{local.reference()}' does not go with problem '{problem.reference()}'"
+        return None
 
     @property
     def participation(self) -> Participation | None:

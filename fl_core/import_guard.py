@@ -16,7 +16,7 @@ import os
 import stat
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.abc import MetaPathFinder
@@ -77,6 +77,12 @@ def guarded(refusal: str) -> Iterator[None]:
             _refusal.reset(token)
 
 
+def must_be_allowed() -> None:
+    """Raise ImportRefusedError where no code of the user's may be imported."""
+    if reason := _refusal.get():
+        raise ImportRefusedError(reason)
+
+
 def load(path: str) -> Any:
     """Return what `package.module:name` stands for.
 
@@ -84,8 +90,7 @@ def load(path: str) -> Any:
         ImportRefusedError: The code is not the user's own, or no file that can be imported.
         Exception: Whatever the import of the module raises.
     """
-    if reason := _refusal.get():
-        raise ImportRefusedError(reason)
+    must_be_allowed()
     module, _, name = path.partition(":")
     if module == "__main__":
         raise ImportRefusedError(IN_MAIN)
@@ -161,7 +166,7 @@ def leave_the_path(folder: Path) -> None:
 
 def own_packages() -> OwnPackages | None:
     """Return what finds the user's packages in this process; None before `leave_the_path`."""
-    return next((finder for finder in sys.meta_path if isinstance(finder, OwnPackages)), None)
+    return next((finder for finder in sys.meta_path if type(finder) is OwnPackages), None)
 
 
 class OwnPackages(MetaPathFinder):
@@ -173,7 +178,7 @@ class OwnPackages(MetaPathFinder):
 
     def install(self) -> None:
         """Find packages in this process, in the place of any other."""
-        sys.meta_path[:] = [self, *(other for other in sys.meta_path if not isinstance(other, OwnPackages))]
+        sys.meta_path[:] = [self, *(other for other in sys.meta_path if type(other) is not OwnPackages)]
 
     def unnamed(self, module: str) -> str:
         """Return where a module lies in the folder whose package the user does not name; empty if nowhere."""
@@ -197,6 +202,54 @@ class OwnPackages(MetaPathFinder):
         if isinstance(spec.loader, SourceFileLoader):
             spec.loader = FromSource(fullname, spec.origin)
         return spec
+
+
+class AppPackages(OwnPackages):
+    """Finds the modules of an app in its folder, and only while the app is in use.
+
+    So apps whose packages share a name, or have that of a package imported elsewhere, are not mixed up.
+    """
+
+    def __init__(self, folder: Path, packages: Sequence[str]) -> None:
+        super().__init__(folder)
+        self.trusted = dict.fromkeys(packages, ALLOWED.get())
+        self._modules: dict[str, ModuleType] = {}  # of the app, while the app is not in use
+        self._names: set[str] = set()  # of all modules found in the folder
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Let the app's modules be the ones of their names in this process."""
+        if self in sys.meta_path:
+            yield
+            return
+        others = self._taken(self._others())
+        sys.modules.update(self._modules)
+        sys.meta_path.insert(0, self)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(self)
+            self._modules = self._taken(self._names)
+            sys.modules.update(others)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module of the app; ImportRefusedError if its file is not the user's own."""
+        spec = super().find_spec(fullname, path, target)
+        if spec is not None:
+            self._names.add(fullname)
+        return spec
+
+    def _others(self) -> list[str]:
+        """Return the names of imported modules that are not the app's, but in packages of its names."""
+        if not any(package in sys.modules for package in self.trusted):
+            return []
+        return [name for name in sys.modules if name.partition(".")[0] in self.trusted]
+
+    @staticmethod
+    def _taken(names: Iterable[str]) -> dict[str, ModuleType]:
+        return {name: sys.modules.pop(name) for name in names if name in sys.modules}
 
 
 class FromSource(SourceFileLoader):

@@ -169,6 +169,9 @@ class SuiteSpec(Frozen):
         if not items:
             raise ValueError("there must be one strategy at least: the suite expands to no run")
         local, lr = info.data.get("local", SGD()), info.data.get("lr", {})
+        of_problem = getattr(info.data.get("problem"), "local_work", None)
+        if of_problem is not None and local == SGD():
+            local = LocalWork.model_validate(of_problem)
         return [_completed(item, local, {} if lr == TUNED else lr) for item in items]
 
     @property
@@ -227,7 +230,7 @@ def _usual_local(item: dict[str, Any], shared: LocalWork) -> LocalWork:
         default = find(Strategy, item.get("name")).model_fields["local"].default
     except PydanticCustomError:
         return shared  # validation reports what is wrong with the name
-    if default == Strategy.model_fields["local"].default:
+    if default == Strategy.model_fields["local"].default or shared.whole:
         return shared
     unset = LocalWork.model_fields.keys() - default.model_fields_set
     return default.model_copy(update={key: getattr(shared, key) for key in unset})

@@ -151,7 +151,7 @@ def _strategy(strategy: Strategy, beside: Sequence[Strategy], suite: SuiteSpec) 
     if variant and not label.endswith(")"):  # the paper's own variant, beside others of it
         label = f"{label} ({variant})"
     by_paper = type(strategy).model_fields["local"].default
-    expected = type(strategy.local) in (type(suite.local), type(by_paper))
+    expected = strategy.local.whole or type(strategy.local) in (type(suite.local), type(by_paper))
     return label if expected else f"{label} + {strategy.local.reference()}"
 
 

@@ -29,6 +29,9 @@ def work(job: Job, world: World, local: LocalWork) -> None:
     if not job.steps:
         job.delta, job.gradient = torch.zeros_like(job.start), torch.zeros_like(job.start)
         return
+    if local.whole:
+        local.compute(job, world)
+        return
     samples, device = local.samples(world, job), job.start.device
     if samples.device != device:
         samples = samples.to(device)

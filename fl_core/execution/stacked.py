@@ -44,7 +44,7 @@ class AllInFlight:
         ]
         chosen = list(islice(in_turn(requests), max(self.max_batch, len(requests))))
         for job, place in chosen:
-            if job.steps:
+            if job.steps and not requests[place].local.whole:
                 members[place].append((job, requests[place].world))
             else:
                 work(job, requests[place].world, requests[place].local)

@@ -39,6 +39,7 @@ class LocalWork(Part):
     """
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.local",)
+    whole: ClassVar[bool] = False  # whether a job is computed as a whole, by `compute`, and not step by step
 
     steps: Count | tuple[Count, ...] = 1  # K, the same for all or for each client
     dynamic: bool = False  # K uniform in 1 … 2·steps, drawn per job (anarchic federated learning)
@@ -99,6 +100,10 @@ class LocalWork(Part):
         entry has at least one dimension, such as a count [1]; of J stacked jobs it is [J, 1].
         """
         return {}
+
+    def compute(self, job: Job, world: World) -> None:
+        """Write the results of a job, for local work whose steps nobody sees (`whole`)."""
+        raise NotImplementedError
 
     def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
         """Return the gradient that is followed; a pure function.

@@ -19,6 +19,7 @@ from fl_core.loop.absences import Absences
 from fl_core.loop.dispatch import Dispatch
 from fl_core.loop.ends import Ends
 from fl_core.loop.events import JOBS, Kind
+from fl_core.loop.measured import MeasuredService
 from fl_core.loop.messages import Messages
 from fl_core.loop.service import Service
 from fl_core.loop.state import RunState
@@ -66,6 +67,8 @@ class Simulation:
         self.together = scenario.timing.durations.together
         self.refuses = scenario.non_finite == "refuse"
         timing, n = scenario.timing, self.world.n
+        if service is None and world.measured:
+            service = MeasuredService(world, self.local, timing.unit)
         self.service = service or Service()
         exact_times = (*self.service.times, *([MICRO] if timing.network else []))
         for part in (strategy, timing.availability):

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -54,6 +54,8 @@ class World:
     sizes: np.ndarray  # [n], data points of each client
     labels: np.ndarray | None  # [n, classes], how often each client holds each label; None without labels
     by_sample = False  # whether a gradient follows from model and sample alone, for every client with data
+    measured = False  # whether a job takes the seconds that computing it took, times its length by the law
+    seconds = 0.0  # that the newest job took, where they are measured
     precision: Precision = "float32"  # of matrix products and convolutions on a GPU
     memory_format = "contiguous"  # of the inputs of networks, for the record
     fingerprint: dict[str, str]  # digests of data and partition, for the record
@@ -113,6 +115,10 @@ class World:
         """Return `gradients`, and by name what comes with them for free, such as "loss" [J]."""
         return self.gradients(models, clients, samples), {}
 
+    def train(self, job: Any) -> None:
+        """Write the results of a job, for clients that train by their own code: `LocalWork.compute`."""
+        raise NotImplementedError
+
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
         """Return the gradient [d] of a client's loss on all of its data."""
         return self.gradient(model, client, torch.zeros_like(model))
@@ -143,6 +149,7 @@ class Problem(Part):
     """Base of all problems: number of clients, their importance, ranking metric and target."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems",)
+    local_work: ClassVar[str | None] = None  # the only local work that goes with it, where it has one
 
     clients: Count = 10  # n, how many there are
     # p_i of the clients: 1/n, n_i/Σn, or given

@@ -234,13 +234,12 @@ class Recorder:
 
     def _clients(self, end: Evaluation) -> dict[str, list[float]]:
         world, times = self.simulation.world, self.simulation.server.mean_time
-        assert end.client_loss is not None
         table = {
             Name.CLIENT: list(range(world.n)),
             Name.IMPORTANCE: world.p.tolist(),
             Name.MEAN_TIME: [float(time) for time in times],
             Name.SIZE: world.sizes.tolist(),
-            Name.LOSS: end.client_loss.tolist(),
+            **({} if end.client_loss is None else {Name.LOSS: end.client_loss.tolist()}),
             **by_client(self.record.arrivals, world.n),
         }
         if self.simulation.transfers is not None:

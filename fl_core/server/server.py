@@ -93,6 +93,11 @@ class Server(Generic[M]):
         return self._state.updates
 
     @property
+    def lr(self) -> float:
+        """η_g, the server's learning rate."""
+        return self._lr
+
+    @property
     def local_lr(self) -> float:
         """η_l of the jobs that are sent from now on."""
         return self._state.local_lr

@@ -1,0 +1,1 @@
+"""Flower apps as problems: their folder, their messages, their clients."""

@@ -1,0 +1,26 @@
+"""The global random generators of Python, NumPy and torch, which the code of apps draws from."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from fl_core.streams import stream
+
+
+@contextmanager
+def seeded(seed: int, purpose: str, *ids: int) -> Iterator[None]:
+    """Seed the global generators from the stream of one purpose; afterwards they are as they were."""
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    drawn = int(stream(seed, purpose, *ids).integers(2**32))
+    random.seed(drawn)
+    np.random.seed(drawn)  # noqa: NPY002
+    torch.manual_seed(drawn)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        torch.set_rng_state(before[2])

@@ -1,0 +1,285 @@
+"""The world of a Flower app: its ClientApp is called as Flower's Grid would, for one client at a time.
+
+With `fl_core/live/flower.py` the only modules that import flwr. A job is a pure function of its inputs, the
+client's state among them: it is called with the global generators seeded by client and job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from time import perf_counter, time
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, Metadata, RecordDict
+from flwr.clientapp import ClientApp
+from torch import Tensor
+
+from fl_core.import_guard import in_a_line
+from fl_core.problems.apps.folder import app_in
+from fl_core.problems.apps.generators import seeded
+from fl_core.problems.apps.records import Layout, is_loss, mean, numbers, packed, unpacked
+from fl_core.problems.problem import Evaluation, InvalidProblemError, World
+
+SERVER = 1  # the identifier of the sender of all messages
+FIRST_NODE = 2  # the identifier of client 0's node
+LIFETIME_SECONDS = 43_200.0  # of a message, as Flower has it
+EXAMPLES = "num-examples"  # the metric that says how many a client trained or evaluated on
+ARRAYS, CONFIG, ROUND = "arrays", "config", "server-round"  # as Flower's strategies name them
+TESTED = ("1.41", "1.42")  # minor releases of flwr
+
+
+class AppError(InvalidProblemError):
+    """A Flower app failed, or answered something that cannot be used; one line says which client and why."""
+
+
+class Answer(NamedTuple):
+    """What a client sent back."""
+
+    content: RecordDict
+    metrics: dict[str, float]
+    state: RecordDict  # of the client, afterwards
+
+
+class FlowerWorld(World):
+    """The clients of a Flower app, as many as the problem has, and the app's first model under one seed.
+
+    Raises:
+        InvalidProblemError: The app cannot be loaded, or its first model cannot be used.
+    """
+
+    def __init__(self, problem: Any, seed: int) -> None:
+        self.problem, self.seed = problem, seed  # a `Flower`, whose module imports this one when it is used
+        paths = [path for path in problem.paths() if path]
+        self.folder = app_in(problem.app, problem.digest, *paths)
+        assert self.folder.client_app is not None
+        self.app = self.folder.load(self.folder.client_app)
+        if not isinstance(self.app, ClientApp):
+            raise InvalidProblemError(
+                f"'{self.folder.client_app}' of {problem.app} is a {type(self.app).__name__}, not a ClientApp"
+            )
+        self.config = self.folder.run_config(dict(problem.config))
+        first = self._called(problem.initial, "init")
+        try:
+            self.layout, vector = Layout.of(first)
+        except ValueError as error:
+            raise InvalidProblemError(f"initial {problem.initial}: {error}") from None
+        sizes = self._examples()
+        super().__init__(problem.weights(sizes), self.layout.d)
+        self.first, self.sizes = vector, sizes
+        self.fingerprint = {"app": problem.digest}
+        self.measured, self.seconds = problem.measured, 0.0
+        self._evaluated: tuple[Tensor, Evaluation] | None = None  # the newest model, and what it is worth
+
+    def train(self, job: Any) -> None:
+        """Let a job's client train on the model that it was sent; write the results of the job."""
+        rate = job.client_state.get("server_lr")
+        content = self.request(job.start, job.version, job.lr, job.steps, rate)
+        with seeded(self.seed, "client_app", job.client, job.index):
+            began = perf_counter()
+            answer = self._ask("train", job.client, job.index, content, job)
+            self.seconds = perf_counter() - began
+        self.finish(job, answer.content)
+        if answer.state or job.moments:  # which an app may clear
+            job.new_moments = packed(answer.state)
+
+    def request(
+        self, start: Tensor, version: int, lr: float, steps: int, server_lr: Tensor | None
+    ) -> RecordDict:
+        """Return the content of a message that asks a client to train.
+
+        Args:
+            start: The model [d].
+            version: Its version; Flower's rounds count from 1.
+            lr: η_l.
+            steps: K.
+            server_lr: η_g, where it is known.
+
+        Raises:
+            AppError: The strategy chooses K, and the suite does not say how the app calls K.
+        """
+        problem = self.problem
+        config = {**dict(problem.train_config), **self._rates(lr, steps, server_lr)}
+        if steps != 1 and problem.steps is None:
+            raise AppError(
+                f"the strategy asks for {steps} local steps: name the app's key for them, such as "
+                "`steps: local-epochs` of the problem"
+            )
+        return RecordDict(
+            {ARRAYS: self.layout.record(start), CONFIG: ConfigRecord({**config, ROUND: version + 1})}
+        )
+
+    def finish(self, job: Any, content: RecordDict) -> None:
+        """Write the results of a job from what its client sent back.
+
+        The mean gradient is the one of K steps of plain SGD at the job's rate that lead to the same model.
+
+        Raises:
+            AppError: The arrays are not those of the model.
+        """
+        records = [*content.array_records.values()]
+        if len(records) != 1:
+            raise AppError(f"client {job.client}: train returned {len(records)} records of arrays, not one")
+        try:
+            end = self.layout.vector(records[0]).to(job.start.device)
+        except ValueError as error:
+            raise AppError(f"client {job.client}: train: {error}") from None
+        job.delta = end - job.start
+        job.gradient = job.delta / (-job.lr * job.steps)
+        job.finite = bool(torch.isfinite(job.delta.sum()))
+        if job.reports:
+            job.reported = numbers(content)
+            losses = [value for name, value in job.reported.items() if is_loss(name)]
+            if len(losses) == 1:
+                job.reported["loss"] = losses[0]
+
+    def evaluate(self, model: Tensor) -> Evaluation:
+        """Evaluate a model [d] by the app's own function, or by its clients, weighted by their examples."""
+        if self._evaluated is None or self._evaluated[0] is not model:
+            central = self.problem.evaluate != "clients"
+            self._evaluated = model, self._centrally(model) if central else self._by_clients(model)
+        return self._evaluated[1]
+
+    def losses(self, model: Tensor) -> np.ndarray:
+        """Raise InvalidProblemError: only an app's clients know their training losses."""
+        raise InvalidProblemError(
+            "the clients' training losses are needed, and a Flower app does not tell them: choose a strategy "
+            "or a sampling that does without"
+        )
+
+    def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
+        """Raise InvalidProblemError: an app trains, and shows no gradients."""
+        raise InvalidProblemError(
+            "gradients are needed, and a Flower app does not show them: leave out 'diagnostics'"
+        )
+
+    def remarks(self) -> list[str]:
+        """Return what a user should know: an untested release of Flower, jobs that do not repeat.
+
+        The first job of client 0 is run twice. If it fails, the runs will say so.
+        """
+        found = []
+        release = ".".join(version("flwr").split(".")[:2])
+        if release not in TESTED:
+            found.append(f"flwr {release} is installed; tested with problem 'flower': {', '.join(TESTED)}")
+        if variances := [slot.name for slot in self.layout.slots if slot.name.endswith("running_var")]:
+            found.append(
+                f"the model holds running variances ({variances[0]}): strategies that add updates up may make "
+                "them negative, and runs diverge. GroupNorm holds none"
+            )
+        try:
+            first, again = (self._first_job() for _ in range(2))
+        except AppError:
+            return found
+        if first != again:
+            found.append(
+                f"{self.problem.app}: the first job, run twice with equal seeds, gave two results: runs will "
+                "not repeat. Draw from the global generators, or from some that are seeded in each call"
+            )
+        return found
+
+    def _first_job(self) -> list[bytes]:
+        content = self.request(self.first, 0, 0.1, 1, None)
+        with seeded(self.seed, "client_app", 0, 0):
+            answer = self._ask("train", 0, 0, content)
+        return [array.data for record in answer.content.array_records.values() for array in record.values()]
+
+    def _rates(self, lr: float, steps: int, server_lr: Tensor | None) -> dict[str, float]:
+        """Return rates and K under the names that the app has for them."""
+        problem = self.problem
+        rates: dict[str, float] = {}
+        if problem.local_lr:
+            rates[problem.local_lr] = lr
+        if problem.server_lr and server_lr is not None:
+            rates[problem.server_lr] = float(server_lr)
+        if problem.steps:
+            rates[problem.steps] = steps
+        return rates
+
+    def _ask(self, kind: str, client: int, index: int, content: RecordDict, job: Any = None) -> Answer:
+        """Call the ClientApp with a message of a kind.
+
+        Raises:
+            AppError: It fails, or does not answer.
+        """
+        sent = content.config_records[CONFIG]
+        config = self.config | {key: value for key, value in sent.items() if key in self.config}
+        context = Context(
+            run_id=1,
+            node_id=client + FIRST_NODE,
+            node_config={"partition-id": client, "num-partitions": self.problem.clients},
+            state=unpacked(job.moments) if job else RecordDict(),
+            run_config=config,
+        )
+        metadata = Metadata(
+            run_id=1,
+            message_id=f"{client}.{index}.{kind}",
+            src_node_id=SERVER,
+            dst_node_id=client + FIRST_NODE,
+            reply_to_message_id="",
+            group_id=str(sent[ROUND]),
+            created_at=time(),
+            ttl=LIFETIME_SECONDS,
+            message_type=kind,
+        )
+        with _failures(f"client {client}: {kind}"), self.folder.packages.in_use():
+            reply = self.app(Message(content=content, metadata=metadata), context)
+        if not isinstance(reply, Message):
+            raise AppError(f"client {client}: {kind} returned {reply!r}, not a Message")
+        if reply.has_error():
+            raise AppError(f"client {client}: {kind} answered with an error: {reply.error.reason}")
+        return Answer(reply.content, numbers(reply.content), context.state)
+
+    def _centrally(self, model: Tensor) -> Evaluation:
+        found = self._called(self.problem.evaluate, "evaluate", 0, self.layout.record(model))
+        if not isinstance(found, Mapping):
+            raise AppError(f"evaluate {self.problem.evaluate} returned {found!r}, not a MetricRecord")
+        return Evaluation(
+            {f"test/{name}": float(value) for name, value in found.items() if isinstance(value, int | float)},
+            None,
+        )
+
+    def _by_clients(self, model: Tensor) -> Evaluation:
+        arrays = self.layout.record(model)
+        answers, config = [], {**dict(self.problem.evaluate_config), ROUND: 0}
+        for client in range(self.n):
+            content = RecordDict({ARRAYS: ArrayRecord(dict(arrays)), CONFIG: ConfigRecord(config)})
+            with seeded(self.seed, "evaluate", client):
+                answers.append(self._ask("evaluate", client, 0, content).metrics)
+        weights = [metrics.pop(EXAMPLES, 1.0) for metrics in answers]
+        names = set.intersection(*(set(metrics) for metrics in answers))
+        by_client = {name: [metrics[name] for metrics in answers] for name in sorted(names)}
+        return Evaluation(
+            {f"test/{name}": mean(values, weights) for name, values in by_client.items()},
+            None,
+            {f"test/{name}": np.array(values) for name, values in by_client.items()},
+        )
+
+    def _examples(self) -> np.ndarray:
+        """Return how many examples each client trains on [n], 1 each where the suite does not say."""
+        given, n = self.problem.examples, self.problem.clients
+        if isinstance(given, str):
+            given = tuple(self._called(given, "examples", client, n) for client in range(n))
+            if not all(isinstance(count, int | np.integer) and count > 0 for count in given):
+                raise InvalidProblemError(
+                    f"examples {self.problem.examples} must return whole numbers above 0, not {given}"
+                )
+        return np.array(given or (1,) * n, int)
+
+    def _called(self, path: str, purpose: str, *arguments: Any) -> Any:
+        """Return what a function of the app returns, called with seeded generators."""
+        function = self.folder.load(path)
+        with _failures(path), seeded(self.seed, purpose), self.folder.packages.in_use():
+            return function(*arguments)
+
+
+@contextmanager
+def _failures(what: str) -> Iterator[None]:
+    """Turn whatever an app raises into an AppError of one line."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        raise AppError(f"{what} failed: {in_a_line(error)}") from error

@@ -1,0 +1,1 @@
+"""A Flower app with pytorch, written as Flower's own quickstart is."""

@@ -1,0 +1,1 @@
+"""A Flower app with sklearn, written as Flower's own quickstart is."""
