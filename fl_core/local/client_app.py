@@ -16,7 +16,7 @@ OF_THE_APP = ("batch", "sampling", "epochs")  # fields without effect: the app's
 
 
 class ClientAppWork(LocalWork):
-    """A Flower app's own training, of problem `flower`; its Context.state lives from job to job."""
+    """A Flower app's own training, of problem `flower` (Beutel et al., "Flower", arXiv 2007.14390, 2020)."""
 
     name: ClassVar[str] = "client_app"
     whole: ClassVar[bool] = True

@@ -52,7 +52,8 @@ FITTING: dict[str, dict[str, Any]] = {  # what has no default, or must fit six c
     "table": {"table": [1, 2, 3, 4, 5, 6]},
     "quadratic": {"centres": CENTRES, "noise": 0.3},
 }
-LEFT_OUT = ("trace", "column", "file", "natural", "given")  # need a file, or data that come from clients
+# Need a file, data that come from clients, or a Flower app
+LEFT_OUT = ("trace", "column", "file", "natural", "given", "client_app")
 
 
 def fitting(family: type[Part]) -> list[Part]:

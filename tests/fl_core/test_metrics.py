@@ -49,7 +49,7 @@ def test_a_metric_without_direction_cannot_rank() -> None:
 
 
 def test_every_problem_ranks_by_a_metric_that_it_declares() -> None:
-    for name in Problem.members().keys() - {"own"}:
+    for name in Problem.members().keys() - {"own", "flower"}:
         problem = Problem.model_validate(name)
         assert problem.ranking.higher is not None
         names = [one.name for one in problem.recorded()]

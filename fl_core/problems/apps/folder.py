@@ -43,8 +43,8 @@ class AppFolder:
             )
         self.config: dict[str, Scalar] = dict(_flat(table.get("config", {})))
         named = {path.partition(":")[0].partition(".")[0] for path in (self.client_app, *paths)}
-        beside = {path.stem for path in folder.iterdir() if _is_package(path)} - named
-        packages = [*named, *(name for name in sorted(beside) if find_spec(name) is None)]
+        others = {path.stem for path in folder.iterdir() if _is_package(path)} - named
+        packages = [*named, *(name for name in sorted(others) if find_spec(name) is None)]
         self.packages = AppPackages(folder.resolve(), packages)
 
     def run_config(self, overrides: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -79,7 +79,7 @@ class AppFolder:
         try:
             with self.packages.in_use():
                 loaded = importlib.import_module(module)
-                found = getattr(loaded, name)
+                value = getattr(loaded, name)
         except (Exception, SystemExit) as error:
             raise InvalidProblemError(
                 f"cannot import '{path}' from {self.folder}: {in_a_line(error)}"
@@ -87,7 +87,7 @@ class AppFolder:
         file = getattr(loaded, "__file__", None)
         if file is None or not Path(file).resolve().is_relative_to(self.packages.folder):
             raise InvalidProblemError(f"'{path}' is {file}, which is not in the app's folder {self.folder}")
-        return found
+        return value
 
 
 @cache

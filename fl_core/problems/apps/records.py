@@ -83,8 +83,8 @@ class Layout:
         if len(record) != len(names):
             raise ValueError(f"it returned {len(record)} arrays, and was sent {len(names)}")
         by_name = record.keys() == set(names)
-        given = [record[name] for name in names] if by_name else list(record.values())
-        return self._joined([_read(slot, array) for slot, array in zip(self.slots, given, strict=True)])
+        arrays = [record[name] for name in names] if by_name else list(record.values())
+        return self._joined([_read(slot, array) for slot, array in zip(self.slots, arrays, strict=True)])
 
     def _array(self, slot: ArraySlot, numbers: np.ndarray) -> Array:
         part = numbers[slot.first : slot.first + slot.size]

@@ -161,25 +161,25 @@ class FlowerWorld(World):
 
         The first job of client 0 is run twice. If it fails, the runs will say so.
         """
-        found = []
+        remarks = []
         release = ".".join(version("flwr").split(".")[:2])
         if release not in TESTED:
-            found.append(f"flwr {release} is installed; tested with problem 'flower': {', '.join(TESTED)}")
+            remarks.append(f"flwr {release} is installed; tested with problem 'flower': {', '.join(TESTED)}")
         if variances := [slot.name for slot in self.layout.slots if slot.name.endswith("running_var")]:
-            found.append(
-                f"the model holds running variances ({variances[0]}): strategies that add updates up may make "
+            remarks.append(
+                f"the model holds running variances ({variances[0]}): adding several updates up may make "
                 "them negative, and runs diverge. GroupNorm holds none"
             )
         try:
             first, again = (self._first_job() for _ in range(2))
         except AppError:
-            return found
+            return remarks
         if first != again:
-            found.append(
+            remarks.append(
                 f"{self.problem.app}: the first job, run twice with equal seeds, gave two results: runs will "
                 "not repeat. Draw from the global generators, or from some that are seeded in each call"
             )
-        return found
+        return remarks
 
     def _first_job(self) -> list[bytes]:
         content = self.request(self.first, 0, 0.1, 1, None)
@@ -234,13 +234,11 @@ class FlowerWorld(World):
         return Answer(reply.content, numbers(reply.content), context.state)
 
     def _centrally(self, model: Tensor) -> Evaluation:
-        found = self._called(self.problem.evaluate, "evaluate", 0, self.layout.record(model))
-        if not isinstance(found, Mapping):
-            raise AppError(f"evaluate {self.problem.evaluate} returned {found!r}, not a MetricRecord")
-        return Evaluation(
-            {f"test/{name}": float(value) for name, value in found.items() if isinstance(value, int | float)},
-            None,
-        )
+        metrics = self._called(self.problem.evaluate, "evaluate", 0, self.layout.record(model))
+        if not isinstance(metrics, Mapping):
+            raise AppError(f"evaluate {self.problem.evaluate} returned {metrics!r}, not a MetricRecord")
+        single = {name: value for name, value in metrics.items() if isinstance(value, int | float)}
+        return Evaluation({f"test/{name}": float(value) for name, value in single.items()}, None)
 
     def _by_clients(self, model: Tensor) -> Evaluation:
         arrays = self.layout.record(model)
@@ -260,14 +258,14 @@ class FlowerWorld(World):
 
     def _examples(self) -> np.ndarray:
         """Return how many examples each client trains on [n], 1 each where the suite does not say."""
-        given, n = self.problem.examples, self.problem.clients
-        if isinstance(given, str):
-            given = tuple(self._called(given, "examples", client, n) for client in range(n))
-            if not all(isinstance(count, int | np.integer) and count > 0 for count in given):
+        counts, n = self.problem.examples, self.problem.clients
+        if isinstance(counts, str):
+            counts = tuple(self._called(counts, "examples", client, n) for client in range(n))
+            if not all(isinstance(count, int | np.integer) and count > 0 for count in counts):
                 raise InvalidProblemError(
-                    f"examples {self.problem.examples} must return whole numbers above 0, not {given}"
+                    f"examples {self.problem.examples} must return whole numbers above 0, not {counts}"
                 )
-        return np.array(given or (1,) * n, int)
+        return np.array(counts or (1,) * n, int)
 
     def _called(self, path: str, purpose: str, *arguments: Any) -> Any:
         """Return what a function of the app returns, called with seeded generators."""
