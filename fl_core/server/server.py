@@ -25,9 +25,9 @@ class Server(Generic[M]):
 
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
     `sizes` [n], `mean_time` [n] (exact), `lr` (η_g), `in_flight`, `jobs`, `due`, `idle`, `present`,
-    `newly_gone`, `ringing`. To write: `memory` (the strategy's), `local` (the local work's), both of tensors and Python's
-    own numbers, strings, lists, tuples and dicts only, `local_lr` and `misread`. Actions: `step`, `dismiss`,
-    `collect`, `wake`, `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`, `jobs_of`.
+    `newly_gone`, `ringing`. To write: `memory` (the strategy's), `local` (the local work's), both of tensors
+    and Python's own numbers, strings, lists, tuples and dicts only, `local_lr` and `misread`. Actions:
+    `step`, `dismiss`, `collect`, `wake`, `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`, `jobs_of`.
     """
 
     def __init__(
