@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-import numpy as np
 from pydantic import NonNegativeFloat
 
 from fl_core.arrangements.arrangement import Arrangement
@@ -43,7 +42,7 @@ class Rounds(Arrangement):
     def next(self, server: Server) -> Iterable[Send]:
         if server.in_flight:
             return []
-        p = None if self.arrivals == "uniform" else np.array(self.arrivals)
+        p = None if self.arrivals == "uniform" else self.arrivals
         rng = server.stream("rounds", *self.round(server))
         oldest = min(self.history - 1, server.version)
         return [

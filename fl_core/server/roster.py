@@ -6,6 +6,13 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
+
+from fl_core.server.block_sums import BlockSums, probabilities
+
+Weights = tuple[float, ...]  # of all clients [n]
+DERIVED = ("_by_presence", "_present", "_idle")  # made when needed, and not saved
+
 
 class Roster:
     """The clients that are present, idle and due.
@@ -18,18 +25,54 @@ class Roster:
     def __init__(self, n: int) -> None:
         self.present = [True] * n
         self.absent = 0  # how many are not present
-        self.moves = 0  # departures and returns so far
         self.idle = list(range(n))
         self.due: dict[int, None] = dict.fromkeys(self.idle)  # an ordered set
         self.waiting: dict[int, None] = {}
         self._place = self.idle.copy()  # position in `idle`, −1 if not there
         self._last_update_version = [-1] * n  # server version at the last update, −1: due in any case
+        self._by_presence: BlockSums | None = None  # 1 for each present client
+        # Weights of all clients, and their sums over present clients by client, or over idle ones by place
+        self._present: tuple[Weights, BlockSums] | None = None
+        self._idle: tuple[Weights, BlockSums] | None = None
 
     def everyone(self) -> Sequence[int]:
         """Return the present clients, in order."""
         if not self.absent:
             return range(len(self.present))
         return [client for client, here in enumerate(self.present) if here]
+
+    def present_at(self, place: int) -> int:
+        """Return the client at a place among those present, in order."""
+        if not self.absent:
+            return int(place)
+        if self._by_presence is None:
+            self._by_presence = BlockSums(np.array(self.present, float))
+        interval = self._by_presence.find(place)
+        assert interval is not None
+        return interval.place
+
+    def present_weights(self, weights: Weights) -> BlockSums:
+        """Return the sums of weights of present clients, by client; kept for the same tuple."""
+        if self._present is None or self._present[0] is not weights:
+            self._present = weights, BlockSums(np.where(self.present, probabilities(weights), 0))
+        return self._present[1]
+
+    def idle_weights(self, weights: Weights) -> BlockSums:
+        """Return the sums of weights of idle clients, by place in `idle`; kept for the same tuple."""
+        if self._idle is None or self._idle[0] is not weights:
+            by_place = np.zeros(len(self.present))
+            by_place[: len(self.idle)] = probabilities(weights)[self.idle]
+            self._idle = weights, BlockSums(by_place)
+        return self._idle[1]
+
+    def _move(self, client: int, present: bool) -> None:
+        self.present[client] = present
+        self.absent += -1 if present else 1
+        if self._by_presence is not None:
+            self._by_presence[client] = float(present)
+        if self._present is not None:
+            weights, sums = self._present
+            sums[client] = weights[client] if present else 0.0
 
     def release(self, client: int, last_update_version: int) -> None:
         """Free a client whose last job left flight at this server version; −1 if the job was dismissed."""
@@ -45,22 +88,21 @@ class Roster:
 
     def leave(self, client: int) -> None:
         """Note that a client left; a job in service continues."""
-        self.present[client] = False
-        self.absent += 1
-        self.moves += 1
+        self._move(client, present=False)
         self.engage(client)
 
     def come_back(self, client: int, free: bool, version: int) -> None:
         """Note that a client is back, at server version `version`; `free` if without a job."""
-        self.present[client] = True
-        self.absent -= 1
-        self.moves += 1
+        self._move(client, present=True)
         if free:
             self._in(client, self._last_update_version[client] < version)
 
     def _in(self, client: int, due: bool) -> None:
-        self._place[client] = len(self.idle)
+        place = self._place[client] = len(self.idle)
         self.idle.append(client)
+        if self._idle is not None:
+            weights, sums = self._idle
+            sums[place] = weights[client]
         (self.due if due else self.waiting)[client] = None
 
     def engage(self, client: int) -> None:
@@ -73,12 +115,19 @@ class Roster:
             self.idle[place] = last
             self._place[last] = place
         self._place[client] = -1
-        self.due.pop(client, None)
-        self.waiting.pop(client, None)
+        if self._idle is not None:
+            weights, sums = self._idle
+            sums[place], sums[len(self.idle)] = weights[last], 0.0
+        if client not in self.due:
+            self.waiting.pop(client, None)
+        elif len(self.due) > 1:
+            del self.due[client]
+        else:
+            self.due.clear()  # frees the places of removed clients, through which a list of the dict goes
 
     def state(self) -> dict[str, Any]:
         """Return the whole roster as numbers, lists and dicts."""
-        return deepcopy(vars(self))
+        return deepcopy({name: value for name, value in vars(self).items() if name not in DERIVED})
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Roster:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import getsizeof
+
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import Scripted, play, scenario
@@ -107,6 +109,14 @@ def test_everyone_is_where_the_definitions_say(history: list[tuple[str, int]]) -
         assert set(roster.waiting) == set(roster.idle) - set(roster.due)
         busy = sum(here and at_work for here, at_work in zip(defined.present, defined.busy, strict=True))
         assert len(roster.idle) + busy + roster.absent == N
+
+
+def test_clients_that_are_no_longer_due_leave_no_places_behind() -> None:
+    """A dict keeps the places of removed keys, through which every `list` of it goes."""
+    roster = Roster(1000)
+    for client in range(1000):
+        roster.engage(client)
+    assert getsizeof(roster.due) == getsizeof({})
 
 
 @given(histories, histories)

@@ -12,6 +12,8 @@ from fl_core.strategies.author import Scenario, Server, Strategy, Update
 from fl_core.text import miscounted
 from fl_core.theory import weights
 
+PRECISION = 2**256  # parts of one job a tick in which rates are summed up
+
 
 class AsyncFedAvg(Strategy):
     """Asynchronous FedAvg, time-based or identical weights (Fraboni et al., JMLR 2023, eq. 12)."""
@@ -36,6 +38,8 @@ class AsyncFedAvg(Strategy):
         else:
             memory.weights = [1.0] * server.n
         memory.spent, memory.jobs = [0] * server.n, [0] * server.n  # ticks and jobs of each client so far
+        memory.heard, memory.all_spent, memory.all_jobs = 0, 0, 0  # clients heard from, sums over them
+        memory.rate = 0  # Σ 1/τ_j over them, each rounded down to 1/PRECISION
 
     def receive(self, server: Server, update: Update) -> None:
         if self.weights == "estimated":
@@ -43,11 +47,34 @@ class AsyncFedAvg(Strategy):
         server.step(self.server_lr * server.memory.weights[update.client] * update.delta)
 
     def estimate(self, server: Server, update: Update) -> None:
-        """Set the weights of eq. (12) from the mean times seen so far."""
+        """Set the client's weight of eq. (12) from the mean times seen so far.
+
+        The sum of all rates is known to n/PRECISION. It is summed up exactly where that leaves a bit open.
+        """
+        memory, client, ticks = server.memory, update.client, update.time - update.began
+        if memory.jobs[client]:
+            memory.rate -= rounded_rate(memory.jobs[client], memory.spent[client])
+        memory.heard += not memory.jobs[client]
+        memory.spent[client] += ticks
+        memory.jobs[client] += 1
+        memory.all_spent, memory.all_jobs = memory.all_spent + ticks, memory.all_jobs + 1
+        spent, jobs = memory.spent[client], memory.jobs[client]
+        memory.rate += rounded_rate(jobs, spent)
+        least = memory.rate + (server.n - memory.heard) * rounded_rate(memory.all_jobs, memory.all_spent)
+        factor, most = ((rate * spent) / (PRECISION * jobs) for rate in (least, least + server.n))
+        if factor == most:
+            memory.weights[client] = factor * float(server.p[client])
+        else:
+            memory.weights[client] = weights.time_based(server.p, self.mean_times(server))[client]
+
+    def mean_times(self, server: Server) -> list[Fraction]:
+        """Return each client's mean time so far [n], that of all for clients not heard from."""
         memory = server.memory
-        memory.spent[update.client] += update.time - update.began
-        memory.jobs[update.client] += 1
-        mean = Fraction(sum(memory.spent), sum(memory.jobs))
+        mean = Fraction(memory.all_spent, memory.all_jobs)
         pairs = zip(memory.spent, memory.jobs, strict=True)
-        times = [Fraction(spent, jobs) if jobs else mean for spent, jobs in pairs]
-        memory.weights = weights.time_based(server.p, times)
+        return [Fraction(spent, jobs) if jobs else mean for spent, jobs in pairs]
+
+
+def rounded_rate(jobs: int, spent: int) -> int:
+    """Return jobs over ticks, rounded down, in units of 1/PRECISION."""
+    return PRECISION * jobs // spent

@@ -9,7 +9,6 @@ and converge to another point, unless some of the rounds make up for that (appen
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from heapq import nsmallest
 from itertools import islice
 from math import ceil
 from typing import ClassVar, Literal, Self
@@ -96,8 +95,11 @@ class MD(Sampling):
         """Return 1 − (1 − p_i)^m [n], the chance to be in a round: drawn twice, a client works once."""
         return 1 - (1 - server.p) ** min(self.sample, server.n)
 
+    def begin(self, server: Server) -> None:
+        server.memory.importances = tuple(server.p.tolist())
+
     def weights(self, server: Server) -> Weights:
-        return multinomial(server, self.sample, server.p)
+        return multinomial(server, self.sample, server.memory.importances)
 
 
 class Biased(Sampling):
@@ -153,7 +155,7 @@ class Biased(Sampling):
     def begin(self, server: Server) -> None:
         if reason := self.too_short(server.p, server.mean_time):
             raise InvalidProblemError(reason)
-        server.memory.rounds, server.memory.owed = 0, []
+        server.memory.rounds, server.memory.owed = 0, ()
 
     def weights(self, server: Server) -> Weights:
         if self.unbiased_every is not None and server.version % self.unbiased_every == 0:
@@ -168,11 +170,12 @@ class Biased(Sampling):
         first = memory.rounds % window == 0
         memory.rounds += 1
         if not first:
-            owed = np.array(memory.owed)
-            return multinomial(server, self.sample, owed if owed[server.idle].any() else server.p)
+            owed = any(memory.owed[client] for client in server.idle)
+            return multinomial(server, self.sample, memory.owed if owed else server.p)
         weights = by_importance(server, self.best(server))
-        given = np.array([weights.get(client, 0.0) for client in range(server.n)])
-        memory.owed = (window * server.p - given).clip(min=0).tolist()
+        given = np.zeros(server.n)
+        given[list(weights)] = list(weights.values())
+        memory.owed = tuple((window * server.p - given).clip(min=0).tolist())
         return weights
 
 
@@ -220,8 +223,13 @@ class HighestLoss(Biased):
     linear: ClassVar[str] = "whom it sends to depends on the losses"
 
     def best(self, server: Server) -> list[int]:
-        losses = server.losses()
-        return nsmallest(self.sample, server.idle, key=lambda client: (-losses[client], client))
+        idle = np.array(server.idle if len(server.idle) < server.n else range(server.n))
+        falling = -server.losses()[idle]
+        if self.sample < len(idle):
+            fits = ~(falling > np.partition(falling, self.sample - 1)[self.sample - 1])
+            idle, falling = idle[fits], falling[fits]
+        best: list[int] = idle[np.lexsort((idle, falling))][: self.sample].tolist()
+        return best
 
     def lightest(self, p: np.ndarray, times: Sequence[Fraction]) -> list[int]:
         return sorted(range(len(p)), key=lambda client: p[client])[: self.sample]  # any loss may be highest
@@ -244,7 +252,7 @@ def uniform(server: Server, sample: int) -> Weights:
     return {client: float(server.n / m * server.p[client]) for client in server.draw(m)}
 
 
-def multinomial(server: Server, sample: int, p: np.ndarray) -> Weights:
+def multinomial(server: Server, sample: int, p: np.ndarray | tuple[float, ...]) -> Weights:
     """Return m draws of idle clients ∝ p [n], 1/m per draw; no more draws than clients are idle."""
     m = min(sample, len(server.idle))
     drawn = Counter(server.draw(m, p, replace=True))

@@ -12,6 +12,8 @@ that fills the table. DuDe-ASGD (Wang, Sun, Wai, Zhang, arXiv 2405.16966, 2024) 
 year and a half earlier, as far as its abstract tells.
 
 Where several updates arrive in one server iteration, all of them enter the table before its mean is taken.
+With many clients the mean of `direct` is corrected by the change of each new row, too; both are equal to
+rounding.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from typing import ClassVar, Literal
 
 from fl_core.strategies.author import Server, Update
 from fl_core.strategies.tables import caches
-from fl_core.strategies.tables.start import TableStrategy
+from fl_core.strategies.tables.start import MAX_FULL_MEAN_CLIENTS, TableStrategy
 
 
 class ACE(TableStrategy):
@@ -49,12 +51,14 @@ class ACE(TableStrategy):
     def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
         memory, model = server.memory, server.model
         filled = self.first_pass or self.complete(server)  # before these updates
+        incremental = self.form == "incremental" or server.n > MAX_FULL_MEAN_CLIENTS
         for update in updates:
             old = caches.row(memory.cache, update.client, model).clone()
             caches.put(memory.cache, update.client, update.delta, server)
-            if self.form == "incremental":
+            if incremental:
                 memory.mean += (caches.row(memory.cache, update.client, model) - old) / server.n
-        if self.form == "direct":
+        if not (self.complete(server, *updates) and filled):
+            return
+        if not incremental:
             memory.mean = caches.rows(memory.cache, range(server.n), model).mean(0)
-        if self.complete(server, *updates) and filled:
-            server.step(self.server_lr * memory.mean)
+        server.step(self.server_lr * memory.mean)

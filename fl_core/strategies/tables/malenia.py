@@ -14,6 +14,8 @@ from fl_core.strategies.participation import Participation, begun_anew
 from fl_core.strategies.tables import caches
 from fl_core.strategies.tables.start import shared
 
+MARGIN = 1.01  # of the sum of 1/B_i, far above the rounding of a sum of float32
+
 
 class Malenia(Strategy):
     """Malenia SGD, the mean of every client's mean at the newest model (Tyurin & Richtárik, NeurIPS 2023)."""
@@ -46,14 +48,19 @@ class Malenia(Strategy):
         memory.count = server.model.new_zeros(server.n)  # B_i
         memory.unheard = dict.fromkeys(range(server.n))  # clients with B_i = 0
         memory.received = 0  # Σ B_i
+        memory.inverse = 0.0  # Σ 1/B_i over clients heard from
 
     def receive(self, server: Server, update: Update) -> None:
         memory = server.memory
         caches.add(memory.total, update.client, update.delta)
+        count = float(memory.count[update.client])
         memory.count[update.client] += 1
+        memory.inverse += 1 / (count + 1) - (1 / count if count else 0)
         memory.unheard.pop(update.client, None)
         memory.received += 1
         if memory.unheard or memory.received <= self.batch:  # the harmonic mean is at most the mean
+            return
+        if self.batch * memory.inverse > MARGIN * server.n**2:  # clearly not enough
             return
         harmonic = server.n / (1 / memory.count).sum()
         if harmonic > self.batch / server.n:

@@ -15,9 +15,7 @@ from typing import ClassVar
 
 from fl_core.strategies.author import Server, Strategy, Update
 from fl_core.strategies.tables import caches
-from fl_core.strategies.tables.start import shared
-
-MAX_FULL_MEAN_CLIENTS = 1000  # with more, the mean of the table is not taken anew at every step
+from fl_core.strategies.tables.start import MAX_FULL_MEAN_CLIENTS, shared
 
 
 class Ringleader(Strategy):

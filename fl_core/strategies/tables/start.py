@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable
 
 from fl_core.strategies.author import Send, Server, Strategy, Update
 
+MAX_FULL_MEAN_CLIENTS = 1000  # with more, the mean of a table is not taken anew at every step
+
 
 def shared(some: Collection[int], others: Collection[int]) -> list[int]:
     """Return the clients in both of two sets, in as many steps as the smaller one has clients."""

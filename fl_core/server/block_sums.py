@@ -1,0 +1,69 @@
+"""Weights with sums of blocks: changes and draws in steps of √n in place of n."""
+
+from math import isqrt
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Interval(NamedTuple):
+    """A place whose weight covers an amount, and the sums of weights before and up to this place."""
+
+    place: int
+    lower: float
+    upper: float
+
+
+def probabilities(p: np.ndarray | tuple[float, ...]) -> np.ndarray:
+    """Return relative probabilities as an array.
+
+    Raises:
+        ValueError: One is negative or not finite.
+    """
+    weights = np.asarray(p, float)
+    wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
+    if len(wrong):
+        raise ValueError(f"server.draw: relative probabilities are numbers ≥ 0, not {wrong[0]:g}")
+    return weights
+
+
+class BlockSums:
+    """Weights w of n places, 0 or greater, in about √n blocks; sums are correct to n roundings."""
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self.size = len(weights)
+        self._width = max(1, isqrt(self.size))
+        blocks = -(-self.size // self._width)
+        self._flat = np.zeros(blocks * self._width)
+        self._flat[: self.size] = weights
+        self._blocks = self._flat.reshape(blocks, self._width)
+        self._sums = self._blocks.sum(1)
+        self._upto = self._sums.cumsum()
+        self._changed: set[int] = set()  # blocks whose sums are out of date
+
+    def __setitem__(self, place: int, weight: float) -> None:
+        self._flat[place] = weight
+        self._changed.add(place // self._width)
+
+    def upto(self) -> np.ndarray:
+        """Return the sums of all weights up to the end of each block."""
+        if self._changed:
+            for block in self._changed:
+                self._sums[block] = self._blocks[block].sum()
+            self._changed.clear()
+            self._upto = self._sums.cumsum()
+        return self._upto
+
+    def find(self, amount: float) -> Interval | None:
+        """Return the first place up to which weights sum to more than an amount; None if they do not."""
+        upto = self.upto()
+        block = int(upto.searchsorted(amount, side="right"))
+        if block == len(upto):
+            return None
+        before = float(upto[block - 1]) if block else 0.0
+        within = self._blocks[block].cumsum() + before
+        place = int(within.searchsorted(amount, side="right"))
+        if place == self._width:
+            return None
+        lower = float(within[place - 1]) if place else before
+        return Interval(block * self._width + place, lower, float(within[place]))
