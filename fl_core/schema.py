@@ -265,6 +265,7 @@ class Name:
     """Names of columns, beside those of clocks and metrics."""
 
     UPLOADS, DOWNLOADS = "uploads_bytes", "downloads_bytes"
+    TOKENS = "tokens"  # that clients trained on, of all updates
     CLIENT, STALENESS, VERSION = "client", "staleness", "version"
     IMPORTANCE, MEAN_TIME, SIZE, LOSS = "importance", "mean_time", "size", "loss"
     NOISE, BIAS, DELAY, GRADIENT = "noise_sq", "bias_sq", "delay_sq", "gradient_sq"

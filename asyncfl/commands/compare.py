@@ -224,7 +224,7 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
             raise UserError(f"--metric {metric}: no run recorded its {clock.words}")
         return with_target
     recorded = {name for scenario in scenarios for run in scenario.runs for name in run.files.curve}
-    allowed = sorted(recorded - {*Clock, Name.UPLOADS, Name.DOWNLOADS})
+    allowed = sorted(recorded - {*Clock, Name.UPLOADS, Name.DOWNLOADS, Name.TOKENS})
     if metric != AREA and metric not in allowed:
         raise _unknown("--metric", metric, [*allowed, *TO_TARGET, AREA])
     return [

@@ -25,7 +25,7 @@ ALL = "clients"  # what is evaluated at every mark where a record does not say i
 
 # Columns of a curve that are metrics under another name, and those that are none.
 METRICS = {clock.value: clock.metric for clock in Clock if clock.metric}
-NO_METRICS = {Clock.ITERATION.value, Name.UPLOADS, Name.DOWNLOADS}
+NO_METRICS = {Clock.ITERATION.value, Name.UPLOADS, Name.DOWNLOADS, Name.TOKENS}
 
 LONGEST_DIGEST = 36  # characters
 

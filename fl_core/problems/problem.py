@@ -52,6 +52,7 @@ class World:
     d: int  # parameters
     p: np.ndarray  # [n], importance of each client, sums to 1
     sizes: np.ndarray  # [n], data points of each client
+    tokens = 0  # of a data point of text; 0 where data are no text
     labels: np.ndarray | None  # [n, classes], how often each client holds each label; None without labels
     by_sample = False  # whether a gradient follows from model and sample alone, for every client with data
     measured = False  # whether a job takes the seconds that computing it took, times its length by the law
@@ -66,6 +67,11 @@ class World:
         self.sizes, self.labels = np.ones(self.n, int), None
         self.fingerprint, self.kind = {}, object()
         self.first = torch.zeros(d, dtype=torch.float64)
+
+    @property
+    def blocks(self) -> list[int]:
+        """The lengths of the tensors that a model [d] is made of, in order."""
+        return [self.d]
 
     def to(self, device: torch.device) -> Self:
         """Move all tensors to a device, in place, as `nn.Module.to` does; return the world."""

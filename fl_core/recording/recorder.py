@@ -37,10 +37,13 @@ class Clocks(NamedTuple):
     time: float
     up: int  # bytes received by the server
     down: int  # bytes received by clients
+    tokens: int | None  # of the mini-batches of all updates; None where data are no text
 
     def row(self) -> dict[str, float]:
         """Return the clocks as columns of a curve."""
-        return dict(zip(CLOCKS, (*self, self.up + self.down), strict=True))
+        *clocks, tokens = self
+        row: dict[str, float] = dict(zip(CLOCKS, (*clocks, self.up + self.down), strict=True))
+        return row if tokens is None else {**row, Name.TOKENS: tokens}
 
 
 @dataclass
@@ -148,7 +151,7 @@ class Recorder:
         if simulation.status is not Status.DIVERGED:
             self._must_rank(exact, version)
         record.curve = [
-            {name: row[name] for name in CLOCKS} | exact if row[ITERATION] == version else row
+            {name: row[name] for name in self._now()[1].row()} | exact if row[ITERATION] == version else row
             for row in record.curve
         ]
         record.status, record.reason = simulation.status, simulation.reason
@@ -169,9 +172,10 @@ class Recorder:
         return clocks._replace(time=float(tick * self.simulation.lengths.clock.unit), down=down)
 
     def _now(self) -> tuple[Tensor, Clocks]:
-        state = self.simulation.state
+        state, world = self.simulation.state, self.simulation.world
         sent = state.sent[Way.UP], state.sent[Way.DOWN]
-        return state.model, Clocks(state.version, state.updates, self.simulation.time, *sent)
+        tokens = state.local_steps * self.simulation.local.batch * world.tokens if world.tokens else None
+        return state.model, Clocks(state.version, state.updates, self.simulation.time, *sent, tokens)
 
     def _evaluate(self, model: Tensor, clocks: Clocks) -> bool:
         """Add a row to the curve, unless the version has one; return False if the run ends as diverged."""

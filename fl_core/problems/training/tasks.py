@@ -33,6 +33,17 @@ class NextSymbol(Classifier):
         return outputs[:, None], targets[:, None]  # texts of length 1
 
 
+class NextByte(Task):
+    """Cross-entropy of the byte after each place of a text, in nats a byte; targets are bytes [B, T]."""
+
+    def loss(self, batch: Batch) -> Tensor:
+        inputs, targets, *keys = batch
+        return cross_entropy(self(inputs, *keys).flatten(0, 1), targets.flatten())
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return cross_entropy(outputs.transpose(1, 2), targets, reduction="none").mean(1)
+
+
 class Regressor(Task):
     """Squared error of a network's one output; targets are numbers [B]."""
 

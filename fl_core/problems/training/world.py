@@ -62,6 +62,10 @@ class SupervisedWorld(World):
         )[:, None, None]
         self._place(CPU)
 
+    @property
+    def blocks(self) -> list[int]:
+        return self.flat.sizes
+
     def to(self, device: torch.device) -> Self:
         """Move data and task to a device; labels and owners for counting stay on the CPU as well."""
         if device != self.device:

@@ -1,0 +1,128 @@
+"""Shakespeare's plays as a language model's text: every byte is predicted from those before it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import torch
+from pydantic import SerializeAsAny, model_validator
+from torch import Tensor
+
+from fl_core import reading
+from fl_core.metrics import LOSS, Metric
+from fl_core.parts import Count, FieldError
+from fl_core.problems.data.data import Data
+from fl_core.problems.data.files import DataDamagedError, located
+from fl_core.problems.models.decoder import Decoder
+from fl_core.problems.models.model import Model
+from fl_core.problems.partitions.iid import IID
+from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.shakespeare import largest
+from fl_core.problems.supervised import Modelled
+
+if TYPE_CHECKING:
+    from fl_core.problems.training.world import SupervisedWorld
+
+FILE = "tinyshakespeare.txt"
+ALPHABET = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # its 65 bytes
+BYTES = 1_115_394  # of the text
+TRAINING = 0.9  # share of the text; the rest, its end, is for testing
+SPEECH = re.compile(r"([^\n:]+):\n(.+)", re.DOTALL)  # ROLE: and its lines, up to an empty line
+
+
+class ShakespeareLM(Modelled):
+    """Next byte at every place of Shakespeare's plays, for decoders (text of char-rnn, Karpathy, 2015).
+
+    A data point is a window of `context` bytes, windows do not overlap, and the target of each byte is the
+    one that follows. The loss is in nats a byte. With the partition `natural` each client has the text of one
+    role, the `clients` roles with the longest; else windows are dealt out of the text as a whole. The first
+    nine tenths of a text are for training, the rest for testing.
+    """
+
+    name: ClassVar[str] = "shakespeare_lm"
+    classes: ClassVar[int] = len(ALPHABET)
+    owned: ClassVar[bool] = True
+    task_name: ClassVar[str] = "NextByte"
+
+    clients: Count = 4
+    partition: SerializeAsAny[Partition] = IID()
+    model: SerializeAsAny[Model] = Decoder()
+    metric: str = LOSS.name
+    context: Count = 32  # bytes of a window
+    points: Count | None = None  # windows for training, evenly spaced; None: all
+    test_points: Count = 1024  # windows for testing at most, evenly spaced
+
+    @model_validator(mode="after")
+    def _has_no_labels(self) -> Self:
+        if self.partition.by_label:
+            raise FieldError("partition", f"{self.partition.reference()} needs labels: choose iid or natural")
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.context,)
+
+    @property
+    def samples(self) -> int:  # type: ignore[override]
+        """Training data points of the text as a whole, at most."""
+        return self.points or int(TRAINING * BYTES) // self.context
+
+    def metrics(self) -> tuple[Metric, ...]:
+        return (LOSS,)
+
+    def world(self, seed: int) -> SupervisedWorld:
+        world = super().world(seed)
+        world.tokens = self.context
+        return world
+
+    def load(self) -> Data:
+        remedy = "put the text of char-rnn (its data/tinyshakespeare/input.txt) there under that name"
+        folder = located(self.name, "shakespeare", [FILE], remedy=remedy)
+        roles = self.clients if self.partition.by_owner else None
+        return _data(folder / FILE, roles, self.context, self.points, self.test_points)
+
+
+@functools.cache
+def _data(path: Path, roles: int | None, context: int, points: int | None, test_points: int) -> Data:
+    text = reading.text(path)
+    if unknown := set(text) - set(ALPHABET):
+        raise DataDamagedError(f"shakespeare_lm: {path} has {min(unknown)!r}, which the published text lacks")
+    texts = [text] if roles is None else largest(speeches(text), roles)
+    cuts = [int(TRAINING * len(one)) for one in texts]
+    train = _spaced([windows(one[:cut], context) for one, cut in zip(texts, cuts, strict=True)], points)
+    test = _spaced([windows(one[cut:], context) for one, cut in zip(texts, cuts, strict=True)], test_points)
+    parts = [half for windows_, _ in (train, test) for half in (windows_[:, :-1], windows_[:, 1:].long())]
+    x_train, y_train, x_test, y_test = (part.contiguous() for part in parts)
+    owners = (None, None) if roles is None else (train[1], test[1])
+    kinds = (torch.zeros(len(x), dtype=torch.int64) for x in (x_train, x_test))  # a text has no labels
+    return Data(x_train, y_train, x_test, y_test, len(ALPHABET), (), (), *owners, *kinds)
+
+
+def speeches(text: str) -> dict[tuple[str, str], str]:
+    """Return all lines of each role, its speeches joined by empty lines; every key begins with the file."""
+    spoken: dict[tuple[str, str], list[str]] = {}
+    for paragraph in text.split("\n\n"):
+        if match := SPEECH.fullmatch(paragraph.strip("\n")):
+            spoken.setdefault((FILE, match[1]), []).append(match[2])
+    return {key: "\n\n".join(lines) for key, lines in sorted(spoken.items())}
+
+
+def windows(text: str, context: int) -> Tensor:
+    """Return places in the alphabet [N, context + 1], uint8: a window, and the byte after it."""
+    symbols = torch.tensor([ALPHABET.index(letter) for letter in text], dtype=torch.uint8)
+    if len(symbols) <= context:
+        return symbols.new_empty(0, context + 1)
+    return symbols.unfold(0, context + 1, context)
+
+
+def _spaced(parts: list[Tensor], most: int | None) -> tuple[Tensor, Tensor]:
+    """Return at most so many windows, evenly spaced, with their owners [N]."""
+    whole = torch.cat(parts)
+    owners = torch.arange(len(parts)).repeat_interleave(torch.tensor([len(part) for part in parts]))
+    if most is None or most >= len(whole):
+        return whole, owners
+    chosen = torch.arange(most) * len(whole) // most
+    return whole[chosen], owners[chosen]
