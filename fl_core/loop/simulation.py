@@ -95,6 +95,7 @@ class Simulation:
             p=self.world.p,
             sizes=self.world.sizes,
             mean_time=self.mean_times(),
+            blocks=self.world.blocks,
             clock=self.lengths.clock,
             seed=seed,
             history=self.arrangement.history if self.arrangement else 1,

@@ -25,10 +25,11 @@ class Server(Generic[M]):
     """The view of a run for strategies, local work and arrangements; `Server[M]` where `memory` is an M.
 
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
-    `sizes` [n], `mean_time` [n] (exact), `lr` (η_g), `in_flight`, `jobs`, `due`, `idle`, `present`,
-    `newly_gone`, `ringing`. To write: `memory` (the strategy's), `local` (the local work's), both of tensors
-    and Python's own numbers, strings, lists, tuples and dicts only, `local_lr` and `misread`. Actions:
-    `step`, `dismiss`, `collect`, `wake`, `draw`. Queries: `stream`, `zeros`, `ticks`, `losses`, `jobs_of`.
+    `sizes` [n], `mean_time` [n] (exact), `lr` (η_g), `blocks` (lengths of a model's tensors), `in_flight`,
+    `jobs`, `due`, `idle`, `present`, `newly_gone`, `ringing`. To write: `memory` (the strategy's), `local`
+    (the local work's), both of tensors and Python's own numbers, strings, lists, tuples and dicts only,
+    `local_lr` and `misread`. Actions: `step`, `dismiss`, `collect`, `wake`, `draw`. Queries: `stream`,
+    `zeros`, `ticks`, `losses`, `jobs_of`.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Server(Generic[M]):
         p: np.ndarray,
         sizes: np.ndarray,
         mean_time: tuple[Fraction, ...],
+        blocks: list[int],
         clock: Clock,
         seed: int,
         history: int = 1,
@@ -49,6 +51,7 @@ class Server(Generic[M]):
         self.p = p
         self.sizes = sizes
         self.mean_time = mean_time
+        self.blocks = blocks
         self._state = state
         self._clock = clock
         self._seed = seed

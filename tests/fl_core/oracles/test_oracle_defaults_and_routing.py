@@ -50,7 +50,13 @@ OURS: dict[str, tuple[int, dict[str, Any]]] = {
     "asyncfeded": (1, {"server_lr": 1.0, "epsilon": 1.0, "wanted": 1.0, "gain": 0.1}),
     "favas": (1, {"sample": 2, "period": 1}),
     "fedast": (1, {"buffer": 5, "concurrency": 20}),
+    "cgad": (1, {"server_lr": 0.01, "decay": 0.1, "cutoff": 16}),
     "fedfa": (1, {"window": 5}),
+    "heloco": (
+        1,
+        {"server_lr": 0.7, "momentum": 0.9, "aligned": 0.5}
+        | dict.fromkeys(("confidence", "shrinkage", "most", "turn"), 1.0),
+    ),
     "delayed_nesterov": (1, {"buffer": 4, "momentum": 0.9, "server_lr": 0.7}),
     "fedstale": (1, {"beta": 0.5}),
     "malenia": (1, {"batch": 5}),
