@@ -90,6 +90,8 @@ HIGHER = (0.007, 0.01, 0.015, 0.02, 0.03, 0.045, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45
 GRIDS = {
     "ace_together_late": LOWER,
     "ace_iterations_late": WIDER,
+    "ace_code": (*LOWER[6:], 0.07),
+    "ace_code_aced": HIGHER[6:12],
     "ace_together_cnn": HIGHER,
     "ace_together_cnn_late": WIDER[2:],
     "ace_together_resnet": (0.1, 0.2, 0.4, 0.8, 1.6),
@@ -101,6 +103,7 @@ GRIDS = {
 # FedBuff and CA²FL from campaigns of their own; their updates are as old whatever the mean delay is.
 BUFFERED = {
     "residual_late": [("ace_together_resnet", "Exp(5)")],
+    "code": [("ace_code", "exponential")],
     "residual_jobs": [("ace_resnet_ca2fl", "exponential"), ("ace_resnet_fedbuff", "exponential")],
 }
 
@@ -114,6 +117,7 @@ BUFFERED = {
         ("corners_late", "ace_together_late", "Exp(30)"),
         ("dropouts", "ace_together", "Exp(5)"),
         ("jobs", "ace", "exponential"),
+        ("code", "ace_code_aced", "exponential"),
         ("persistent", "ace", "persistent"),
         ("text", "ace_newsgroups", "Exp(5)"),
         ("iterations", "ace_iterations", "Exp(5)"),
@@ -145,7 +149,7 @@ def test_small_rates_are_those_that_were_tuned_for_500_iterations(
 
 def found_by(tuned: str, delay: str) -> list[TunedEntry]:
     """What a campaign found under a delay; its grid is wide and fine enough, of a ResNet in factors of 2."""
-    suite = re.sub("(_cnn|_resnet.*)?(_late)?$", "", tuned)
+    suite = re.sub("(_cnn|_code.*|_resnet.*)?(_late)?$", "", tuned)
     file = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite).spec
     assert file.budget.startswith("500 server iterations or ")
     grid = np.array(GRIDS.get(tuned) or load(suite, scale="small").spec.tuning.space["local_lr"], float)
