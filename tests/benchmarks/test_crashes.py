@@ -1,8 +1,8 @@
 """Killed again and again at random moments, a command leaves the records of one that was never disturbed.
 
-Killed are whole process trees, drivers alone and single workers, in `asyncfl run` here and on Ray, in `tune`
-and `claims run`. ASYNCFL_KILLS says how often in each, ASYNCFL_SEED at which moments; with `--junitxml FILE`
-the counts are in that file.
+Killed are whole process trees, drivers alone and single workers, in `asyncfl run` here and on Ray, in `tune`,
+by one driver and by two at once, and in `claims run`. ASYNCFL_KILLS says how often in each, ASYNCFL_SEED at
+which moments; with `--junitxml FILE` the counts are in that file.
 """
 
 import os
@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import PATIENCE
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+from patience import PATIENCE, eventually
 from processes import workers
 from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
 from toy_paper import take_numbers, write_claims
@@ -135,6 +138,33 @@ def kill(process: subprocess.Popen[str], victim: str, draw: random.Random) -> bo
     return False
 
 
+def with_two_drivers(
+    begin: Callable[[], subprocess.Popen[str]], seconds: float, draw: random.Random, tally: Tally
+) -> str:
+    """Let two drivers share a campaign until both end well; what they said.
+
+    One or the other is killed, at a moment that is drawn from its start, or from that of its workers, up to
+    so many seconds later; none is if they are 0.
+    """
+    drivers, spoken = [begin(), begin()], ""
+    while drivers:
+        driver = draw.choice(drivers)
+        if seconds and tally.killed < KILLS:
+            if draw.random() >= EARLY:
+                eventually(lambda driver=driver: driver.poll() is not None or workers(driver.pid))
+            with suppress(subprocess.TimeoutExpired):
+                driver.wait(draw.uniform(0, seconds))
+            victim = draw.choice(("tree", "driver"))
+            tally.kills[victim] += kill(driver, victim, draw)
+        code, said = to_its_end(driver)
+        assert code in (0, -signal.SIGKILL), said
+        drivers.remove(driver)
+        if code != 0:
+            drivers.append(begin())
+        spoken += said
+    return spoken
+
+
 def to_its_end(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Its exit code, and what it said; of a killed one nothing, as its workers may still hold the line."""
     if process.wait(PATIENCE) < 0:
@@ -234,6 +264,39 @@ def test_tune(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Te
 
     words = ("tune", path.name, "--workers", "2", "--out", file.name)
     tell("tune", crash(start, lambda: words, fresh, outcome))
+
+
+def in_journal(path: Path) -> list[tuple[str, str, str]]:
+    """Study, number and parameters of each trial that Optuna's storage has, by Optuna itself."""
+    storage = JournalStorage(JournalFileBackend(str(path)))
+    return [
+        (study.study_name, str(trial.number), str(trial.params))
+        for study in storage.get_all_studies()
+        for trial in storage.get_all_trials(study._study_id)
+        if trial.state is TrialState.COMPLETE
+    ]
+
+
+def test_two_drivers(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Tell) -> None:
+    """Two drivers share a campaign: each trial is complete once in its storage and once in MLflow."""
+    rates = {"local_lr": {"low": 0.01, "high": 0.5}}
+    path = write_campaign(tmp_path, SLOW, updates=200, sampler="random", trials=16, batch=1, space=rates)
+    draw, tally, seconds = random.Random(f"{SEED} two drivers"), Tally(), 0.0
+    while tally.killed < KILLS:
+        store = fresh()
+        journal = store.folder / "studies.journal"
+        words = ("tune", path.name, "--workers", "1", "--out", "tuned.yaml", "--storage", str(journal))
+        began = time.monotonic()
+        said = with_two_drivers(partial(start, *words, "--store", str(store.folder)), seconds, draw, tally)
+        seconds = seconds or (time.monotonic() - began) / 2
+        optuna = in_journal(journal)
+        tags = [run.data.tags for run in runs(store, "small.tuning", "trial")]
+        assert len(optuna) == len({rate for *_, rate in optuna}) == 16, said
+        assert sorted((tag["asyncfl.study"], tag["asyncfl.trial"]) for tag in tags) == sorted(
+            (study, number) for study, number, _ in optuna
+        ), said
+        tally.rounds, tally.records = tally.rounds + 1, tally.records + len(tags)
+    tell("tune, two drivers", tally)
 
 
 def test_claims_run(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Tell) -> None:
