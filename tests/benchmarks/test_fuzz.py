@@ -344,7 +344,7 @@ def test_a_file_is_read_or_refused(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("kind", KINDS)
 def test_thousands_of_files_are_read_or_refused(kind: str) -> None:
@@ -452,7 +452,7 @@ def test_a_command_line_begins_or_is_refused(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_thousands_of_command_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     typed(tmp_path, monkeypatch, 2_000)
 
