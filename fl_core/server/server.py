@@ -19,6 +19,7 @@ from fl_core.streams import Streams, stream
 from fl_core.timing.clock import Clock
 
 M = TypeVar("M", default=Any)
+EPSILON = float(np.finfo(float).eps)  # of a sum of two floats, relative
 
 
 class Server(Generic[M]):
@@ -60,6 +61,8 @@ class Server(Generic[M]):
         self._optimizer = optimizer
         self._lr = lr  # η_g
         self._selections = Streams(seed, "select")
+        self._weighed: tuple[float, ...] | None = None  # the probabilities that are cumulated
+        self._cumulated = np.empty(0)
 
     @property
     def model(self) -> Tensor:
@@ -330,11 +333,14 @@ class Server(Generic[M]):
         Its sums differ from those of blocks by rounding. So it is asked where a share is that close to a sum.
         """
         roster = self._state.roster
+        if busy and not roster.absent:
+            upto = self._of_all(p)
+            return upto.searchsorted(shares, side="right").tolist() if len(upto) else []
         sums = roster.present_weights(p) if busy else roster.idle_weights(p)
         total = float(sums.upto()[-1])
         if not total:
             return []
-        error = 2 * (self.n + 8) * float(np.finfo(float).eps) * total
+        error = 2 * (self.n + 8) * EPSILON * total
         drawn: list[int] = []
         for share in shares:
             interval = sums.find(share * total)
@@ -342,15 +348,25 @@ class Server(Generic[M]):
                 drawn.append(interval.place if busy else roster.idle[interval.place])
             else:
                 pool = roster.everyone() if busy else roster.idle
-                weights = relative(p, pool)
-                assert weights is not None
-                upto = weights.cumsum()
-                drawn.append(pool[int((upto / upto[-1]).searchsorted(share, side="right"))])
+                drawn.append(pool[int(cumulated(p, pool).searchsorted(share, side="right"))])
         return drawn
+
+    def _of_all(self, p: tuple[float, ...]) -> np.ndarray:
+        """Return the cumulated probabilities of all clients; kept for the same tuple."""
+        if p is not self._weighed:
+            self._weighed, self._cumulated = p, cumulated(p, range(self.n))
+        return self._cumulated
 
     def stream(self, purpose: str, *ids: int) -> np.random.Generator:
         """Return the random stream of this seed for one purpose of the strategy."""
         return stream(self._seed, purpose, *ids)
+
+
+def cumulated(p: tuple[float, ...], pool: Sequence[int]) -> np.ndarray:
+    """Return the probabilities of the clients of a pool, summed up as by `Generator.choice`."""
+    weights = relative(p, pool)
+    upto = np.empty(0) if weights is None else weights.cumsum()
+    return upto / upto[-1:]
 
 
 def relative(p: np.ndarray | tuple[float, ...], pool: Sequence[int]) -> np.ndarray | None:
