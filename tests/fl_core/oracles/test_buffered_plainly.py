@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,6 +45,53 @@ def test_fedbuff(scaling: str) -> None:
     assert oldest(run) >= 3
     assert run.in_flight == {CONCURRENCY}
     assert_same(run, models, at_least=130)
+
+
+ROOT = {
+    "inverse_root": lambda age: 1 / sqrt(1 + age),
+    "one_plus_root": lambda age: 1 / (1 + sqrt(1 + age)),
+    "none": lambda _: 1.0,
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scaling": "one_plus_root"},
+        {"base": "current"},
+        {"reduction": "sum"},
+        {"reduction": "weighted_mean"},
+        {"staleness_since": "upload"},
+        {"max_staleness": 1},
+        {"base": "current", "reduction": "weighted_mean", "staleness_since": "upload", "max_staleness": 2},
+    ],
+    ids=str,
+)
+def test_readings_of_fedbuff(options: dict[str, Any]) -> None:
+    """The readings of other frameworks, one by one and together, computed arrival by arrival."""
+    rate = SERVER_LR / BUFFER if options.get("reduction") == "sum" else SERVER_LR
+    run = simulated("fedbuff", buffer=BUFFER, concurrency=3, **options | {"server_lr": rate})
+    scale = ROOT[options.get("scaling", "inverse_root")]
+    models, pack, uploads = [FIRST], [], dict.fromkeys(range(CLIENTS), 0)
+    idle, discarded = 0, 0
+    for client, version in run.arrivals:
+        now = len(models) - 1
+        idle += uploads[client] < version
+        age = now - (uploads[client] if options.get("staleness_since") == "upload" else version)
+        if age > options.get("max_staleness", 1_000):
+            discarded += 1
+        else:
+            end = models[version] + delta(models[version], client)
+            pack.append((scale(age), end - models[now if options.get("base") == "current" else version]))
+        if len(pack) == BUFFER:
+            total = sum(weight * change for weight, change in pack)
+            shares = {"sum": 1, "weighted_mean": sum(weight for weight, _ in pack)}
+            models.append(models[-1] + rate * total / shares.get(options.get("reduction", "mean"), BUFFER))
+            pack = []
+        uploads[client] = len(models) - 1
+    assert idle > 20
+    assert bool(discarded) == ("max_staleness" in options)
+    assert_same(run, models, at_least=60)
 
 
 BETA1, BETA2, EPSILON, RATE = 0.8, 0.6, 0.03, 0.4

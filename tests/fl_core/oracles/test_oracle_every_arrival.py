@@ -129,6 +129,24 @@ def test_fedasync_unless_told_otherwise() -> None:
     assert_same(played(run)[1], expected, UPDATES + 1)
 
 
+@pytest.mark.parametrize("base", ["current", "start"])
+@pytest.mark.parametrize("since", ["dispatch", "upload"])
+def test_readings_of_fedasync(base: str, since: str) -> None:
+    """The client's model against the newest or its own start; τ since dispatch or the previous upload."""
+    fields = {"base": base, "staleness_since": since, "concurrency": 3, "local_lr": LR, "local": SGD}
+    arrivals, found = played(experiment({"name": "fedasync", **fields}, updates=UPDATES))
+    expected, uploads, idle = [START], dict.fromkeys(range(N), 0), 0
+    for version, seen in enumerate(arrivals):
+        idle += uploads[seen.client] < seen.start
+        alpha = 0.6 / sqrt(1 + version - (uploads[seen.client] if since == "upload" else seen.start))
+        end = expected[seen.start] + local_sgd(seen.client, expected[seen.start], LR, STEPS)
+        compared = expected[-1] if base == "current" else expected[seen.start]
+        expected.append(expected[-1] + alpha * (end - compared))
+        uploads[seen.client] = version + 1
+    assert idle > UPDATES / 10
+    assert_same(found, expected, UPDATES + 1)
+
+
 # -- AsyncFedED ------------------------------------------------------------------------------------
 
 
