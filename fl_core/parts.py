@@ -206,6 +206,8 @@ class Part(Frozen):
 
     homes: ClassVar[tuple[str, ...]]
     name: ClassVar[str]
+    # Further name → first line, and fields: a published method that is this one with these fields
+    presets: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {}
     version: ClassVar[int] = 1  # raised when the same fields give other results, or a default changes
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -261,9 +263,20 @@ class Part(Frozen):
             )
         if not isinstance(value, dict):
             return handler(value)
-        fields = dict(value)
+        fields = cls.written_out(value)
         chosen = find(cls, fields.pop("name", None))
         return handler(fields) if chosen is cls else chosen.model_validate(fields)
+
+    @classmethod
+    def written_out(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of a member as written, with those of a preset in the place of its name."""
+        name = fields.get("name")
+        if not isinstance(name, str) or ":" in name:
+            return dict(fields)
+        member = _known(cls.family()).get(name, cls)
+        if name not in member.presets:
+            return dict(fields)
+        return {**member.presets[name][1], **fields, "name": member.name}
 
     @model_serializer(mode="wrap")
     def _with_name(self, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
@@ -283,6 +296,7 @@ class Part(Frozen):
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         if "homes" not in vars(cls):
             return super().__get_pydantic_json_schema__(core_schema, handler)
+        known = _known(cls)
         members = [_member_schema(member, handler) for member in cls.members().values()]
         path = {
             "type": "string",
@@ -291,14 +305,16 @@ class Part(Frozen):
         }
         own = {"type": "object", "properties": {"name": path}, "required": ["name"]}
         text = inspect.cleandoc(cls.__doc__ or "")
-        return {"description": text, "anyOf": [{"enum": list(cls.members())}, path, *members, own]}
+        return {"description": text, "anyOf": [{"enum": list(known)}, path, *members, own]}
 
 
 def _member_schema(member: type[Part], handler: GetJsonSchemaHandler) -> dict[str, Any]:
     schema = dict(handler.resolve_ref_schema(handler(member.__pydantic_core_schema__)))
     _describe(member, schema)
+    presets = vars(member).get("presets", {})
+    names = {"enum": [member.name, *presets]} if presets else {"const": member.name}
     schema["properties"] = {
-        "name": {"const": member.name, "description": "the name of the part"},
+        "name": {**names, "description": "the name of the part"},
         **schema.get("properties", {}),
     }
     schema["required"] = ["name", *schema.get("required", [])]
@@ -337,7 +353,9 @@ def find(cls: type[P], name: Any) -> type[P]:
 
 @functools.cache
 def _known(family: type[Part]) -> dict[str, type[Part]]:
-    return family.members()
+    members = family.members()
+    presets = {name: member for member in members.values() for name in vars(member).get("presets", ())}
+    return dict(sorted({**members, **presets}.items()))
 
 
 def _imported(cls: type[P], kind: str, path: str) -> type[P]:

@@ -52,14 +52,19 @@ def entries(kind: str) -> list[CatalogueEntry]:
     if kind == "suites":
         return [_suite(name) for name in shipped()]
     others = {home for other in FAMILIES if other != kind for home in _homes(other)}
-    named = {
-        called: ast.get_docstring(node) or ""
+    classes = {
+        called: node
         for home in _homes(kind)
         for file in (home.glob("*.py") if home.is_dir() else [home])
         if file not in others
         for node in _classes(file)
         if isinstance(called := _constant(node, "name"), str)
     }
+    named = {called: ast.get_docstring(node) or "" for called, node in classes.items()}
+    for node in classes.values():
+        presets = _constant(node, "presets")
+        if isinstance(presets, dict):
+            named |= {called: line for called, (line, _) in presets.items()}
     return [entry(called, text.partition("\n")[0]) for called, text in sorted(named.items())]
 
 

@@ -1,6 +1,7 @@
 """One part in words: what it is, its paper, and each of its fields with type, range and default."""
 
 import inspect
+import json
 import sys
 import types
 import typing
@@ -14,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError, PydanticUndefined
 
 from benchmarks.errors import UserError
-from benchmarks.reference.catalogue import FAMILIES, entry, family
+from benchmarks.reference.catalogue import FAMILIES, entries, entry, family
 from benchmarks.suite.labels import first_line
 from benchmarks.suite.shipped import shipped
 from fl_core.parts import Candidates, Frozen, Part, Tune, find
@@ -69,14 +70,16 @@ def described(kind: str | None, name: str) -> Description:
     if not parts and name in shipped():
         raise UserError(f"{name} is a suite: asyncfl show {name}")
     if not parts:
-        known = sorted({name for candidate in kinds for name in family(candidate).members()})
+        known = sorted({entry.name for candidate in kinds for entry in entries(candidate)})
         raise UserError(f"nothing is called '{name}'{nearest(name, known)} asyncfl list prints all names")
     if len(parts) > 1:
         ways = " or ".join(f"asyncfl list {candidate} {name}" for candidate in parts)
         raise UserError(f"'{name}' is the name of several parts: write {ways}")
     [(kind, part)] = parts.items()
-    line = entry(part.reference(), first_line(part))
-    return Description(kind, line.name, line.what, line.paper, _text(part), tuple(fields_of(part)))
+    preset, fields = part.presets.get(name, ("", {}))
+    line = entry(name, preset) if preset else entry(part.reference(), first_line(part))
+    text = f"A preset: {json.dumps({**fields, 'name': part.name})}." if preset else _text(part)
+    return Description(kind, line.name, line.what, line.paper, text, tuple(fields_of(part)))
 
 
 def _text(part: type[Part]) -> str:

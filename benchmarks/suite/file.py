@@ -215,7 +215,9 @@ def _completed(item: Any, local: LocalWork, lr: Mapping[str, Rates]) -> Any:
     item = as_part(item)
     if not isinstance(item, dict):
         return item
-    rates = lr.get(part_name(item) or EVERYONE) or lr.get(EVERYONE) or Rates()
+    called, item = part_name(item), Strategy.written_out(item)
+    names = (called or EVERYONE, part_name(item) or EVERYONE, EVERYONE)
+    rates = next((lr[name] for name in names if name in lr), Rates())
     shared = {"local_lr": rates.local, "server_lr": rates.server}
     return {
         **{key: value for key, value in shared.items() if value is not None},

@@ -15,9 +15,12 @@ def test_the_sources_tell_what_the_classes_say(kind: str) -> None:
     family: type[Part] = getattr(importlib.import_module(module), name)
     members = family.members()
     shown = entries(kind)
-    assert [entry.name for entry in shown] == list(members)
-    for entry, member in zip(shown, members.values(), strict=True):
-        line = (inspect.getdoc(member) or "").partition("\n")[0]
+    lines = {name: (inspect.getdoc(member) or "").partition("\n")[0] for name, member in members.items()}
+    for member in members.values():
+        lines |= {name: line for name, (line, _) in vars(member).get("presets", {}).items()}
+    assert [entry.name for entry in shown] == sorted(lines)
+    for entry in shown:
+        line = lines[entry.name]
         source = f" ({entry.paper})" if entry.paper else ""
         assert line.rstrip(".") == entry.what + source
 

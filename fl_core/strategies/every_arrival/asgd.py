@@ -6,7 +6,7 @@ it FedBuff with M = 1 (F.1): so several updates in one server iteration are aver
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -18,6 +18,16 @@ class ASGD(Strategy):
 
     name: ClassVar[str] = "asgd"
     title: ClassVar[str] = "ASGD"
+    presets: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {
+        "async_diloco": (
+            "Asynchronous DiLoCo, Nesterov's momentum at every arrival (Liu et al., arXiv 2401.09135, 2024).",
+            {"server": "nesterov", "local": {"name": "adamw", "keep_state": True}},
+        ),
+        "momentum_look_ahead": (
+            "Momentum look-ahead in asynchronous DiLoCo (Ajanthan et al., MCDC at ICLR 2025).",
+            {"server": "look_ahead", "local": {"name": "adamw", "keep_state": True}},
+        ),
+    }
 
     def receive(self, server: Server, update: Update) -> None:
         server.step(self.server_lr * update.delta)

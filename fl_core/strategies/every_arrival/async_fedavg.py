@@ -6,7 +6,7 @@ heterogeneous clients updates. JMLR 2023, Algorithm 1 with the weights of eq. (1
 """
 
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from fl_core.strategies.author import Scenario, Server, Strategy, Update
 from fl_core.text import miscounted
@@ -20,6 +20,12 @@ class AsyncFedAvg(Strategy):
 
     name: ClassVar[str] = "async_fedavg"
     title: ClassVar[str] = "Async FedAvg"
+    presets: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {
+        "rescaled_asgd": (
+            "Rescaled ASGD, steps in proportion to clients' times (Mahran et al., arXiv 2605.13434, 2026).",
+            {"weights": "time_based"},
+        )
+    }
 
     # d_i, by client: from times known or measured, 1, or as given
     weights: Literal["time_based", "identical", "estimated"] | tuple[float, ...] = "time_based"

@@ -12,7 +12,7 @@ without an answer is abandoned, and the next one is from the same model.
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import SerializeAsAny
 from torch import Tensor
@@ -27,6 +27,12 @@ class FedAvg(Strategy):
 
     name: ClassVar[str] = "fedavg"
     title: ClassVar[str] = "FedAvg"
+    presets: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {
+        "diloco": (
+            "DiLoCo, AdamW at clients and Nesterov at the server (Douillard et al., arXiv 2311.08105, 2023).",
+            {"server": "nesterov", "local": {"name": "adamw", "keep_state": True}},
+        )
+    }
 
     concurrency: None = None  # the sampling says how many
     sampling: SerializeAsAny[Sampling] = Full()  # the clients of a round, and their weights

@@ -1,4 +1,4 @@
-"""Outer optimisers of asynchronous DiLoCo: CGAD and HeLoCo as plain loops, their limits, by hand."""
+"""DiLoCo against torch's optimisers; CGAD and HeLoCo as plain loops, their limits, numbers by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from quadratics import START, always_busy, assert_same, experiment, local_sgd, played
+from quadratics import (
+    IMPORTANCE,
+    START,
+    N,
+    always_busy,
+    assert_same,
+    experiment,
+    gradient,
+    local_sgd,
+    played,
+)
 
 from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.one_by_one import OneByOne
@@ -24,6 +34,55 @@ COMMON: dict[str, Any] = {"local_lr": LR, "local": SGD}
 
 def versions(name: str, **fields: Any) -> np.ndarray:
     return played(experiment({"name": name, **COMMON, **fields}, updates=UPDATES))[1]
+
+
+# -- DiLoCo, synchronous and asynchronous --------------------------------------------------------------
+
+
+class Workers:
+    """A torch.optim.AdamW for each client, for the whole run, and torch's Nesterov at the server."""
+
+    def __init__(self) -> None:
+        self.models = [torch.tensor(START, requires_grad=True) for _ in range(N)]
+        self.inner = [torch.optim.AdamW([model], lr=0.05) for model in self.models]
+        self.theta = torch.tensor(START, requires_grad=True)
+        self.outer = torch.optim.SGD([self.theta], lr=0.7, momentum=0.9, nesterov=True)
+
+    def delta(self, client: int, start: np.ndarray) -> np.ndarray:
+        model = self.models[client]
+        with torch.no_grad():
+            model.copy_(torch.tensor(start))
+        for _ in range(STEPS):
+            model.grad = torch.tensor(gradient(client, model.detach().numpy()))
+            self.inner[client].step()
+        return model.detach().numpy() - start
+
+    def step(self, delta: np.ndarray) -> np.ndarray:
+        self.theta.grad = -torch.tensor(delta)
+        self.outer.step()
+        return self.theta.detach().numpy().copy()
+
+
+INNER = {"name": "adamw", "keep_state": True, "steps": STEPS, "weight_decay": 0.01}
+
+
+def test_diloco() -> None:
+    """A round: AdamW from the same model at every worker, then Nesterov on the weighted mean."""
+    workers, expected = Workers(), [START]
+    for _ in range(12):
+        deltas = [workers.delta(client, expected[-1]) for client in range(N)]
+        expected.append(workers.step(IMPORTANCE @ np.array(deltas)))
+    strategy = {"name": "diloco", "local_lr": 0.05, "local": INNER}
+    assert_same(played(experiment(strategy, updates=UPDATES))[1], expected, 13)
+
+
+def test_asynchronous_diloco() -> None:
+    """The same at every arrival, which is stale."""
+    workers, expected = Workers(), [START]
+    for client, start in always_busy(UPDATES):
+        expected.append(workers.step(workers.delta(client, expected[start])))
+    strategy = {"name": "async_diloco", "local_lr": 0.05, "local": INNER}
+    assert_same(played(experiment(strategy, updates=UPDATES))[1], expected, UPDATES + 1)
 
 
 # -- CGAD --------------------------------------------------------------------------------------------
