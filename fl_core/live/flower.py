@@ -1,8 +1,8 @@
 """Flower: the ServerApp and the ClientApp of an experiment, and the transport between them.
 
-The one module that imports flwr, in Flower's deployment as in its simulation. A SuperNode takes one message
-at a time, so a job that it works on can neither be stopped nor asked for: one that was dismissed is computed
-to its end and then ignored, and strategies that collect jobs are refused.
+It imports flwr, in Flower's deployment as in its simulation. A SuperNode takes one message at a time, so a
+job that it works on can neither be stopped nor asked for: one that was dismissed is computed to its end and
+then ignored, and strategies that collect jobs are refused.
 """
 
 from collections import deque
@@ -24,8 +24,10 @@ from fl_core.live.client import train
 from fl_core.live.run import LiveRun, refuses
 from fl_core.live.saved import SavedRun
 from fl_core.live.service import PULSE
-from fl_core.live.transport import JobMessage, LostClients, RefusedError, UpdateMessage
+from fl_core.live.transport import JobMessage, LostClients, RefusedError, UpdateMessage, digest_of
 from fl_core.loop.simulation import Event
+from fl_core.problems.apps.world import AppError, FlowerWorld
+from fl_core.problems.flower import Flower
 from fl_core.problems.problem import Problem, World
 
 PLAIN = "plain"  # the record of numbers and strings
@@ -81,9 +83,7 @@ class SuperNodes:
         """
         if message.waits:
             raise RefusedError(COLLECTS)
-        content = Message(records(message), self.nodes[message.client], "train")
-        [identifier] = self.grid.push_messages([content])
-        self.clients[identifier] = message.client
+        self.clients[self._push(message)] = message.client
 
     def dismiss(self, client: int, index: int) -> None:
         """Let the node go on: the server ignores its answer."""
@@ -106,12 +106,68 @@ class SuperNodes:
     def stop(self) -> None:
         """Leave the nodes to other apps."""
 
+    def _push(self, message: JobMessage) -> str:
+        """Push a job to its node; return the message's identifier."""
+        content = Message(self._content(message), self.nodes[message.client], "train")
+        [identifier] = self.grid.push_messages([content])
+        return str(identifier)
+
+    def _content(self, message: JobMessage) -> RecordDict:
+        """Return a job as the node's app expects it."""
+        return records(message)
+
+    def _update(self, answer: Message) -> UpdateMessage:
+        """Return the update in a node's answer."""
+        return message_of(UpdateMessage, answer.content)
+
     def _receive(self, answer: Message) -> UpdateMessage | LostClients:
         client = self.clients.pop(answer.metadata.reply_to_message_id)
         if answer.has_error():
             log(WARNING, "client %d is lost: %s", client, answer.error.reason)
             return LostClients([client])
-        return message_of(UpdateMessage, answer.content)
+        try:
+            return self._update(answer)
+        except AppError as error:
+            log(WARNING, "client %d is lost: %s", client, error)
+            return LostClients([client])
+
+
+class AppNodes(SuperNodes):
+    """A transport to nodes that run a Flower app of the user's own, whose messages are the app's."""
+
+    def __init__(self, grid: Grid, world: FlowerWorld) -> None:
+        super().__init__(grid, world.n)
+        self.world = world
+        self.jobs: dict[str, tuple[JobMessage, float, float]] = {}  # with when they were sent, by identifier
+
+    def _content(self, message: JobMessage) -> RecordDict:
+        rate = message.client_state.get("server_lr")
+        return self.world.request(message.start, message.version, message.lr, message.steps, rate)
+
+    def _push(self, message: JobMessage) -> str:
+        identifier = super()._push(message)
+        self.jobs[identifier] = message, time(), monotonic()
+        return identifier
+
+    def _update(self, answer: Message) -> UpdateMessage:
+        message, began, clock = self.jobs.pop(answer.metadata.reply_to_message_id)
+        job = message.job()
+        self.world.finish(job, answer.content)
+        assert job.delta is not None and job.gradient is not None
+        return UpdateMessage(
+            client=job.client,
+            index=job.index,
+            version=job.version,
+            received=digest_of(message.start),
+            steps=job.steps,
+            delta=job.delta,
+            gradient=job.gradient,
+            new_moments={},  # a node keeps its Context.state
+            reported=job.reported,
+            finite=job.finite,
+            began=began,
+            computed=monotonic() - clock,  # Flower's share included
+        )
 
 
 class CannotRunError(Exception):
@@ -120,8 +176,13 @@ class CannotRunError(Exception):
     __traceback__ = property(lambda self: None, lambda self, frames: None)
 
 
-def server_app(experiment: Experiment) -> ServerApp:
+def server_app(experiment: Experiment, app_folder: Path | None = None) -> ServerApp:
     """Return the ServerApp of an experiment, which runs its strategy over one node a client.
+
+    Args:
+        experiment: Scenario, strategy, seed.
+        app_folder: Of problem `flower`: where the app lies now, by default where it lay. Its own ClientApp
+            runs on the nodes, as it is.
 
     Of the run's configuration it reads `unit`, the seconds in a unit of virtual time, and `folder`, where it
     leaves `run.live` for a replay, `jobs.csv`, a row a job, and `curve.csv`, a row an evaluation. An
@@ -134,10 +195,16 @@ def server_app(experiment: Experiment) -> ServerApp:
     def serve(grid: Grid, context: Context) -> None:
         if reason := COLLECTS if experiment.strategy.collects else refuses(experiment):
             raise CannotRunError(f"{name} cannot run in Flower: {reason}")
-        world = experiment.scenario.problem.world(experiment.seed)
+        problem = experiment.scenario.problem
+        if isinstance(problem, Flower):
+            problem = problem.in_folder(app_folder or problem.app)
+            if problem.evaluate == "clients":
+                raise CannotRunError(f"{name} cannot run in Flower: name a central function as `evaluate`")
+        world = problem.world(experiment.seed)
         run = LiveRun(experiment, world, float(context.run_config["unit"]), evaluate="test")
         try:
-            for event in run.events(SuperNodes(grid, world.n)):
+            nodes = AppNodes(grid, world) if isinstance(world, FlowerWorld) else SuperNodes(grid, world.n)
+            for event in run.events(nodes):
                 log(INFO, "%s", _line(event))
         except RefusedError as error:
             raise CannotRunError(f"{name} cannot go on in Flower: {error}") from None

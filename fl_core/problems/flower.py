@@ -114,6 +114,10 @@ class Flower(Problem):
         central = None if self.evaluate == "clients" else self.evaluate
         return self.initial, central, self.examples if isinstance(self.examples, str) else None
 
+    def in_folder(self, app: Path) -> Self:
+        """Return the problem with its app in another folder, whose code may have been added to."""
+        return self.model_copy(update={"app": app, "digest": folder.checked(app)})
+
     def check(self, seed: int) -> None:
         self.world(seed)
 

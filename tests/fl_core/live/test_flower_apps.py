@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -16,13 +17,15 @@ from fl_core.experiment import Experiment
 from fl_core.live.run import refuses
 from fl_core.live.saved import RUN, SavedRun
 from fl_core.live.transport import JobMessage
+from fl_core.problems.flower import Flower
+from fl_core.scenario import Budget, Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 from fl_core.testing.scene import CLIENTS, changed, experiment, scenario
 
 pytest.importorskip("flwr")
-from flwr.app import Message
+from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.supercore.task_identity import TaskIdentity
 
@@ -137,3 +140,57 @@ def test_what_cannot_run_in_real_time_is_refused_before_nodes_are_asked(tmp_path
     chosen = experiment(scenario(network={"uplink": 1}))
     with pytest.raises(flower.CannotRunError, match="network is simulated"):
         flower.server_app(chosen)(SimpleNamespace(), context())  # type: ignore[arg-type]
+
+
+NUMPY_APP = Path(__file__).parents[1] / "flower_apps" / "numpy"
+
+
+class OwnNodes(Nodes):
+    """Nodes that run an app of the user's own, each with a partition and a state."""
+
+    def __init__(self, app: ClientApp) -> None:
+        super().__init__(app)
+        self.contexts = [
+            Context(
+                1, node, {"partition-id": node, "num-partitions": CLIENTS}, RecordDict(), {"local-steps": 5}
+            )
+            for node in range(CLIENTS)
+        ]
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        identifiers = []
+        for message in messages:
+            identifiers.append(identifier := f"message {len(self.answers)}")
+            message.metadata.__dict__["_message_id"] = identifier
+            node = message.metadata.dst_node_id
+            self.answers[identifier] = self.nodes[node].submit(self.app, message, self.contexts[node])
+        return identifiers
+
+
+def test_an_app_of_the_users_runs_as_it_is(tmp_path: Path) -> None:
+    """Its messages are its own, its states stay on the nodes, and updates move the server's model."""
+    folder = shutil.copytree(NUMPY_APP, tmp_path / "app")
+    (folder / "numpyexample" / "task.py").open("a").write(
+        "\n\ndef evaluate(server_round, arrays):\n"
+        "    (w,) = arrays.to_numpy_ndarrays()\n"
+        "    return {'loss': float(((w[1:] - np.array([1, -1])) ** 2).sum())}\n"
+    )
+    problem = Flower(
+        app=folder,
+        clients=CLIENTS,
+        initial="numpyexample.task:initial_arrays",
+        evaluate="numpyexample.task:evaluate",
+        metric="test/loss",
+    )
+    strategy = {"name": "fedasync", "local": "client_app", "local_lr": 0.1}
+    won = Experiment(scenario=Scenario(problem=problem, budget=Budget(updates=20)), strategy=strategy)
+    (folder / "deployed.py").write_text("# what makes the server\n")
+    described = Experiment.model_validate_json(won.model_dump_json())
+    world = problem.in_folder(folder).world(0)
+    nodes: Any = OwnNodes(world.app)
+    record = tmp_path / "record"
+    flower.server_app(described, folder)(nodes, context(unit=UNIT, folder=str(record)))
+    run = SavedRun.unpack((record / RUN).read_bytes())
+    assert run.curve[-1]["updates"] == 20
+    assert run.curve[-1]["test/loss"] < 0.5 * run.curve[0]["test/loss"]
+    assert sum(each.state["counts"]["jobs"] for each in nodes.contexts) >= 20
