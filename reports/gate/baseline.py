@@ -18,7 +18,7 @@ from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking import parquet
 from benchmarks.tracking.places import fetched
 from fl_core import reading
-from fl_core.metrics import FP_LOSS
+from fl_core.metrics import FP_LOSS, LOSS
 from fl_core.parts import Frozen
 from fl_core.recording.atomic import whole
 from fl_core.schema import ARRIVALS, UPDATES, Status
@@ -194,8 +194,16 @@ def _goal(run: RecordedRun) -> GateGoal:
     return GateGoal(metric=metric.name, higher=bool(metric.higher), target=run.target, **fields)
 
 
+def _losses(run: RecordedRun) -> Sequence[float]:
+    """Return the curve of the federated loss, or where clients do not tell theirs, of what comes nearest."""
+    curve = run.files.curve
+    name = next((name for name in (FP_LOSS, LOSS.name) if name in curve), run.metric)
+    sign = -1 if run.measure(name).higher else 1
+    return [sign * value for value in curve[name]]
+
+
 def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
-    updates, losses = run.files.curve[UPDATES], run.files.curve[FP_LOSS]
+    updates, losses = run.files.curve[UPDATES], _losses(run)
     last = len(updates) - 1
     kept = sorted({round(part * last) for part in GOLDEN_AT})
     # A suite may leave the loss out before the end

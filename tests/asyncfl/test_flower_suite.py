@@ -81,7 +81,9 @@ def test_runs_that_fail_are_recorded_and_the_others_done(folder: Path) -> None:
     lines = code.read_text()
     place = "    w = w.copy()\n"
     code.write_text(lines.replace(place, place + fault))
-    asyncfl(folder, "run mine.yaml --no-report --set lr={fedavg:0.05,fedbuff:0.4,fedasync:0.5}", code=1)
+    rates = {"fedavg": 0.05, "fedbuff": 0.4, "fedasync": 0.5}
+    (folder / "mine.yaml").write_text(yaml.safe_dump({**SUITE, "lr": rates}))
+    asyncfl(folder, "run mine.yaml --no-report", code=1)
     table = asyncfl_results(folder)
     assert table == {"FedAvg": {"done"}, "FedBuff": {"diverged"}, "FedAsync": {"error"}}
 

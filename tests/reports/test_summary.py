@@ -275,3 +275,13 @@ def test_what_reads_the_same_is_marked_the_same() -> None:
     scenario, _ = only(records(*fakes))
     marked = {cell.strategy: entries[0].best for cell, entries in ranking(scenario).lines}
     assert marked == {"a": True, "b": True, "c": False}
+
+
+def test_the_page_says_that_times_were_measured() -> None:
+    """Of one run suffices."""
+    plain = records(*THREE)
+    first, *rest = plain.runs
+    measured = replace(
+        plain, runs=[replace(first, params={**first.params, "problem.measured": "true"}), *rest]
+    )
+    assert len(remarks(measured)) == len(remarks(plain)) + 1

@@ -11,6 +11,7 @@ from reports.sections.behind import seeds_text
 from reports.sections.section import Results
 
 ONE_SEED = "One seed: chance may have put them in this order."
+MEASURED = "problem.measured"  # the parameter of runs whose job lengths were measured
 NAMED = 3  # strategies named in a caption; of more, their number
 
 
@@ -64,7 +65,15 @@ def remarks(suite: RecordedSuite) -> list[str]:
         "Older runs of the same names, repeated or with other hyper-parameters, left out: {}.": older,
     }
     captions = [caption.format(f"{count:,}") for caption, count in counts.items() if count]
-    return [*filter(None, (suite.unequal_budgets, suite.unequal_data, one_seed(suite))), *captions]
+    doubts = (suite.unequal_budgets, suite.unequal_data, measured_times(suite), one_seed(suite))
+    return [*filter(None, doubts), *captions]
+
+
+def measured_times(suite: RecordedSuite) -> str:
+    """Return a warning where job lengths were measured; else nothing."""
+    if all(run.params.get(MEASURED) != "true" for run in suite.runs):
+        return ""
+    return "Job lengths were measured: times depend on the machine and do not repeat."
 
 
 def one_seed(suite: RecordedSuite) -> str:
