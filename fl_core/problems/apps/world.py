@@ -29,6 +29,7 @@ FIRST_NODE = 2  # the identifier of client 0's node
 LIFETIME_SECONDS = 43_200.0  # of a message, as Flower has it
 EXAMPLES = "num-examples"  # the metric that says how many a client trained or evaluated on
 ARRAYS, CONFIG, ROUND = "arrays", "config", "server-round"  # as Flower's strategies name them
+RATE = 0.1  # of the first job, where it is tried
 TESTED = ("1.41", "1.42")  # minor releases of flwr
 
 
@@ -73,6 +74,11 @@ class FlowerWorld(World):
         self.fingerprint = {"app": problem.digest}
         self.measured, self.seconds = problem.measured, 0.0
         self._evaluated: tuple[Tensor, Evaluation] | None = None  # the newest model, and what it is worth
+
+    @property
+    def blocks(self) -> list[int]:
+        """The lengths of the model's arrays, in order."""
+        return [slot.size for slot in self.layout.slots if slot.size]
 
     def train(self, job: Any) -> None:
         """Let a job's client train on the model that it was sent; write the results of the job."""
@@ -157,9 +163,9 @@ class FlowerWorld(World):
         )
 
     def remarks(self) -> list[str]:
-        """Return what a user should know: an untested release of Flower, jobs that do not repeat.
+        """Return what a user should know: an untested release, jobs that do not repeat, rates not read.
 
-        The first job of client 0 is run twice. If it fails, the runs will say so.
+        The first job of client 0 is run two or three times. If it fails, the runs will say so.
         """
         remarks = []
         release = ".".join(version("flwr").split(".")[:2])
@@ -171,7 +177,8 @@ class FlowerWorld(World):
                 "them negative, and runs diverge. GroupNorm holds none"
             )
         try:
-            first, again = (self._first_job() for _ in range(2))
+            first, again = (self._first_job(RATE) for _ in range(2))
+            read = not self.problem.local_lr or first != again or self._first_job(2 * RATE) != first
         except AppError:
             return remarks
         if first != again:
@@ -179,10 +186,15 @@ class FlowerWorld(World):
                 f"{self.problem.app}: the first job, run twice with equal seeds, gave two results: runs will "
                 "not repeat. Draw from the global generators, or from some that are seeded in each call"
             )
+        if not read:
+            remarks.append(
+                f"{self.problem.app}: the first job is the same at two learning rates: the app does not read "
+                f"'{self.problem.local_lr}'. Give its own name as local_lr"
+            )
         return remarks
 
-    def _first_job(self) -> list[bytes]:
-        content = self.request(self.first, 0, 0.1, 1, None)
+    def _first_job(self, lr: float) -> list[bytes]:
+        content = self.request(self.first, 0, lr, 1, None)
         with seeded(self.seed, "client_app", 0, 0):
             answer = self._ask("train", 0, 0, content)
         return [array.data for record in answer.content.array_records.values() for array in record.values()]

@@ -330,10 +330,34 @@ def test_what_does_not_repeat_is_told(tmp_path: Path) -> None:
         "unseeded": "w = w + np.random.default_rng().random()",
     }
     remarks = {name: written(tmp_path / name, train).remarks(0) for name, train in lines.items()}
-    assert [name for name, said in remarks.items() if any("repeat" in line for line in said)] == [
+    assert [name for name, said in remarks.items() if any("two results" in line for line in said)] == [
         "outlives",
         "unseeded",
     ]
+
+
+def test_a_rate_that_is_not_read_is_told(tmp_path: Path) -> None:
+    lines = {
+        "message": 'w = w - msg.content["config"]["lr"]',
+        "run_config": 'w = w - context.run_config["learning-rate"]',
+        "renamed": 'w = w - context.run_config["learning-rate"]',
+        "none": "w = w - 1",
+    }
+    names = {"renamed": "learning-rate", "none": None}
+    told = {
+        name: [
+            line
+            for line in written(tmp_path / name, train, local_lr=names.get(name, "lr")).remarks(0)
+            if "learning rates" in line
+        ]
+        for name, train in lines.items()
+    }
+    assert [name for name, said in told.items() if said] == ["run_config"]
+
+
+def test_strategies_see_the_lengths_of_arrays() -> None:
+    simulation = after(experiment(quickstart("pytorch"), "heloco", updates=3))
+    assert simulation.server.blocks == [2048, 32, 32, 32, 320, 10]
 
 
 def test_running_variances_are_told(tmp_path: Path) -> None:
