@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -223,18 +224,27 @@ def in_workflow(folder: Path, steps: Sequence[Mapping[str, Any]]) -> list[int]:
     return codes
 
 
+def stubs(folder: Path, *names: str) -> Path:
+    """Make commands in folder/bin that only note their words; return the file of the notes."""
+    notes = folder / "notes"
+    (folder / "bin").mkdir()
+    for name in names:
+        stub = folder / "bin" / name
+        stub.write_text(f'#!/bin/sh\nprintf "%s\\037" {name} "$@" >> "{notes}"\necho >> "{notes}"\n')
+        stub.chmod(0o755)
+    return notes
+
+
+def words_of(notes: Path) -> list[list[str]]:
+    """Return the words of each command that was called."""
+    return [line.removesuffix("\037").split("\037") for line in notes.read_text().splitlines()]
+
+
 def noted(folder: Path, inputs: dict[str, str]) -> tuple[list[int], list[list[str]]]:
     """Run the action with commands that only note their words; return exit codes and words."""
-    stubs, notes = folder / "bin", folder / "notes"
-    stubs.mkdir()
-    for name in ("asyncfl", "pip"):
-        (stubs / name).write_text(
-            f'#!/bin/sh\nprintf "%s\\037" {name} "$@" >> "{notes}"\necho >> "{notes}"\n'
-        )
-        (stubs / name).chmod(0o755)
+    notes = stubs(folder, "asyncfl", "pip")
     codes = in_workflow(folder / "work", of_action({"suite": "my suite.yaml"} | inputs))
-    lines = notes.read_text().splitlines()
-    return codes, [line.removesuffix("\037").split("\037") for line in lines]
+    return codes, words_of(notes)
 
 
 class TestAction:
@@ -313,6 +323,23 @@ class TestAction:
         assert [line.removeprefix("asyncfl ") for line in script if line.startswith("asyncfl")] == commands(
             "gate.md"
         )[2:4]
+
+    def test_the_script_for_gitlab_installs_and_runs_the_two_commands(self, tmp_path: Path) -> None:
+        """In one shell, as GitLab's runner does; reports are those that its artifacts name."""
+        text = (GUIDES / "gate.md").read_text()
+        (block,) = re.findall(r"```yaml\n# \.gitlab-ci\.yml\n(.*?)```", text, re.DOTALL)
+        job = yaml.safe_load(block)["gate"]
+        notes = stubs(tmp_path, "git", "pip", "asyncfl")
+        variables = {**os.environ, **job["variables"], "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+        script = "\n".join(job["script"])
+        subprocess.run(["bash", "-eo", "pipefail", "-c", script], cwd=tmp_path, env=variables, check=True)
+        clone, torch, install, *ours = words_of(notes)
+        assert clone[:2] == ["git", "clone"] and torch[-1] == job["variables"]["TORCH"]
+        assert install[:2] == ["pip", "install"] and clone[-1] in install
+        assert [shlex.join(words[1:]) for words in ours] == commands("gate.md")[2:4]
+        given = dict(zip(ours[1], ours[1][1:], strict=False))
+        assert job["artifacts"]["reports"]["junit"] == given["--junit"]
+        assert {given["--summary"], f"{given['--store']}/reports"} == set(job["artifacts"]["paths"])
 
     def test_artifact_and_python_are_inputs(self) -> None:
         steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]

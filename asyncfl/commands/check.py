@@ -242,7 +242,7 @@ def _write(
             print_rich(gate_output.quality(moved))
     baseline.write(taken, path)
     click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")
-    click.echo("A strategy is worse if all seeds are by more than is allowed, or by less, but consistently.")
+    click.echo("Allowed: by how much every seed may be worse; a smaller loss counts where all seeds agree.")
     print_rich(gate_output.allowed(gate.compare(taken, taken)))
 
 
