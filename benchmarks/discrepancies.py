@@ -1,6 +1,6 @@
 """Discrepancies: where a paper's text, its code and what was computed differ, and which reading is ours."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter
 
 from benchmarks import yaml_io
 from fl_core.parts import Frozen
+from fl_core.schema import OF_STRATEGY, STRATEGY_NAME
 
 FILE = Path(__file__).parent / "discrepancies.yaml"
 
@@ -23,9 +24,24 @@ class Discrepancy(Frozen):
     code: str  # what its code does, or what was computed
     reading: str  # ours, and where to find the other
     module: str  # the code that holds what is offered
-    about: Settings = Field(default_factory=dict)  # the part of a suite that is meant
+    about: Settings  # the part of a suite that is meant
     ours: Settings = Field(default_factory=dict)  # the default, spelled out
     other: Settings = Field(default_factory=dict)  # the other reading; empty where it is not offered
+
+    def concerns(self, params: Mapping[str, str]) -> bool:
+        """Return whether a run with these parameters, by dotted key, uses the part that is meant."""
+        return all(params.get(key) in names for key, names in self._meant())
+
+    def _meant(self) -> Iterator[tuple[str, set[str]]]:
+        """Yield parameters with the values that they may have; of strategies their names alone."""
+        for key, meant in self.about.items():
+            if key == "strategies":
+                yield STRATEGY_NAME, {part if isinstance(part, str) else part["name"] for part in meant}
+                continue
+            prefix = f"{OF_STRATEGY}local" if key == "local" else key
+            for name, value in meant.items():
+                of_part = name != "name" and isinstance(value, str)  # a part within, by its name
+                yield f"{prefix}.{name}{'.name' if of_part else ''}", {str(value)}
 
 
 def discrepancies() -> tuple[Discrepancy, ...]:

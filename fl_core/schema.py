@@ -3,17 +3,32 @@
 Members may be renamed; their texts stand in stored results and stay as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 
 CAMPAIGN = ".tuning"  # ends the name of the experiment that holds a suite's campaign
 VARIANT = "-tuned"  # ends the name of a suite with the values that were found for another
+UNTUNED = "Rates were set by hand, one for all: a difference may be a difference of rates."
 CLAIMS = "claims-"  # begins the name of what claims need
 LIVE = "-live-"  # stands in the name of a suite's runs in real time, before their unit
 DEFAULT = "Default"  # MLflow's own experiment
 
 JOINT = " · "  # between the parts of a scenario's label
+
+
+def untuned(rates: Iterable[tuple[str, str, str]]) -> str:
+    """Return a caveat where all strategies of every scenario share one local rate; else an empty text.
+
+    `rates` are triples of scenario, strategy and rate.
+    """
+    strategies: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
+    for scenario, strategy, rate in rates:
+        strategies.setdefault(scenario, set()).add(strategy)
+        values.setdefault(scenario, set()).add(rate)
+    compared = [scenario for scenario, names in strategies.items() if len(names) > 1]
+    return UNTUNED if compared and all(len(values[scenario]) == 1 for scenario in compared) else ""
 
 
 class Status(StrEnum):
@@ -178,6 +193,7 @@ class Tag(StrEnum):
     PROCESSOR = auto()
     CLOCK = auto()  # WALL for a run in real time; absent for others
     UNIT = auto()  # seconds in a unit of such a run's virtual time
+    TIME_UNIT = auto()  # name of the unit of virtual time, if a trace names it
     MEAN_OF = auto()  # ids of the runs that a group's curve is the mean of
     # Of an experiment
     DESCRIPTION = auto()

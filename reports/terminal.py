@@ -34,7 +34,7 @@ def tables(suite: RecordedSuite) -> RenderableType:
     results = Results.of(suite)
     parts = [part for ranking in results.rankings for part in (Fitted(ranking), Text())]
     holds = what_holds(results)
-    warning = one_seed(suite)
+    warning = " ".join(filter(None, (one_seed(suite), suite.untuned)))
     return Group(
         *parts[:-1],
         *([Text(), Text(holds, style="bold"), Text(how_tested(results))] if holds else []),

@@ -89,7 +89,8 @@ class JobLog:
     def write(self, trace: Path) -> None:
         """Write the jobs as a trace, rows of client and length; UserError in place of another file."""
         lengths = self.jobs["length"].map(lambda length: f"{length:.{DIGITS}f}".rstrip("0").rstrip("."))
-        write_once(trace, self.jobs.assign(length=lengths).to_csv(index=False))
+        unit = {"length": "seconds"} if self.seconds else {}
+        write_once(trace, self.jobs.assign(length=lengths).rename(columns=unit).to_csv(index=False))
 
 
 def write_once(path: Path, text: str) -> None:

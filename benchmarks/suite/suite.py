@@ -28,7 +28,7 @@ from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
 from fl_core.recording.evaluation import Evaluate
 from fl_core.scenario import Scenario
-from fl_core.schema import VARIANT, Kind, Tag
+from fl_core.schema import VARIANT, Kind, Tag, untuned
 from fl_core.sources import named
 from fl_core.text import nearest, unknown
 
@@ -101,6 +101,7 @@ class PlannedRun:
             Tag.SHOW: list(self.show),
             **_own_code(self.description()),
             Tag.EVALUATE: str(self.evaluate),
+            **({Tag.TIME_UNIT: unit} if (unit := scenario.timing.durations.time_unit) else {}),
         }
 
 
@@ -176,8 +177,21 @@ class Suite:
 
     @property
     def description(self) -> str:
-        """What it is for."""
-        return self.spec.description
+        """What it is for, and that its rates were not tuned where that may explain differences."""
+        return " ".join(filter(None, (self.spec.description.strip(), self.untuned)))
+
+    @property
+    def untuned(self) -> str:
+        """Caveat where all strategies have one rate; empty with tuned values."""
+        if self.tuned:
+            return ""
+        return untuned(
+            (str(point.place), label, str(strategy.local_lr))
+            for point in self.points
+            for label, strategy in zip(
+                labels.strategies(point.spec, self.labels), point.spec.strategies, strict=True
+            )
+        )
 
     @property
     def highlighted(self) -> list[str]:

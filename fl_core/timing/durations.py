@@ -66,6 +66,11 @@ class Durations(Part):
         """Return the lengths of each client's jobs in turn, over and over, for laws that are not random."""
         return tuple((mean,) for mean in self.means(n, seed))
 
+    @property
+    def time_unit(self) -> str:
+        """Name of the unit of virtual time, such as seconds; empty where nothing names it."""
+        return ""
+
     def label(self) -> str:
         return label(self)
 

@@ -46,6 +46,10 @@ class Trace(Durations):
         path = info.data.get("path")
         return digest if digest or path is None else traces.digest(path)
 
+    @property
+    def time_unit(self) -> str:
+        return traces.time_unit(self.path, self.digest)
+
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         return tuple(sum(cycle, Fraction(0)) / len(cycle) for cycle in self.cycles(n, seed))
 

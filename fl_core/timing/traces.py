@@ -17,6 +17,7 @@ from fl_core.streams import stream
 from fl_core.text import many
 
 T = TypeVar("T")  # what a file has of a client
+TIME_UNITS = ("milliseconds", "seconds", "minutes", "hours", "days")
 DIGITS = 18  # of a client's number; what is longer is a name
 MOST_BYTES = 200_000_000  # of a file, traces of presence included
 
@@ -146,6 +147,14 @@ def content(path: Path, digest: str = "", limit: int = reading.MOST_BYTES) -> by
     if digest and keys.digest(data) != digest:
         raise ValueError(f"trace file {path}: the content is not the one described, of digest {digest}")
     return data
+
+
+@functools.lru_cache(maxsize=4)
+def time_unit(path: Path, digest: str) -> str:
+    """Return the unit of lengths by the header of a trace file, such as seconds; empty without one."""
+    line = content(path, digest).lstrip().partition(b"\n")[0]
+    names = [cell.lower() for _, cells in reading.rows(line) for cell in cells[1:2]]
+    return names[0] if names and names[0] in TIME_UNITS else ""
 
 
 def rows(path: Path, data: bytes) -> Iterator[tuple[int, list[str]]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import isnan
 
 from fl_core.metrics import SURROGATE
-from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, Clock
+from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, VARIANT, Clock, untuned
 from fl_core.text import natural
 from reports.records.cells import Cell
 from reports.records.measures import Measure
@@ -141,6 +141,16 @@ class RecordedSuite:
                 said = "; ".join(f"{strategy}: {limits}" for strategy, limits in limited.items())
                 return f"{scenario}: strategies with different budgets, which do not compare: {said}."
         return ""
+
+    @property
+    def untuned(self) -> str:
+        """Caveat where all strategies of a scenario have one rate; empty with tuned values."""
+        if self.name.endswith(VARIANT):
+            return ""
+        rate = f"{OF_STRATEGY}local_lr"
+        return untuned(
+            (run.scenario, run.strategy, run.params[rate]) for run in self.runs if rate in run.params
+        )
 
     @cached_property
     def unequal_data(self) -> str:

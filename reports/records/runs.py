@@ -74,6 +74,7 @@ class RecordedRun:
     superseded: bool = False  # the runner marked it as replaced by other runs of the same names
     metrics: tuple[Metric, ...] = ()  # as declared
     folder: str = ""  # where its files lie, by MLflow's address
+    time_unit: str = ""  # name of the unit of virtual time; empty where nothing names it
     files: Files = field(default_factory=Files)
 
     @classmethod
@@ -120,6 +121,7 @@ class RecordedRun:
             superseded=bool(read(Tag.SUPERSEDED)),
             metrics=from_text(read(Tag.METRICS)),
             folder=entry.artifact_uri,
+            time_unit=read(Tag.TIME_UNIT),
         )
 
     def measure(self, name: str) -> Measure:

@@ -21,6 +21,7 @@ from fl_core.schema import (
     CLIENTS,
     CURVE,
     DIAGNOSTICS,
+    UNTUNED,
     UPDATES,
     VARIANT,
     Kind,
@@ -76,7 +77,8 @@ def load(
         suite,
         redacted(tracking_uri),
         experiment.id if experiment else "",
-        clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, ""))),  # the note has links, too
+        # The note has links, too; of rates the page says more than the description
+        clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, ""))).removesuffix(UNTUNED).strip(),
         runs,
         _pooled(run for run, kind in kinds if kind == Kind.POOLED),
         older,

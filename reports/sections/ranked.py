@@ -18,8 +18,6 @@ from reports.sections.section import Results, Section
 from reports.statistics.differences import Difference
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
-AGAINST = "Against the best"
-
 
 @dataclass(frozen=True, slots=True)
 class Glance:
@@ -40,9 +38,14 @@ class RankingBlock:
     against: list[TableEntry]  # the best of the scenario; empty where nothing is compared
     finding: str  # in a sentence
 
+    @property
+    def against_title(self) -> str:
+        """Heading of the comparison with the best, with its measure."""
+        return f"Against the best in {self.ranking.scenario.columns[0].in_text}"
+
     def table(self) -> PageTable:
         """Return the table as files."""
-        extra = [AGAINST] if self.against else []
+        extra = [self.against_title] if self.against else []
         headings = ["Strategy", *(column.title for column in self.ranking.columns), *extra, "Seeds"]
         lines = [
             (TableEntry(cell.strategy), *entries, *self.against[at : at + 1], TableEntry(cell.seeds))
@@ -121,7 +124,7 @@ def _finding(ranking: Ranking, differences: Sequence[Difference]) -> str:
     (leader, entries), metric = ranking.lines[0], ranking.scenario.columns[0]
     if leader.diverged or isnan(leader.final[metric.name].mean):
         return ""
-    text = f"{leader.strategy} {entries[0].text}{' %' if metric.share else ''}"
+    text = f"{leader.strategy} {entries[0].text}{' %' if metric.share else ''} in {metric.in_text}"
     gaps = [other.gap for other in differences if other.gap]
     if not gaps:
         return text

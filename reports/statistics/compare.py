@@ -186,7 +186,8 @@ def measured(scenario: RecordedScenario, metric: str) -> Measure:
     """Return the metric in question."""
     if metric in TO_TARGET:
         clock = TO_TARGET[metric]
-        title = "units of virtual time" if clock is Clock.TIME else clock.words
+        unit = scenario.cells[0].runs[0].time_unit or "units of virtual time"
+        title = unit if clock is Clock.TIME else clock.words
         return Measure(metric, title, higher=False)
     if metric == AREA:
         return replace(scenario.metric, title=f"{scenario.metric.title}, mean over client updates")

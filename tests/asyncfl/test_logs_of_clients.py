@@ -47,9 +47,10 @@ def test_jobs_are_in_order_of_time_and_what_is_left_out_is_counted(log: Path, tm
         "with a length of 0 or less": 1,
     }
     found.write(tmp_path / "trace.csv")
-    assert (tmp_path / "trace.csv").read_text() == "client,length\na,3\nb,4\nb,2.5\n"
+    assert (tmp_path / "trace.csv").read_text() == "client,seconds\na,3\nb,4\nb,2.5\n"
     digest = traces.digest(tmp_path / "trace.csv")
     assert traces.read(tmp_path / "trace.csv", digest, 2) == ((3,), (4, Fraction(5, 2)))
+    assert traces.time_unit(tmp_path / "trace.csv", digest) == "seconds"
 
 
 def test_parquet_and_numbers_are_read_as_csv_and_dates_are(log: Path, tmp_path: Path) -> None:

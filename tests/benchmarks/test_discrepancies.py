@@ -84,6 +84,25 @@ def test_the_module_holds_the_part_that_changes(entry: Discrepancy) -> None:
     assert entry.module in changed
 
 
+@pytest.mark.parametrize(
+    ("number", "params", "expected"),
+    [
+        ("X-13", {"strategy.name": "fedbuff"}, True),
+        ("X-13", {"strategy.name": "fedavg"}, False),
+        ("X-15", {"strategy.name": "asgd"}, True),
+        ("X-2", {"strategy.local.name": "sgd"}, True),
+        ("X-5", {"problem.name": "cifar10", "problem.model.name": "fraboni_cnn"}, True),
+        ("X-5", {"problem.name": "cifar10", "problem.model.name": "logistic"}, False),
+        ("X-6", {"problem.name": "cifar10", "problem.model.name": "logistic", "problem.resize": "16"}, True),
+        ("X-1", {"timing.durations.name": "fx"}, True),
+        ("X-1", {"timing.durations.name": "exponential"}, False),
+    ],
+)
+def test_errata_concern_what_a_run_uses(number: str, params: dict[str, str], expected: bool) -> None:
+    (entry,) = (entry for entry in ALL if entry.id == number)
+    assert entry.concerns(params) is expected
+
+
 def _parts(value: Any) -> list[Part]:
     """All parts of a suite, however deep."""
     inner: list[Any] = []

@@ -22,7 +22,7 @@ from benchmarks.tracking.store import Store
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataMissingError
 from fl_core.problems.digits import Digits
-from fl_core.schema import Tag
+from fl_core.schema import UNTUNED, Tag
 from reports.records.store import load as report
 
 pytestmark = pytest.mark.usefixtures("fork_server")
@@ -213,6 +213,8 @@ def test_records_of_another_suite_are_sent_too(
         assert all(group.data.metrics["seeds/done"] == 2 for group in groups)
     tags = MlflowClient(store.tracking_uri).get_experiment_by_name("small").tags
     assert tags[Tag.DESCRIPTION] == load(str(write_suite(tmp_path))).description
+    assert UNTUNED in tags["mlflow.note.content"]  # two strategies with the default rate
+    assert report(store.tracking_uri, "small").description == "Three clients that disagree."
     assert not list(store.outbox.glob("*/suite.json"))
 
 

@@ -14,7 +14,7 @@ from fl_core.local.prox import Prox
 from fl_core.local.sgd import SGD
 from fl_core.problems.quadratic import Quadratic
 from fl_core.scenario import Budget, Scenario, Timing
-from fl_core.schema import Tag
+from fl_core.schema import UNTUNED, Tag
 from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.rounds.fedavg import FedAvg
 from fl_core.strategies.tables.ace import ACE
@@ -157,6 +157,17 @@ def test_rates_of_a_strategy_come_from_itself_then_by_name_then_from_its_paper(w
 def test_one_rate_for_all(write: Write) -> None:
     runs = load(write(BASE + "lr: 1e-3"), ["strategies=[fedavg, ace]"]).runs()
     assert {run.experiment.strategy.local_lr for run in runs} == {0.001}  # PyYAML reads 1e-3 as text
+
+
+@pytest.mark.parametrize(
+    ("strategies", "warned"),
+    [("[fedavg, ace]", True), ("[fedavg]", False), ("[fedavg, {name: ace, local_lr: 0.2}]", False)],
+)
+def test_one_rate_for_several_strategies_is_said_in_the_description(
+    write: Write, strategies: str, warned: bool
+) -> None:
+    suite = load(write(BASE + "lr: 0.1"), [f"strategies={strategies}"])
+    assert (suite.untuned == UNTUNED) is suite.description.endswith(UNTUNED) is warned
 
 
 def test_another_local_work_keeps_the_suites_steps_and_batch(write: Write) -> None:

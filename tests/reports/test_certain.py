@@ -13,6 +13,7 @@ from synthetic import Fake, curve, diverged, records
 from reports.page import render, unbroken
 from reports.records.records import RecordedSuite
 from reports.sections.about.certain import how_tested, what_holds
+from reports.sections.about.overview import how_sure
 from reports.sections.section import Results
 from reports.statistics.contrasts import Question
 
@@ -92,9 +93,33 @@ def test_never_in_any_seed_is_later_than_a_time_in_each() -> None:
     assert (contrast.first.strategy, contrast.second.strategy) == ("FedBuff", "FedAvg")
     assert contrast.effect.mean == pytest.approx(150 - 1.5 * 10.75)
     said = (
-        "FedBuff meets test accuracy 85\N{NO-BREAK SPACE}% at 15.8 units of time, FedAvg never within 150 (4 "
+        "Time to target: FedBuff meets test accuracy 85\N{NO-BREAK SPACE}% at 15.8 units of time, "
+        "FedAvg never within 150 (4 "
     )
     assert what_holds(found).startswith(said)
+
+
+def test_each_number_of_the_headline_has_its_measure() -> None:
+    """FedBuff leads in time, FedAvg in the final value; the verdicts beside them name theirs."""
+    soon = [
+        replace(fake, curve=curve([0.5, 0.9, 0.86 + 0.001 * fake.seed], [0, 10, 100]))
+        for fake in times("FedBuff", [10] * 8)
+    ]
+    late = [
+        replace(fake, curve=curve([0.5, 0.6, 0.95 + 0.002 * fake.seed], [0, 10, 100]))
+        for fake in times("FedAvg", [100] * 8)
+    ]
+    found = results(*soon, *late)
+    first, second = what_holds(found).split("). ")
+    assert first.startswith("Time to target: FedBuff meets") and second.startswith("Final value: FedAvg ends")
+    assert "compared in final value" in how_sure(found)
+
+
+@pytest.mark.parametrize(("unit", "shown"), [("seconds", "15 seconds"), ("", "15 units of time")])
+def test_times_are_in_the_unit_of_the_trace(unit: str, shown: str) -> None:
+    suite = records(*times("FedBuff", [10] * 8), *times("FedAvg", [None] * 8))
+    runs = tuple(replace(run, time_unit=unit) for run in suite.runs)
+    assert f"at {shown}, FedAvg" in what_holds(Results.of(replace(suite, runs=runs)))
 
 
 def test_runs_are_compared_up_to_the_first_end_of_one_that_never_met_the_target() -> None:

@@ -141,7 +141,7 @@ def test_the_page_says_it() -> None:
         and gap.needed is not None
         and how_sure(Results.of(suite))
         == (
-            "best compared over 6 seeds. Separated: worse. Not separated: close. "
+            "best compared in final value over 6 seeds. Separated: worse. Not separated: close. "
             f"To separate close: about {rough(gap.needed)} seeds."
         )
     )

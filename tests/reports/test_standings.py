@@ -151,12 +151,13 @@ def test_the_sentence_says_who_is_separated_and_what_would_separate() -> None:
     (near,) = of.standings.open
     assert near.gap is not None and near.gap.needed is not None
     assert how_sure(of).startswith(
-        f"{of.standings.leader.strategy} compared over 8 seeds. Separated: FedBuff, FedFix. "
+        f"{of.standings.leader.strategy} compared in mean rank over 8 seeds. Separated: FedBuff, FedFix. "
         f"Not separated: {near.strategy}. To separate {near.strategy}: about "
     )
     clear = Results.of(suite(np.array([0.9, 0.8, 0.7])[None, :, None] + rng.normal(0, 0.001, (2, 3, 8))))
     assert (
-        how_sure(clear) == f"{clear.order[0]} compared over 8 seeds. Separated: {', '.join(clear.order[1:])}."
+        how_sure(clear)
+        == f"{clear.order[0]} compared in mean rank over 8 seeds. Separated: {', '.join(clear.order[1:])}."
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from synthetic import POOLED, START, Fake, curve, diverged, records
 
-from fl_core.schema import Status
+from fl_core.schema import UNTUNED, Status
 from reports.records.cells import Cell, Spread
 from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
 from reports.sections import fairness, participation, staleness
@@ -198,6 +198,19 @@ def test_one_seed_is_warned_of_where_strategies_are_compared() -> None:
     assert remarks(records(*pair))[0].startswith("One seed only: nothing here shows")
     assert remarks(records(*pair, *(replace(one, seed=1) for one in pair))) == []
     assert remarks(records(REACHES_AT_20)) == []
+
+
+def test_one_rate_for_all_strategies_is_warned_of() -> None:
+    """Where strategies are compared; not of tuned values, nor of rates that differ."""
+
+    def made(*rates: str, name: str = "suite") -> RecordedSuite:
+        params = [{"strategy.name": "fedbuff", "strategy.local_lr": rate} for rate in rates]
+        fakes = [replace(REACHES_AT_20, strategy=f"S{at}", params=one) for at, one in enumerate(params)]
+        return records(*fakes, *(replace(one, seed=1) for one in fakes), name=name)
+
+    assert remarks(made("0.1", "0.1")) == [UNTUNED]
+    assert remarks(made("0.1", "0.2")) == remarks(made("0.1")) == []
+    assert remarks(made("0.1", "0.1", name="suite-tuned")) == []
 
 
 def test_bands_step_and_leave_diverged_runs_out() -> None:

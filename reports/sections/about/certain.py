@@ -57,12 +57,12 @@ def how_tested(results: Results) -> str:
 
 
 def _sentence(contrast: Contrast, results: Results, *, again: bool) -> str:
-    """Return a contrast that holds; `again`: in the scenario of the sentence before."""
+    """Return a contrast that holds, after its measure; `again`: in the scenario of the sentence before."""
     said = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
-    place = _place(contrast, results)
+    place, measure = _place(contrast, results), contrast.question.capitalize()
     if place and again:
-        said, place = f"There, {said}", ""
-    return f"{said}{place} ({many(contrast.effect.n, 'seed')}, {numbers.p_value(contrast.p)})."
+        measure, place = f"{measure} there", ""
+    return f"{measure}: {said}{place} ({many(contrast.effect.n, 'seed')}, {numbers.p_value(contrast.p)})."
 
 
 def _place(contrast: Contrast, results: Results) -> str:
@@ -86,7 +86,8 @@ def _times(contrast: Contrast) -> str:
     scenario = contrast.scenario
     assert scenario.target is not None
     target = f"{scenario.metric.in_text} {scenario.metric.round_text(scenario.target)}"
-    first, second = _time(contrast.first, contrast, " units of time"), _time(contrast.second, contrast)
+    unit = contrast.first.runs[0].time_unit or "units of time"
+    first, second = _time(contrast.first, contrast, f" {unit}"), _time(contrast.second, contrast)
     return f"{contrast.first.strategy} meets {target} {first}, {contrast.second.strategy} {second}"
 
 

@@ -7,7 +7,8 @@ from reports.records.runs import RecordedRun
 from reports.sections.section import Results, Section
 
 NOTE = (
-    "Where a paper's text and its published code disagree: both readings, and which one is the default here."
+    "Where a paper's text and its published code disagree, as far as this suite uses it: both readings, and "
+    "which one is the default here. All of them: asyncfl list errata."
 )
 
 
@@ -41,6 +42,10 @@ def settings(runs: list[RecordedRun]) -> list[tuple[str, str]]:
     return [(name, " | ".join(sorted(values[name], key=natural))) for name in sorted(values, key=natural)]
 
 
-def errata(_results: Results) -> Section:
-    """Return all errata, folded."""
-    return Section("errata", "Errata", "errata.html.j2", NOTE, {"entries": discrepancies()})
+def errata(results: Results) -> Section | None:
+    """Return the errata of what the suite uses, folded; None without any."""
+    params = list({tuple(run.params.items()): run.params for run in results.suite.runs}.values())
+    entries = [entry for entry in discrepancies() if any(map(entry.concerns, params))]
+    if not entries:
+        return None
+    return Section("errata", "Errata", "errata.html.j2", NOTE, {"entries": entries})

@@ -65,7 +65,13 @@ def remarks(suite: RecordedSuite) -> list[str]:
         "Older runs of the same names, repeated or with other hyper-parameters, left out: {}.": older,
     }
     captions = [caption.format(f"{count:,}") for caption, count in counts.items() if count]
-    doubts = (suite.unequal_budgets, suite.unequal_data, measured_times(suite), one_seed(suite))
+    doubts = (
+        suite.unequal_budgets,
+        suite.unequal_data,
+        measured_times(suite),
+        one_seed(suite),
+        suite.untuned,
+    )
     return [*filter(None, doubts), *captions]
 
 
@@ -120,7 +126,9 @@ def how_sure(results: Results) -> str:
         captions.append(f"Not separated: {_named([line.strategy for line in left])}.")
         if needed := seeds_text(left[0].gap):
             captions.append(f"To separate {left[0].strategy}: {needed}.")
-    return f"{leader.strategy} compared over {many(standings.seeds, 'seed')}. {' '.join(captions)}"
+    measure = "mean rank" if standings.by_rank else "final value"
+    over = f"compared in {measure} over {many(standings.seeds, 'seed')}"
+    return f"{leader.strategy} {over}. {' '.join(captions)}"
 
 
 def _named(names: Sequence[str]) -> str:
