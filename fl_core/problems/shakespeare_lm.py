@@ -91,10 +91,11 @@ def _data(path: Path, roles: int | None, context: int, points: int | None, test_
     if unknown := set(text) - set(ALPHABET):
         raise DataDamagedError(f"shakespeare_lm: {path} has {min(unknown)!r}, which the published text lacks")
     texts = [text] if roles is None else largest(speeches(text), roles)
-    cuts = [int(TRAINING * len(one)) for one in texts]
-    train = _spaced([windows(one[:cut], context) for one, cut in zip(texts, cuts, strict=True)], points)
-    test = _spaced([windows(one[cut:], context) for one, cut in zip(texts, cuts, strict=True)], test_points)
-    parts = [half for windows_, _ in (train, test) for half in (windows_[:, :-1], windows_[:, 1:].long())]
+    cuts = [int(TRAINING * len(whole)) for whole in texts]
+    pairs = list(zip(texts, cuts, strict=True))
+    train = _spaced([windows(whole[:cut], context) for whole, cut in pairs], points)
+    test = _spaced([windows(whole[cut:], context) for whole, cut in pairs], test_points)
+    parts = [half for drawn, _ in (train, test) for half in (drawn[:, :-1], drawn[:, 1:].long())]
     x_train, y_train, x_test, y_test = (part.contiguous() for part in parts)
     owners = (None, None) if roles is None else (train[1], test[1])
     kinds = (torch.zeros(len(x), dtype=torch.int64) for x in (x_train, x_test))  # a text has no labels
