@@ -18,7 +18,7 @@ def seeded(seed: int, purpose: str, *ids: int) -> Iterator[None]:
     random.seed(drawn)
     np.random.seed(drawn)  # noqa: NPY002
     torch.default_generator.manual_seed(drawn)  # `torch.manual_seed` takes 1 ms, and memory, without a GPU
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(drawn)
     try:
         yield
