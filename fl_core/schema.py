@@ -39,6 +39,7 @@ class Status(StrEnum):
     DIVERGED = auto()  # an update, the model or its loss ceased to be finite
     STALLED = auto()  # the model would not change any more, such as where it waits for clients that are gone
     ERROR = auto()  # an exception ended it
+    PRUNED = auto()  # a trial's pruner stopped it
     UNREADABLE = auto()  # it ended, but its record is gone or damaged; never written
 
     @property
@@ -48,8 +49,8 @@ class Status(StrEnum):
 
     @property
     def terminated(self) -> bool:
-        """True if the outcome is known: a final model, or that the run diverged."""
-        return self.finite or self is Status.DIVERGED
+        """True if nothing more is computed: a final model, divergence, or a pruned trial."""
+        return self.finite or self in {Status.DIVERGED, Status.PRUNED}
 
     @property
     def unfinished(self) -> bool:
@@ -214,12 +215,10 @@ class Tag(StrEnum):
     BEST_VALUE = auto()
     BEST_TRIAL = auto()
     IMPORTANCE = auto()
-    # Of a trial, beside some of the above
+    PRUNED = auto()  # numbers of the pruned trials
+    # Of a trial's run, beside some of the above
     TRIAL = auto()
-    STATE = auto()
     ORIGIN = f"{TAGS}from"
-    DIVERGED = auto()
-    UNREACHED = auto()
 
     @property
     def short(self) -> str:
@@ -269,11 +268,16 @@ SPREAD = "std/"  # begins the names of standard deviations over seeds
 
 
 class TrialMetric(StrEnum):
-    """A metric of a trial, or of a study."""
+    """A metric of a trial's run, or of a study."""
 
     OBJECTIVE = "objective"
-    BY_SEED = "objective/seed"
-    VALUE = "value"  # the learning curve
+    REACHED = "objective/reached"  # 1 if the objective's target was met, 0 if not
+    TIME_EASY = "objective/time_easy"  # virtual time at which problem.target was met; absent if it was not
+    TIME_HARD = "objective/time_hard"  # … at which the objective's own target was
+    UPDATES = "objective/updates"  # of clients, until the latter, or else to the end
+    UPLOADS = "objective/uploads"  # bytes, likewise
+    END = "objective/end"  # the metric at the end; absent if diverged
+    WORST_CLIENT = "objective/worst_client"  # the same at the client where it is worst
     BEST_VALUE = "best_value"
 
 

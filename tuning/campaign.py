@@ -1,166 +1,409 @@
-"""One `asyncfl tune`: trials are taken, simulated in workers and reported, until studies are full."""
+"""One `asyncfl tune`: trials are taken, their runs computed and reported, until studies are full."""
 
 from __future__ import annotations
 
 import logging
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from math import isfinite
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from benchmarks import logs
 from benchmarks.engine import Engine
-from benchmarks.errors import UserError
+from benchmarks.errors import GO_ON, UserError
 from benchmarks.pool.dispatch import Pool
-from benchmarks.pool.job import Final, GivenUp, Message
+from benchmarks.pool.job import GivenUp, Message
+from benchmarks.runs.jobs import RunJob
+from benchmarks.runs.messages import Evaluated, Finished, NoRoom, Stop
+from benchmarks.runs.session import delivering, missing
+from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.entries import text
+from benchmarks.tracking.outbox import Announcement
+from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
-from fl_core.schema import Origin, StudyStatus
+from fl_core.schema import CAMPAIGN, Origin, Status, StudyStatus, Tag, TrialMetric, TrialState
 from fl_core.text import many
-from tuning.ledger import ORIGIN, Ledger
-from tuning.pending import BY_SEED, Pending
-from tuning.records import Records
+from tuning.objective import Curve, curve_point
+from tuning.results import StudyResult, TrialResult
+from tuning.search import ORIGIN, Search
 from tuning.storage import Storage, storage_errors_explained
-from tuning.study import Campaign
-from tuning.trials_job import Evaluated, SeedEnded, StopTrial, TrialsJob
+from tuning.study import BY_EVALUATION, BY_SEED, Campaign
+from tuning.trial import TrialRun
 
 if TYPE_CHECKING:
     from optuna import Trial
+    from optuna.trial import FrozenTrial
 
 log = logging.getLogger(__name__)
 
 PULSE = 1.0  # seconds until the storage is polled again for trials that others left
 
 
+@dataclass(eq=False)
+class TrialInProgress:
+    """A trial whose runs are computed here."""
+
+    search: Search
+    trial: Trial
+    runs: list[TrialRun]  # one a seed
+    results: dict[str, Finished] = field(default_factory=dict)  # by key
+    curves: dict[str, Curve] = field(default_factory=dict)  # of runs that a pruner looks at, by key
+    withdrawn: set[str] = field(default_factory=set)  # keys of runs that are not needed any more
+    reported: int = 0  # evaluations, or seeds, that the pruner has seen
+    pruned: bool = False
+
+    def __post_init__(self) -> None:
+        # Of an attempt that was interrupted; asked about the last of them, the pruner answers as it did then.
+        self._known = self.search.trials()[self.trial.number].intermediate_values
+        self.reported = max(self._known, default=0)
+
+    @property
+    def next_runs(self) -> list[TrialRun]:
+        """The runs to submit once those submitted before have ended: all, or one for a pruner of seeds."""
+        left = [run for run in self.runs if run.key not in self.results]
+        return left[:1] if self.search.plan.pruner in BY_SEED else left
+
+    @property
+    def given_up(self) -> bool:
+        """Whether runs that have not begun are not needed any more."""
+        return self.pruned or any(not result.status.terminated for result in self.results.values())
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to be computed."""
+        return all(run.key in self.results or run.key in self.withdrawn for run in self.runs)
+
+    def evaluated(self, run: TrialRun, message: Evaluated) -> None:
+        """Take note of an evaluation, and ask a pruner that looks at evaluations."""
+        plan = self.search.plan
+        curve = self.curves.setdefault(run.key, Curve())
+        curve.points[message.row :] = [curve_point(message.values, plan.objective.metric.name)]
+        if plan.pruner not in BY_EVALUATION or self.pruned or not isfinite(curve.points[0].value):
+            return
+        curves = [self.curves.get(run.key, Curve()) for run in self.runs]
+        rows = min(len(curve.points) for curve in curves)
+        for row in range(max(self.reported, 1), rows):  # the first model is the same for all
+            self._report(fmean(plan.objective.value(curve, curve.points[row]) for curve in curves), row)
+            if self.trial.should_prune():
+                self.pruned = True
+                return
+
+    def finished(self, run: TrialRun, result: Finished) -> None:
+        """Take note of a result, and ask a pruner that looks at seeds."""
+        self.results[run.key] = result
+        if self.search.plan.pruner not in BY_SEED or TrialMetric.OBJECTIVE not in result.metrics:
+            return
+        seed = len(self.results) - 1
+        if seed >= self.reported:
+            self._report(result.metrics[TrialMetric.OBJECTIVE], seed)
+        self.pruned = len(self.results) < len(self.runs) and self.trial.should_prune()
+
+    def _report(self, value: float, step: int) -> None:
+        if step not in self._known:
+            self.trial.report(value, step)
+        self.reported = step + 1
+
+    def tell(self) -> None:
+        """Let the sampler know the result."""
+        by_seed = {run.seed: self.results[run.key] for run in self.runs if run.key in self.results}
+        result = TrialResult(self.trial.number, Origin.SAMPLER, self.trial.params, by_seed, self.pruned)
+        self.search.tell(self.trial, result.state, result.value)
+
+
 class Driver:
     """Runs the studies of a campaign; several of them, anywhere, share one storage."""
 
     def __init__(self, campaign: Campaign, storage: Storage, store: Store) -> None:
-        self.campaign, self.storage = campaign, storage
+        self.campaign, self.storage, self.store = campaign, storage, store
         self.name = f"{platform.node()}-{os.getpid()}-{uuid4().hex[:8]}"
         with storage_errors_explained(storage.name):
-            self.ledgers = [Ledger(storage, study, self.name) for study in campaign.studies]
-        self.records = Records(store, campaign.suite.name, _description(campaign), storage.locks)
+            self.searches = [Search(storage, study, self.name) for study in campaign.studies]
+        self.results: dict[str, Finished] = {}  # of runs that have ended, by key
         self.before = self.ended
-        self.store = store
-        self._pending: dict[tuple[str, int], Pending] = {}  # by study and number
-        self._prepared: TrialsJob | None = None  # begun, for the worker that is idle next
+        self.away = ""  # why MLflow could not be reached at the end
+        self.failing = False  # whether records wait for another reason than a store that does not answer
+        self._trials: dict[str, TrialInProgress] = {}  # by the key of each run
+        self._batches: list[list[TrialInProgress]] = []
+        self._prepared: list[TrialInProgress] = []  # begun, for the worker that is idle next
+
+    @property
+    def experiment(self) -> str:
+        """The name under which the trials are recorded."""
+        return f"{self.campaign.suite.name}{CAMPAIGN}"
 
     @property
     def ended(self) -> int:
-        """Counted trials of all studies that have ended, in any process."""
-        return sum(len(ledger.ended()) for ledger in self.ledgers)
+        """Trials of all studies that have ended, in any process."""
+        return sum(len(search.ended()) for search in self.searches)
 
     @property
     def finished(self) -> bool:
         """Whether every study has all of its trials."""
-        return all(len(ledger.ended()) >= ledger.planned for ledger in self.ledgers)
+        return all(len(search.ended()) >= search.plan.trials for search in self.searches)
+
+    @property
+    def studies(self) -> list[StudyResult]:
+        """The results of all studies, in the order of the campaign."""
+        return [
+            StudyResult(
+                search.plan,
+                [
+                    trial_result(trial, self._runs(search, trial, again=True), self.results)
+                    for trial in search.ended()
+                ],
+            )
+            for search in self.searches
+        ]
 
     def run(self, engine: Engine, show: Callable[[int], None]) -> None:
         """Compute until nothing is left; `show` gets the number of ended trials.
 
-        Raises UserError if the storage fails, or a disk has no room for MLflow's records. However it ends,
-        reported results are kept, and trials in progress are retried by the others, or by the next
-        `asyncfl tune`.
+        Raises UserError if the storage fails, or a disk has no room. However it ends, records of ended runs
+        are kept, and trials in progress are retried by the others, or by the next `asyncfl tune`.
         """
-        self.store.make()
-        at_work = self.storage.locks.held(f"worker {self.name}")  # no other process retries its trials
-        with logs.kept(self.store.session_log), storage_errors_explained(self.storage.name), at_work:
+        with ExitStack() as stack:
+            delivery = stack.enter_context(delivering(self.store, shared=True))
+            stack.enter_context(storage_errors_explained(self.storage.name))
+            # No other process retries the trials of this one.
+            stack.enter_context(self.storage.locks.held(f"worker {self.name}"))
             log.info("%s: %d of %d trials ended", self.campaign.suite.name, self.before, self.campaign.trials)
-            self.records.open(self.ledgers)
-            status = StudyStatus.INTERRUPTED
             try:
-                if not self.finished:
+                lost = self._read(delivery)
+                self._announce(delivery, StudyStatus.RUNNING)
+                while lost or not self.finished or self._again(set()):
                     with logs.phase("computing"):
-                        self._compute(engine, show)
-                status = StudyStatus.RUNNING  # of a study that others still work on
+                        self._compute(lost, delivery, engine, show)
+                    lost = self._read(delivery)  # what other processes computed
+            except KeyboardInterrupt:
+                self._announce(delivery, StudyStatus.INTERRUPTED)
+                raise
+            else:
+                self._announce(delivery, StudyStatus.FINISHED)
             finally:
-                self.records.close(self.ledgers, status)
-            self._must_have_room()
+                delivery.close()
+                self.away, self.failing = delivery.why_waiting, delivery.failing
+        if delivery.full:
+            raise self._no_room(delivery.full)
 
-    def _must_have_room(self) -> None:
-        """UserError where a disk has none for MLflow's records."""
-        if self.records.full:
-            done = f"{self.ended} of {many(self.campaign.trials, 'trial')} finished and kept"
-            raise UserError(f"{self.records.full}: {done}; free disk space and rerun the same command")
+    def _runs(self, search: Search, trial: Any, *, again: bool) -> list[TrialRun]:
+        """Return the runs of a trial; with `again`, those under more seeds too, as far as they are known."""
+        plan = search.plan
+        origin = Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER))
+        runs = plan.runs(trial.number, trial.params, origin, plan.seeds)
+        if again and plan.seeds_again:
+            more = plan.runs(trial.number, trial.params, origin, plan.seeds_again)
+            runs += [run for run in more if run.key in self.results]
+        return runs
 
-    def _compute(self, engine: Engine, show: Callable[[int], None]) -> None:
+    def _read(self, delivery: Delivery) -> list[TrialRun]:
+        """Read the results of ended trials; return the runs of complete ones that are lost."""
+        ended = [
+            (run, trial)
+            for search in self.searches
+            for trial in search.ended()
+            for run in search.plan.runs(
+                trial.number,
+                trial.params,
+                Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER)),
+                search.plan.seeds + search.plan.seeds_again,
+            )
+        ]
+        unknown = {run.key for run, _ in ended if run.key not in self.results}
+        if not unknown:
+            return []
+        for key, (status, reason, metrics) in delivery.results(self.experiment, unknown).items():
+            self.results[key] = Finished(status, reason, 0.0, metrics=metrics)
+        again = set(self.campaign.studies[0].seeds_again)
+        needed = [
+            run
+            for run, trial in ended
+            if run.key in unknown and trial.state.name == "COMPLETE" and run.seed not in again
+        ]
+        lost = missing(needed, self.experiment, delivery)
+        for run in lost:
+            self.results.pop(run.key, None)
+        return lost
+
+    def _announce(self, delivery: Delivery, status: StudyStatus) -> None:
+        """Bring to MLflow what the studies are, how they stand, and which runs count."""
+        runs = [
+            run
+            for search in self.searches
+            for trial in search.counted()
+            for run in self._runs(search, trial, again=True)
+        ]
+        studies = [
+            {tag: text(value) for tag, value in tags.items() if value not in (None, {}, [], "")}
+            for search, result in zip(self.searches, self.studies, strict=True)
+            for tags in [study_tags(search, result, status)]
+        ]
+        announcement = Announcement(
+            self.experiment,
+            _description(self.campaign),
+            {run.key: run.place for run in runs},
+            studies=studies,
+        )
+        delivery.outbox.announce(announcement)
+        delivery.announce(announcement)
+
+    def _no_room(self, where: str) -> UserError:
+        done = f"{self.ended} of {many(self.campaign.trials, 'trial')} finished and kept"
+        return UserError(f"{where}: {done}; {GO_ON}")
+
+    def _compute(
+        self, lost: Sequence[TrialRun], delivery: Delivery, engine: Engine, show: Callable[[int], None]
+    ) -> None:
+        about = provenance()
         worlds = {study.tried_on.problem: study.seeds[0] for study in self.campaign.studies}
-        pool: Pool[TrialsJob, Any] = engine.pool(self.campaign.trials, self.store.log, worlds)
+        pool: Pool[RunJob, Any] = engine.pool(self.campaign.simulations, self.store.log, worlds)
+
+        def submit(runs: Sequence[TrialRun]) -> None:
+            for run in runs:
+                pool.submit(RunJob(run, delivery.outbox, about))
+
+        asked: set[str] = set()  # keys of runs under more seeds
         with pool:
+            submit(lost)
             while True:
-                self._must_have_room()
-                self._submit(pool)
-                if self.finished:
+                if delivery.full:
+                    raise self._no_room(delivery.full)
+                self._begin(pool, submit)
+                if self.finished and not self._batches:
+                    submit(more := self._again(asked))
+                    asked |= {run.key for run in more}
+                if not pool.busy and self.finished:
                     return
                 messages = pool.messages(PULSE)
-                self._submit_prepared(pool)  # before what has ended is written: no worker waits for that
-                ended = [self._take_in(job, message, pool) for job, message in messages]
-                if any(ended) or not messages:  # meanwhile, other processes may have progressed
-                    show(self.ended)
+                if not messages:
+                    show(self.ended)  # meanwhile, other processes may have progressed
+                for job, message in messages:
+                    event = job.failed(message.reason) if isinstance(message, GivenUp) else message
+                    self._see(job.task, event, pool, submit, job)
+                    if isinstance(event, Finished):
+                        self._submit_prepared(pool, submit)  # before the rest: no worker waits for that
+                        delivery.send()
+                        self._tell(show)
 
-    def _submit(self, pool: Pool[TrialsJob, Any]) -> None:
+    def _begin(self, pool: Pool[RunJob, Any], submit: Callable[[Sequence[TrialRun]], None]) -> None:
         """Begin trials for every idle worker, as long as there are any, and prepare those that come next."""
-        self._submit_prepared(pool)
+        self._submit_prepared(pool, submit)
         for _ in range(pool.idle):
-            if not (job := self._next(self.ledgers)):
+            if not (batch := self._next(self.searches)):
                 return
-            pool.submit(job)
-        if self._prepared is None:  # a study at rest: its sampler knows all that came before
-            at_work = {study for study, _ in self._pending}
-            self._prepared = self._next(
-                [ledger for ledger in self.ledgers if ledger.plan.name not in at_work]
-            )
+            for trial in batch:
+                submit(trial.next_runs)
+        if not self._prepared:  # a study at rest: its sampler knows all that came before
+            at_work = {trial.search for batch in self._batches for trial in batch}
+            self._prepared = self._next([search for search in self.searches if search not in at_work])
 
-    def _submit_prepared(self, pool: Pool[TrialsJob, Any]) -> None:
+    def _submit_prepared(
+        self, pool: Pool[RunJob, Any], submit: Callable[[Sequence[TrialRun]], None]
+    ) -> None:
         if self._prepared and pool.idle:
-            pool.submit(self._prepared)
-            self._prepared = None
+            for trial in self._prepared:
+                submit(trial.next_runs)
+            self._prepared = []
 
-    def _next(self, ledgers: Sequence[Ledger]) -> TrialsJob | None:
-        """The next trials, scenario by scenario, of the study that is furthest from its end."""
+    def _next(self, searches: Sequence[Search]) -> list[TrialInProgress]:
+        """Return the next trials, scenario by scenario, of the study that is furthest from its end."""
         order = {study.scenario: place for place, study in reversed([*enumerate(self.campaign.studies)])}
 
-        def place(ledger: Ledger) -> tuple[int, float]:
-            return order[ledger.plan.scenario], len(ledger.counted()) / ledger.plan.planned
+        def place(search: Search) -> tuple[int, float]:
+            return order[search.plan.scenario], len(search.counted()) / search.plan.trials
 
-        for ledger in sorted(ledgers, key=place):
-            if trials := ledger.take(self.campaign.spec.batch):
-                return self._begun(ledger, trials)
-        return None
+        for search in sorted(searches, key=place):
+            if trials := search.take(self.campaign.spec.batch):
+                batch = [
+                    TrialInProgress(search, trial, self._runs(search, trial, again=False)) for trial in trials
+                ]
+                self._trials |= {run.key: trial for trial in batch for run in trial.runs}
+                self._batches.append(batch)
+                return batch
+        return []
 
-    def _begun(self, ledger: Ledger, trials: Sequence[Trial]) -> TrialsJob:
-        plan = ledger.plan
-        for trial in trials:
-            run = self.records.begin(plan.name, trial.number, Origin(trial.user_attrs[ORIGIN]))
-            self._pending[plan.name, trial.number] = Pending(ledger, trial, run)
-        return TrialsJob(
-            plan.name,
-            plan.tried_on,
-            {trial.number: plan.strategy_with(trial.params) for trial in trials},
-            ledger.seeds(trials[0]),
-            plan.objective.metric.name,
-            by_seed=plan.pruner in BY_SEED,
-        )
+    def _see(
+        self,
+        run: TrialRun,
+        event: Message,
+        pool: Pool[RunJob, Any],
+        submit: Callable[[Sequence[TrialRun]], None],
+        job: RunJob,
+    ) -> None:
+        """Take note of a message about a run."""
+        if isinstance(event, NoRoom):
+            raise self._no_room(event.reason)
+        trial = self._trials.get(run.key)
+        if isinstance(event, Evaluated) and trial is not None:
+            trial.evaluated(run, event)
+            if trial.given_up:  # sent again at every evaluation: a note to a worker that died is lost
+                pool.send(job, Stop())
+        if isinstance(event, Finished):
+            self.results[run.key] = event
+            if event.status is Status.ERROR:
+                log.warning("%s, trial %d: %s", run.study, run.number, event.reason)
+            if trial is not None:
+                trial.finished(run, event)
+                if trial.search.plan.pruner in BY_SEED:
+                    if trial.given_up:
+                        trial.withdrawn = {left.key for left in trial.runs}
+                    else:
+                        submit(trial.next_runs)
+        if trial is not None and trial.given_up:
+            trial.withdrawn |= pool.withdraw({left.key for left in trial.runs})
 
-    def _take_in(self, job: TrialsJob, message: Message, pool: Pool[TrialsJob, Any]) -> bool:
-        """Take note of a message; True if trials have ended."""
-        if isinstance(message, Evaluated | SeedEnded):
-            trial = self._pending[job.study, message.trial]
-            trial.see(message)
-            if trial.pruned:  # sent again at every message: a note to a worker that died is lost
-                pool.send(job, StopTrial(message.trial))
-        if not isinstance(message, Final):
-            return False
-        for number in job.strategies:
-            trial = self._pending.pop((job.study, number))
-            if isinstance(message, GivenUp):
-                trial.error = message.reason
-            if trial.error:
-                log.warning("%s, trial %d: %s", job.study, number, trial.error)
-            if trial.end():
-                self.records.write(trial.ledger, number)
-        return True
+    def _tell(self, show: Callable[[int], None]) -> None:
+        """Report the batches whose trials have all ended, in the order of their numbers."""
+        for batch in list(self._batches):
+            if all(trial.ended for trial in batch):
+                self._batches.remove(batch)
+                for trial in batch:
+                    trial.tell()
+                    for run in trial.runs:
+                        del self._trials[run.key]
+                show(self.ended)
+
+    def _again(self, asked: set[str]) -> list[TrialRun]:
+        """Return the runs of the best trials under more seeds that are still to be computed."""
+        left = []
+        for search, result in zip(self.searches, self.studies, strict=True):
+            plan = search.plan
+            if not plan.repeated:
+                continue
+            first = StudyResult(plan, [trial.under(plan.seeds) for trial in result.trials])
+            for trial in first.best_first[: plan.repeated]:
+                runs = plan.runs(trial.number, trial.values, trial.origin, plan.seeds_again)
+                left += [run for run in runs if run.key not in self.results and run.key not in asked]
+        return left
+
+
+def trial_result(
+    trial: FrozenTrial, runs: Sequence[TrialRun], results: Mapping[str, Finished]
+) -> TrialResult:
+    """Return the result of a trial of Optuna's, from the results of its runs by their keys."""
+    origin = Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER))
+    by_seed = {run.seed: results[run.key] for run in runs if run.key in results}
+    return TrialResult(trial.number, origin, trial.params, by_seed, pruned=trial.state.name == "PRUNED")
+
+
+def study_tags(search: Search, result: StudyResult, status: StudyStatus) -> dict[Tag, Any]:
+    """Return a study's tags; those of its best trial once something is known about that."""
+    best = result.best
+    done = len(result.trials) >= search.plan.trials
+    ended = status is not StudyStatus.RUNNING
+    return search.plan.about() | {
+        Tag.IDENTITY: search.plan.identity,
+        Tag.STATUS: StudyStatus.FINISHED if done and ended else status,
+        Tag.BEST: dict(best.values) if best else {},
+        Tag.BEST_VALUE: best.value if best else None,
+        Tag.BEST_TRIAL: best.number if best else None,
+        Tag.PRUNED: [trial.number for trial in result.trials if trial.pruned],
+        Tag.IMPORTANCE: search.importance() if ended else {},
+    }
 
 
 def _description(campaign: Campaign) -> str:

@@ -1,14 +1,16 @@
 """The value of a trial: one number for each seed, always finite, and their mean."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import nan
 from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from fl_core.metrics import Metric
+from fl_core.metrics import Metric, named
+from fl_core.recording.recorder import Record
 from fl_core.scenario import Budget
-from fl_core.schema import TO_TARGET, Clock, Status
+from fl_core.schema import TO_TARGET, Clock, Name, Status, TrialMetric
 
 HOPELESS = 10.0  # times the first model's loss: the value of a diverged seed, and the worst of any seed
 
@@ -30,7 +32,7 @@ class Curve:
     """The learning curve of one seed."""
 
     points: list[CurvePoint] = field(default_factory=list)
-    status: Status = Status.RUNNING  # to the end where the trial was pruned
+    status: Status = Status.RUNNING
 
     @property
     def diverged(self) -> bool:
@@ -38,16 +40,16 @@ class Curve:
         return self.status is Status.DIVERGED
 
 
-class Measured(NamedTuple):
-    """What a leaderboard reads off the curve of one seed."""
+def curve_of(record: Record, metric: str) -> Curve:
+    """Return the learning curve of a run for a metric; NaN where the metric was not evaluated."""
+    return Curve([curve_point(row, metric) for row in record.curve], record.status)
 
-    status: str
-    time_easy: float | None  # virtual time at which problem.target was met, if it was
-    time_hard: float | None  # … at which the objective's own was
-    updates: int  # of clients, until then, or else to the end
-    uploads: int  # bytes
-    value: float | None  # at the end; None if diverged
-    worst_client: float | None = None  # the same at the client where it is worst
+
+def curve_point(row: Mapping[str, float], metric: str) -> CurvePoint:
+    """Return a row of a run's curve, as far as an objective looks at it."""
+    iteration, updates, uploads = (int(row[name]) for name in (Clock.ITERATION, Clock.UPDATES, Name.UPLOADS))
+    worst = row.get(named(metric).worst_client.name)
+    return CurvePoint(iteration, updates, row[Clock.TIME], row.get(metric, nan), uploads, worst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +107,20 @@ class Objective:
         """Whether the target was met; True where there is none to meet."""
         return self.kind not in TO_TARGET or self._first(curve, self.target) is not None
 
-    def measured(self, curve: Curve) -> Measured:
-        """What a leaderboard reads off a curve; times are None without targets."""
+    def measured(self, curve: Curve) -> dict[str, float]:
+        """Return what a leaderboard reads off a curve, by the names of `TrialMetric`."""
         easy, hard = self._first(curve, self.easy), self._first(curve, self.target)
         last = curve.points[-1]
         end = hard or last
-        return Measured(
-            str(curve.status),
-            None if easy is None else easy.time,
-            None if hard is None else hard.time,
-            end.updates,
-            end.uploads,
-            None if curve.diverged else last.value,
-            None if curve.diverged else last.worst,
-        )
+        measured = {
+            TrialMetric.TIME_EASY: None if easy is None else easy.time,
+            TrialMetric.TIME_HARD: None if hard is None else hard.time,
+            TrialMetric.UPDATES: float(end.updates),
+            TrialMetric.UPLOADS: float(end.uploads),
+            TrialMetric.END: None if curve.diverged else last.value,
+            TrialMetric.WORST_CLIENT: None if curve.diverged else last.worst,
+        }
+        return {name: value for name, value in measured.items() if value is not None}
 
     def value(self, curve: Curve, point: CurvePoint) -> float:
         """The metric at an evaluation, a hopeless loss cut off."""

@@ -1,23 +1,114 @@
-"""What a finished campaign found, as the data that suites pick up."""
+"""What a campaign found: trials from their runs, the best of each study, and tuned values for suites."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
 from statistics import fmean, stdev
+from typing import Any
 
+from benchmarks.runs.messages import Finished
 from benchmarks.suite import tuned
 from benchmarks.suite.tuned import TunedEntry, TunedFile
 from benchmarks.tracking.provenance import version, versions
-from fl_core.schema import Origin
+from fl_core.schema import Origin, Status, TrialMetric, TrialState
 from fl_core.strategies.hyperparameters import FACTOR, fields_of
-from tuning.ledger import ORIGIN, RESULT, Ledger
-from tuning.study import Campaign
+from tuning.study import Campaign, Study
 
 GOOD = 0.02  # a trial is good if its objective differs by so little from the best one, relative to it
 LIBRARIES = ("asyncfl-bench", "optuna", "torch", "numpy")
 
 
-def found(campaign: Campaign, ledgers: Sequence[Ledger]) -> TunedFile:
-    """The best parameters of every study with a usable trial, also for the strategies that reuse them."""
-    entries = {(ledger.plan.scenario, ledger.plan.strategy): _entry(ledger) for ledger in ledgers}
+@dataclass(frozen=True, eq=False)
+class TrialResult:
+    """A trial that has ended, and its runs by seed; of a pruned or failed one some may be missing."""
+
+    number: int
+    origin: Origin
+    values: Mapping[str, Any]  # of the searched parameters
+    runs: Mapping[int, Finished]
+    pruned: bool = False
+
+    @cached_property
+    def state(self) -> TrialState:
+        """How the trial ended."""
+        if not self.runs or not all(run.status.terminated for run in self.runs.values()):
+            return TrialState.FAILED
+        return TrialState.PRUNED if self.pruned else TrialState.COMPLETE
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """The objective of each seed of a complete trial."""
+        return {seed: run.metrics[TrialMetric.OBJECTIVE] for seed, run in self.runs.items()}
+
+    @cached_property
+    def value(self) -> float | None:
+        """The objective, mean over seeds; None unless the trial is complete."""
+        return fmean(self.by_seed.values()) if self.state is TrialState.COMPLETE else None
+
+    @property
+    def diverged(self) -> int:
+        """Seeds that diverged."""
+        return sum(run.status is Status.DIVERGED for run in self.runs.values())
+
+    @property
+    def unreached(self) -> int:
+        """Seeds that did not reach the target."""
+        return sum(run.metrics.get(TrialMetric.REACHED) == 0 for run in self.runs.values())
+
+    @property
+    def error(self) -> str:
+        """Why it failed; empty unless it did."""
+        return next((run.reason for run in self.runs.values() if run.status is Status.ERROR), "")
+
+    def under(self, seeds: Sequence[int]) -> TrialResult:
+        """Return the trial as it was under some of its seeds."""
+        runs = {seed: run for seed, run in self.runs.items() if seed in seeds}
+        return TrialResult(self.number, self.origin, self.values, runs, self.pruned)
+
+    def end(self) -> float | None:
+        """Return the metric at the end, mean over seeds; None where a seed diverged."""
+        ends = [run.metrics.get(TrialMetric.END) for run in self.runs.values()]
+        known = [end for end in ends if end is not None]
+        return fmean(known) if known and len(known) == len(ends) else None
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResult:
+    """The ended trials of a study."""
+
+    plan: Study
+    trials: Sequence[TrialResult]
+
+    @cached_property
+    def best_first(self) -> list[TrialResult]:
+        """The complete trials; those of equal values, without the target, by the metric at the end."""
+        objective = self.plan.objective
+        sign = -1 if objective.maximise else 1
+
+        def end(trial: TrialResult) -> float:
+            value = trial.end()
+            return -inf if value is None else objective.metric.sign * value
+
+        complete = [trial for trial in self.trials if trial.state is TrialState.COMPLETE]
+        return sorted(complete, key=lambda trial: (sign * (trial.value or 0.0), -end(trial)))
+
+    @property
+    def best(self) -> TrialResult | None:
+        """The trial with the best value, of those with the most seeds; None if no trial is complete."""
+        most = max((len(trial.runs) for trial in self.best_first), default=0)
+        return next((trial for trial in self.best_first if len(trial.runs) == most), None)
+
+    def errors(self) -> list[str]:
+        """Return the error of each trial that has one."""
+        return [trial.error for trial in self.trials if trial.error]
+
+
+def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
+    """Return the best parameters of every study with a usable trial, also for strategies that reuse them."""
+    entries = {(study.plan.scenario, study.plan.strategy): _entry(study) for study in studies}
     kept = {place: entry for place, entry in entries.items() if entry is not None}
     for run, source in campaign.reused:
         if (given := kept.get((run.scenario, source))) is not None:
@@ -43,38 +134,35 @@ def found(campaign: Campaign, ledgers: Sequence[Ledger]) -> TunedFile:
     )
 
 
-def _entry(ledger: Ledger) -> TunedEntry | None:
-    """What a study found; None if every seed of every trial diverged."""
-    plan, best = ledger.plan, ledger.best()
-    if best is None or best.value is None:
+def _entry(study: StudyResult) -> TunedEntry | None:
+    """Return what a study found; None if every seed of every trial diverged."""
+    plan, best = study.plan, study.best
+    if best is None or best.value is None or best.diverged == len(best.runs):
         return None
-    result = best.user_attrs[RESULT]
-    if result["diverged"] == len(result["by_seed"]):
-        return None
-    by_seed = [float(value) for value in result["by_seed"]]
-    given = (trial for trial in ledger.trials() if trial.user_attrs.get(ORIGIN) == Origin.PAPER)
+    by_seed = tuple(best.by_seed.values())
+    given = (trial for trial in study.trials if trial.origin is Origin.PAPER)
     return TunedEntry(
         scenario=plan.scenario,
         strategy=plan.strategy,
         digest=plan.digest,
-        parameters=dict(best.params),
+        parameters=dict(best.values),
         value=fmean(by_seed),
         spread=stdev(by_seed) if len(by_seed) > 1 else None,
-        by_seed=tuple(by_seed),
-        diverged=result["diverged"],
-        unreached=result["unreached"],
+        by_seed=by_seed,
+        diverged=best.diverged,
+        unreached=best.unreached,
         before=next((trial.value for trial in given if trial.value is not None), None),
-        width=_width(ledger, best.value),
+        width=_width(study, best.value),
         study=plan.name,
     )
 
 
-def _width(ledger: Ledger, best: float) -> float:
-    """The greatest rate over the least one, local × server, of the good trials."""
-    fields = fields_of(ledger.plan.space.strategy)
+def _width(study: StudyResult, best: float) -> float:
+    """Return the greatest rate over the least one, local × server, of the good trials."""
+    fields = fields_of(study.plan.space.strategy)
     rates = []
-    for trial in ledger.trials():
-        if trial.state.name == "COMPLETE" and abs((trial.value or 0.0) - best) <= GOOD * abs(best):
-            values = {**fields, **trial.params}
+    for trial in study.best_first:
+        if abs((trial.value or 0.0) - best) <= GOOD * abs(best):
+            values = {**fields, **trial.values}
             rates.append(values.get(FACTOR, values["local_lr"]) * values["server_lr"])
     return float(max(rates) / min(rates))

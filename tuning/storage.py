@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 ALLOWED = "a journal file's path, sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
+LOCK_GRACE_SECONDS = 5  # until the journal's lock of a killed process is taken away
 LONGEST_LINE = 1_000_000  # bytes of a journal's first line, which opens a study
 OPTUNAS = {"studies", "trials", "version_info"}  # tables by which Optuna's databases are known
 
@@ -69,18 +70,32 @@ def storage_errors_explained(storage: str) -> Iterator[None]:
 def _journal(path: Path) -> Storage:
     from optuna.storages import JournalStorage
 
-    from tuning.journal import JournalFile
+    from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
     _must_be_a_journal(path)
     with storage_errors_explained(str(path)):
         path.parent.mkdir(0o700, parents=True, exist_ok=True)
         path.touch(0o600)
         locks = FileLocks(path.with_name(f"{path.name}.locks"))
+        lock = JournalFileSymlinkLock(str(path), LOCK_GRACE_SECONDS)
+        lock.acquire()
         try:
-            journal = JournalStorage(JournalFile(path, locks.folder / "journal.lock"))
+            _cut_to_whole_lines(path)
+        finally:
+            lock.release()
+        try:
+            journal = JournalStorage(JournalFileBackend(str(path), lock))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise UserError(f"--storage {path}: is damaged: {_first_line(error)}") from None
         return Storage(str(path), journal, locks)
+
+
+def _cut_to_whole_lines(path: Path) -> None:
+    """Remove what a killed process or a full disk has left of a line, to which Optuna would append."""
+    with path.open("rb+") as file:
+        content = file.read()
+        if content and not content.endswith(b"\n"):
+            file.truncate(content.rfind(b"\n") + 1)
 
 
 def _must_be_a_journal(path: Path) -> None:

@@ -1,19 +1,25 @@
 """A study, the search for one strategy's parameters in one scenario; and a campaign, a suite's studies."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 from benchmarks.suite import labels, tuned
 from benchmarks.suite.suite import PlannedRun, Suite
 from benchmarks.suite.tuning_section import Tuning
-from fl_core.metrics import FEDERATED, as_data
+from fl_core.experiment import Experiment
+from fl_core.keys import digest
+from fl_core.metrics import FEDERATED, TRAINING, as_data
 from fl_core.scenario import Scenario
-from fl_core.schema import TO_TARGET, JudgedOn, Kind, Origin, Tag
+from fl_core.schema import CAMPAIGN, TO_TARGET, JudgedOn, Kind, Origin, Tag
+from fl_core.sources import digests, named
 from fl_core.strategies.hyperparameters import Space, Values
-from fl_core.strategies.strategy import Strategy
 from tuning.objective import Objective
+from tuning.trial import TrialRun
+
+BY_EVALUATION, BY_SEED = ("median", "hyperband"), ("wilcoxon",)  # pruners, by what they look at
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,32 @@ class Study:
         objective = replace(self.objective, target=scenario.target, budget=scenario.budget)
         return replace(self, tried_on=scenario, objective=objective)
 
-    def strategy_with(self, values: Mapping[str, Any]) -> Strategy:
-        """The strategy that a trial simulates."""
-        return self.space.apply(values, self.tried_on)
+    @property
+    def prunable(self) -> bool:
+        """Whether trials may be stopped amid a run."""
+        return self.pruner in BY_EVALUATION
+
+    def runs(self, number: int, values: Values, origin: Origin, seeds: Sequence[int]) -> list[TrialRun]:
+        """Return the runs of a trial, one for each seed."""
+        strategy = self.space.apply(values, self.tried_on)
+        first = TrialRun(
+            f"{self.suite}{CAMPAIGN}",
+            Experiment(scenario=self.tried_on, strategy=strategy),
+            self.scenario,
+            self.strategy,
+            evaluate="clients" if self.objective.metric.name in TRAINING else "test",
+            execution="auto",
+            prunable=self.prunable,
+            study=self.name,
+            identity=self.identity,
+            number=number,
+            origin=origin,
+            values=dict(values),
+            objective=self.objective,
+        )
+        return [
+            replace(first, experiment=first.experiment.model_copy(update={"seed": seed})) for seed in seeds
+        ]
 
     def about(self) -> dict[Tag, Any]:
         """Return the tags by which studies are searched and read."""
@@ -86,7 +115,7 @@ class Study:
             Tag.METRICS: as_data([objective.metric]),
             Tag.DIRECTION: objective.direction,
             Tag.TRIALS: self.trials,
-            Tag.SEEDS: self.seeds + self.seeds_again,
+            Tag.SEEDS: self.seeds,
             Tag.BUDGET: self.budget,
             Tag.SAMPLER: self.sampler,
             Tag.PRUNER: self.pruner,
@@ -94,8 +123,14 @@ class Study:
             Tag.JUDGED_ON: self.judged_on,
         }
 
+    @cached_property
+    def identity(self) -> str:
+        """The hash of all that trials have in common."""
+        return digest(json.dumps(self.definition, sort_keys=True).encode())
+
+    @cached_property
     def definition(self) -> dict[str, Any]:
-        """All that its trials must have in common, by the word for it."""
+        """All that trials have in common, by the word for it: an edit of any of it makes another study."""
         objective = self.objective
         target = objective.target if objective.kind in TO_TARGET else None
         spec = {
@@ -107,6 +142,8 @@ class Study:
             "evaluations": self.tried_on.evaluations,
             "sampler": self.sampler,
             "pruner": self.pruner,
+            "code": digests(named(Experiment(scenario=self.tried_on, strategy=self.space.strategy).description())),
+            "data": self.tried_on.problem.data_digest(),
         }
         return json.loads(json.dumps(spec))
 

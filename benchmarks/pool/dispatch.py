@@ -7,7 +7,7 @@ alone. The jobs of a worker that died are retried, each alone.
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from itertools import islice
 from typing import Any, Generic, Self, TypeVar
 
@@ -82,6 +82,12 @@ class Pool(ABC, Generic[J, H]):
     def submit(self, job: J) -> None:
         """Compute a job as soon as a worker is free, after those that were submitted before."""
         self.waiting.append(job)
+
+    def withdraw(self, keys: Collection[str]) -> set[str]:
+        """Drop those of these jobs that have not begun; return their keys."""
+        dropped = {job.key for job in self.waiting if job.key in keys}
+        self.waiting = deque(job for job in self.waiting if job.key not in dropped)
+        return dropped
 
     def send(self, job: J, note: object) -> None:
         """Send a note to the worker that computes the job; one that is not in progress does not get it."""

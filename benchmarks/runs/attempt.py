@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 
 from benchmarks import device
 from benchmarks.errors import no_room, summarised
-from benchmarks.runs.messages import Advanced, BegunAnew, Finished, NoRoom
+from benchmarks.pool.job import Message
+from benchmarks.runs.messages import Advanced, BegunAnew, Evaluated, Finished, NoRoom
 from benchmarks.runs.recording import Recording
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.outbox import Result
@@ -15,7 +16,7 @@ from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
 from fl_core.recording.interleave import RunSlot
 from fl_core.recording.recorder import Recorder
-from fl_core.schema import Tag
+from fl_core.schema import Status, Tag
 
 SAVE_EVERY = 1.0  # seconds of a run's own between two checkpoints
 SAVE_SHARE = 0.05  # of its time at most is spent on checkpoints
@@ -32,11 +33,12 @@ class Attempt(RunSlot):
         execution: Execution,
         *,
         world: Callable[[], World],
-        tell: Callable[[Advanced | BegunAnew], None],
+        tell: Callable[[Message], None],
+        stopped: Callable[[], bool],
     ) -> None:
         super().__init__()
         self.task, self.recording, self.execution = task, recording, execution
-        self.world, self.tell = world, tell
+        self.world, self.tell, self.stopped = world, tell, stopped
         self.watch = recording.watch
         self.saved = recording.outbox.checkpoint(task.suite, task.key)
         self.recorder: Recorder | None = None  # once it has begun
@@ -50,10 +52,15 @@ class Attempt(RunSlot):
         self.charge()
         self.tell(Advanced(simulation.share, self._value(recorder)))  # where it begins, or goes on
         next_message, next_save = 0.0, SAVE_EVERY
+        reported = self._report(0)
         for event in simulation.events():
             if not isinstance(event, ComputeRequest):
                 if recorder.see(event):
                     self.watch.stamp(len(curve))
+                    reported = self._report(reported)
+                    if self.task.prunable and self.stopped():
+                        self._finished = self._ended(recorder, pruned=True)
+                        return
                 self.charge()
                 if self.seconds > next_message:
                     self.tell(Advanced(simulation.share, self._value(recorder)))
@@ -96,8 +103,19 @@ class Attempt(RunSlot):
                 return NoRoom(reason)
             raise
 
-    def _ended(self, recorder: Recorder) -> Finished:
-        record, world = recorder.finish(), recorder.simulation.world
+    def _report(self, reported: int) -> int:
+        """Send the rows of a prunable run's curve from this one on; return how many it has."""
+        assert self.recorder is not None
+        curve = self.recorder.record.curve
+        if self.task.prunable:
+            for row in range(reported, len(curve)):
+                self.tell(Evaluated(row, curve[row]))
+        return len(curve)
+
+    def _ended(self, recorder: Recorder, *, pruned: bool = False) -> Finished:
+        record, world = recorder.finish(clients=not self.task.curve_only), recorder.simulation.world
+        if pruned:
+            record.status, record.reason = Status.PRUNED, "stopped by the pruner"
         self.watch.stamp(len(record.curve))
         self.charge()
         self.watch.here = self.seconds

@@ -1,6 +1,7 @@
 """Messages about a suite's tasks while they are computed."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Self
 
 from benchmarks.pool.job import Final, Message
@@ -14,6 +15,14 @@ class Advanced(Message):
 
     share: float  # of the budget that is used
     value: float | None = None  # the newest of the problem's metric
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated(Message):
+    """A prunable run was evaluated."""
+
+    row: int  # of the learning curve; rows sent earlier from there on are void
+    values: dict[str, float]  # of the row
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,11 @@ class Resumed(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """A note to a prunable run: it ends at its next evaluation."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoRoom(Final):
     """A task's disk is full: nothing new is kept, and a later session resumes from what is."""
 
@@ -46,8 +60,9 @@ class Finished(Final):
     reason: str
     seconds: float
     value: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)  # of the whole run
 
     @classmethod
     def of(cls, result: Result, value: float | None = None) -> Self:
         """Return the message about a record."""
-        return cls(result.status, result.reason, result.seconds, value)
+        return cls(result.status, result.reason, result.seconds, value, result.metrics)

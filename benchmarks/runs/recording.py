@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.redaction import redacted
 from benchmarks.runs.stopwatch import Stopwatch
-from benchmarks.suite.suite import Task
+from benchmarks.suite.suite import PlannedRun, Task
 from benchmarks.tracking.entries import now
 from benchmarks.tracking.outbox import Outbox, Result
 from fl_core.diagnostics import summary as diagnostics
@@ -43,9 +43,15 @@ class Recording:
         more: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Result:
         """Store the result of a run that has ended, with further metrics and tables if there are any."""
-        own = {**summary(record), **to_target(record, self.task.problem), **(metrics or {})}
+        task = self.task
+        assert isinstance(task, PlannedRun)
+        own = {**summary(record), **to_target(record, task.problem), **task.measures(record), **(metrics or {})}
         return self._put(
-            record.status, record.reason, about=about, metrics=own, tables={**tables(record), **(more or {})}
+            record.status,
+            record.reason,
+            about=about,
+            metrics=own,
+            tables={**tables(record, task.curve_only), **(more or {})},
         )
 
     def trained(self, metrics: dict[str, float], about: dict[Tag, Any]) -> Result:
@@ -80,6 +86,7 @@ class Recording:
             about={**self.about, **(about or {})},
             metrics=dict(metrics or {}),
             evaluated=watch.evaluated if tables else [],
+            parameters=dict(task.parameters) if isinstance(task, PlannedRun) else {},
         )
         self.outbox.put(result, task.description(), tables, texts)
         return result
@@ -90,12 +97,10 @@ def summary(record: Record) -> dict[str, float]:
 
     So are the numbers of updates that were not finite and of misread messages, if there were any.
     """
-    kept = record.kept_bytes
-    metrics: dict[str, float] = {
-        Total.LOCAL_STEPS: float(record.local_steps),
-        Total.KEPT_BY_SERVER: float(kept["server"]),
-        Total.KEPT_BY_CLIENTS: float(kept["clients"]),
-    }
+    metrics: dict[str, float] = {Total.LOCAL_STEPS: float(record.local_steps)}
+    if kept := record.kept_bytes:
+        metrics[Total.KEPT_BY_SERVER] = float(kept["server"])
+        metrics[Total.KEPT_BY_CLIENTS] = float(kept["clients"])
     staleness = np.asarray(record.arrivals[Name.STALENESS])
     if len(staleness):
         metrics |= {
@@ -104,6 +109,8 @@ def summary(record: Record) -> dict[str, float]:
         }
     counts = {Total.NON_FINITE: record.non_finite, Total.MISREAD: record.misread}
     metrics |= {name: float(count) for name, count in counts.items() if count}
+    if not record.clients:
+        return metrics
     diagnosed = diagnostics.summary(record.diagnostics, len(record.clients[Name.CLIENT]))
     return metrics | {f"{DIAGNOSED}{name}": value for name, value in diagnosed.items()}
 
@@ -119,8 +126,10 @@ def to_target(record: Record, problem: Problem) -> dict[str, float]:
     return {}
 
 
-def tables(record: Record) -> dict[str, dict[str, Any]]:
-    """A run's tables, by column."""
+def tables(record: Record, curve_only: bool = False) -> dict[str, dict[str, Any]]:
+    """Return a run's tables, or its curve alone, by column."""
+    if curve_only:
+        return {CURVE.name: _by_column(record.curve)}
     tables: dict[str, dict[str, Any]] = {
         CURVE.name: _by_column(record.curve),
         ARRIVALS.name: {name: np.asarray(column) for name, column in record.arrivals.items()},

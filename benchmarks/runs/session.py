@@ -3,27 +3,26 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-from filelock import FileLock, Timeout
 
 from benchmarks import logs
 from benchmarks.engine import Engine
 from benchmarks.errors import GO_ON, UserError, warn
 from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp
-from benchmarks.runs.jobs import TaskJob, job_of
+from benchmarks.runs.jobs import AnyTask, TaskJob, job_of
 from benchmarks.runs.messages import BegunAnew, Finished, NoRoom, Resumed
 from benchmarks.runs.progress import Progress, news
 from benchmarks.suite.suite import PlannedRun, Task, tasks
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.entries import Made
-from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
+from benchmarks.tracking.turn import Turn
 from fl_core.schema import Status, Tag
 from fl_core.text import many
 
@@ -123,22 +122,8 @@ class Session:
             )
 
     def _left(self, delivery: Delivery) -> list[Task]:
-        """The tasks that are neither in MLflow nor on their way there; errors are tried again.
-
-        So are runs recorded without the training losses that are now wanted at every mark, and those made by
-        the user's own code before it was edited.
-        """
-        wanted = made(self.tasks)
-        there, outbox = delivery.finished(self.suite.name, wanted), delivery.outbox
-        left = []
-        for task in self.tasks:
-            record = outbox.get(task.suite, task.key)
-            lacks = record and not Made.of(record.result.about).serves(wanted[task.key])
-            if record and (lacks or record.result.status is Status.ERROR):
-                outbox.drop(record)
-                record = None
-            if record is None and task.key not in there:
-                left.append(task)
+        """Return the tasks that are to be computed."""
+        left = missing(self.tasks, self.suite.name, delivery)
         self.before = len(self.tasks) - len(left)
         check(left)
         return left
@@ -146,10 +131,12 @@ class Session:
     def _announce(self, delivery: Delivery) -> None:
         """Describe this suite in MLflow, and send what earlier sessions left behind."""
         places = {task.key: task.place for task in self.tasks if isinstance(task, PlannedRun)}
-        announcement = self.suite.name, self.suite.description, places, self.suite.highlighted
+        announcement = Announcement(
+            self.suite.name, self.suite.description, places, [*self.suite.highlighted]
+        )
         catch_up(delivery)
-        delivery.outbox.announce(*announcement)
-        delivery.announce(*announcement)
+        delivery.outbox.announce(announcement)
+        delivery.announce(announcement)
 
     def _compute(
         self,
@@ -187,6 +174,26 @@ class Session:
     def _no_room(self, where: str) -> UserError:
         """The end of a session for which a disk has no room."""
         return UserError(f"{where}: {self.how_far}; {GO_ON}")
+
+
+def missing(planned: Sequence[AnyTask], suite: str, delivery: Delivery) -> list[AnyTask]:
+    """Return the tasks of a suite that are neither in MLflow nor on their way there; errors are tried again.
+
+    So are runs recorded without the training losses that are now wanted at every mark, and those made by the
+    user's own code before it was edited.
+    """
+    wanted = made(planned)
+    there, outbox = delivery.finished(suite, wanted), delivery.outbox
+    left = []
+    for task in planned:
+        record = outbox.get(task.suite, task.key)
+        lacks = record and not Made.of(record.result.about).serves(wanted[task.key])
+        if record and (lacks or record.result.status is Status.ERROR):
+            outbox.drop(record)
+            record = None
+        if record is None and task.key not in there:
+            left.append(task)
+    return left
 
 
 def made(planned: Sequence[Task]) -> dict[str, Made]:
@@ -244,39 +251,33 @@ def sync(store: Store) -> Synced:
 def catch_up(delivery: Delivery) -> None:
     """Send what earlier sessions left, once MLflow knows the suites that it belongs to."""
     for announcement in list(delivery.outbox.announced()):
-        delivery.announce(*announcement)
+        delivery.announce(announcement)
         delivery.flush()
 
 
 @contextmanager
-def delivering(store: Store) -> Iterator[Delivery]:
-    """A way to MLflow for the only process at work on a store; what earlier ones left is looked at first."""
-    with only_one(store), logs.kept(store.session_log):
+def delivering(store: Store, *, shared: bool = False) -> Iterator[Delivery]:
+    """Open the way to MLflow; what earlier sessions left is looked at first.
+
+    Args:
+        store: Where records go.
+        shared: Whether other processes may work on the store: each then has it only while it writes.
+
+    Raises:
+        UserError: Another process has the store, or it cannot be written.
+    """
+    with ExitStack() as stack:
+        turn = Turn(store)
+        if not shared:
+            stack.enter_context(turn.taken())
+        stack.enter_context(logs.kept(store.session_log))
         outbox = Outbox(store.outbox)
-        for aside in outbox.sweep():
-            warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}; asyncfl run makes it again")
-        delivery = Delivery(store, outbox)
+        with turn.taken() if shared else nullcontext():
+            for aside in outbox.sweep():
+                warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}; it is made again")
+        delivery = Delivery(store, outbox, turn if shared else None)
         try:
             yield delivery
         finally:
             if not (delivery.waiting or delivery.away or delivery.unread):
                 outbox.drop_announcements()
-
-
-@contextmanager
-def only_one(store: Store) -> Iterator[None]:
-    """UserError if another process works on this store; a killed one no longer holds the lock."""
-    try:
-        store.make()
-        lock = FileLock(store.folder / ".lock")
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UserError(
-            f"another asyncfl run is at work in {store.folder}: wait for it, or choose another --store"
-        ) from None
-    except OSError as error:
-        raise UserError(f"--store {store.folder}: cannot be written: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        lock.release()

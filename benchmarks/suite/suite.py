@@ -27,6 +27,7 @@ from fl_core.keys import key
 from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
 from fl_core.recording.evaluation import Evaluate
+from fl_core.recording.recorder import Record
 from fl_core.scenario import Scenario
 from fl_core.schema import VARIANT, Kind, Tag, untuned
 from fl_core.sources import named
@@ -44,6 +45,7 @@ class PlannedRun:
     """An experiment of a suite, the labels under which people find it, and what is asked beside its key."""
 
     kind: ClassVar = Kind.RUN
+    curve_only: ClassVar = False  # whether its record has no other table
     suite: str
     experiment: Experiment
     scenario: str  # label, unique in the suite, e.g. "digits · Dirichlet 0.1 · F80"
@@ -53,6 +55,7 @@ class PlannedRun:
     evaluate: Evaluate = "clients"  # what, at every mark
     execution: str = "one_by_one"
     scale: str | None = None  # None where the suite has no scales
+    prunable: bool = False  # whether every evaluation is reported, and the run may be stopped
 
     @cached_property
     def key(self) -> str:
@@ -65,9 +68,18 @@ class PlannedRun:
         return f"{self.strategy} · {self.scenario} · seed {self.seed}"
 
     @property
-    def place(self) -> tuple[str, str, str]:
-        """Scenario, strategy and seed: runs that are equal in these look alike."""
-        return self.scenario, self.strategy, str(self.seed)
+    def place(self) -> tuple[str, str, str, str]:
+        """Scenario, strategy, number of the trial if any, seed: runs that are equal in these look alike."""
+        return self.scenario, self.strategy, "", str(self.seed)
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters that MLflow shows in place of the whole description; empty for all of it."""
+        return {}
+
+    def measures(self, record: Record) -> dict[str, float]:
+        """Return metrics of the finished run besides those of every run."""
+        return {}
 
     @property
     def problem(self) -> Problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, TypeVar
 from benchmarks.errors import UserError, summarised, warn
 from benchmarks.redaction import one_line, redacted
 from benchmarks.tracking import database
-from benchmarks.tracking.outbox import Outbox, OutboxRecord
+from benchmarks.tracking.outbox import Announcement, Outbox, OutboxRecord
 from benchmarks.tracking.store import Store
+from benchmarks.tracking.turn import WAIT_SECONDS, StoreInUseError, Turn
+from fl_core.schema import Status
 
 if TYPE_CHECKING:
     from benchmarks.tracking.entries import Made
-    from benchmarks.tracking.experiment import Place
     from benchmarks.tracking.tracking import Tracking
 
 T = TypeVar("T")
@@ -30,40 +32,42 @@ AGAIN = 30.0  # seconds until a store that does not answer is tried once more
 HOPELESS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
 
 
-class Writer:
-    """A thread that writes to MLflow; while MLflow cannot be reached it is left alone."""
+class Delivery:
+    """Records on their way to MLflow; if the store is unreachable, they wait on, and nothing is lost."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, outbox: Outbox, turn: Turn | None = None) -> None:
         database.check(store.tracking_uri)
-        self.store = store
+        self.store, self.outbox = store, outbox
+        self.turn = turn  # without one, no other process writes to the store
         self.away = ""  # why MLflow cannot be used, for now
         self.full = ""  # which disk of this machine is full, if that is why
         self.failure = ""  # why MLflow cannot be used, unless it only does not answer for now
+        self.unread = False  # whether a group has no sums, since a curve could not be read
+        self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
+        self._empty = database.is_new(store.tracking_uri)
+        self._announced: Announcement | None = None
+        self._tracking: Tracking | None = None
+        self._usable = False  # whether MLflow has ever opened the store
+        self._describing: Tracking | None = None  # which has the announced suite
+        self._sent: list[Future[None]] = []
         self._next_try = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
 
-    def soon(self, work: Callable[[], T]) -> Future[T | None]:
+    def _soon(self, work: Callable[[], T]) -> Future[T | None]:
         """Do some work on the thread; its result is None where MLflow cannot be reached."""
         return self._thread.submit(self._unless_away, work)
-
-    def last(self, work: Callable[[], T]) -> None:
-        """Do some work now, MLflow away or not, and end the thread."""
-        self._next_try = 0.0
-        try:
-            self.soon(work).result()
-        finally:
-            self._thread.shutdown(wait=False, cancel_futures=True)
-
-    def failed(self, error: Exception) -> None:
-        """Called when MLflow failed; may raise UserError where it will not do better another time."""
 
     def _unless_away(self, work: Callable[[], T]) -> T | None:
         if monotonic() < self._next_try:
             return None
         try:
             result = work()
+        except StoreInUseError as error:
+            self._forget()
+            self.away = str(error)
+            return None
         except database.failures() as error:
-            self.failed(error)
+            self._failed(error)
             self._next_try = monotonic() + AGAIN
             self.full = without_room(self.store, error)
             self.away = self.full or what_happened(error)
@@ -71,22 +75,6 @@ class Writer:
             return None
         self.away = self.full = self.failure = ""
         return result
-
-
-class Delivery(Writer):
-    """Sends what waits in the outbox; if the store is unreachable, records wait on, and nothing is lost."""
-
-    def __init__(self, store: Store, outbox: Outbox) -> None:
-        super().__init__(store)
-        self.outbox = outbox
-        self.unread = False  # whether a group has no sums, since a curve could not be read
-        self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
-        self._empty = database.is_new(store.tracking_uri)
-        self._announced: tuple[str, str, Mapping[str, Place], Sequence[str]] | None = None
-        self._tracking: Tracking | None = None
-        self._usable = False  # whether MLflow has ever opened the store
-        self._describing: Tracking | None = None  # which has the announced suite
-        self._sent: list[Future[None]] = []
 
     def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
         """Keys of what MLflow has of the suite (see `Tracking.finished`); none of a database yet to be made.
@@ -100,13 +88,28 @@ class Delivery(Writer):
                     "anew; to avoid that, stop and restore a copy of it"
                 )
             return set()
-        return self.soon(lambda: self._opened().finished(suite, wanted)).result() or set()
+        return self._soon(lambda: self._opened().finished(suite, wanted)).result() or set()
 
-    def announce(
-        self, suite: str, description: str, places: Mapping[str, Place], highlight: Sequence[str] = ()
-    ) -> None:
-        """Describe the suite, and select its current runs (see `Tracking.select`)."""
-        self._announced = (suite, description, places, highlight)
+    def results(self, suite: str, keys: AbstractSet[str]) -> dict[str, tuple[Status, str, dict[str, float]]]:
+        """Return status, reason and metrics of finished runs by their keys, from the outbox and from MLflow."""
+        found = {}
+        for key in keys:  # first: what another process sends meanwhile is in MLflow then
+            if record := self.outbox.get(suite, key):
+                result = record.result
+                found[key] = result.status, result.reason, result.metrics
+
+        def read() -> dict[str, tuple[Status, str, dict[str, float]]]:
+            if self.turn is not None:
+                self._forget()  # others may have written
+            return self._opened().results(suite, keys - found.keys())
+
+        if found.keys() != keys and not self._empty:
+            found |= self._soon(read).result() or {}
+        return found
+
+    def announce(self, announcement: Announcement) -> None:
+        """Describe a suite, and select its current runs (see `Tracking.select`)."""
+        self._announced = announcement
         self._describing = None
         self.send()
 
@@ -116,7 +119,7 @@ class Delivery(Writer):
             if future.done():
                 future.result()  # raises what cannot be used
         self._sent = [future for future in self._sent if not future.done()]
-        self._sent.append(self.soon(self._send_all))
+        self._sent.append(self._soon(self._send_all))
 
     def flush(self) -> None:
         """Wait until what was to be sent is sent, or the store is found unreachable."""
@@ -125,9 +128,11 @@ class Delivery(Writer):
 
     def close(self) -> None:
         """Send all that waits, now; raises unforeseen errors."""
+        self._next_try = 0.0
         try:
-            self.last(self._send_all)
+            self._soon(self._send_all).result()
         finally:
+            self._thread.shutdown(wait=False, cancel_futures=True)
             self.flush()
 
     @property
@@ -145,7 +150,7 @@ class Delivery(Writer):
         """Whether records wait for another reason than a store that does not answer."""
         return bool(self.failure or self.refused)
 
-    def failed(self, error: Exception) -> None:
+    def _failed(self, error: Exception) -> None:
         """Forget what is known of the store, which may be out of date; UserError where it is unusable."""
         self._forget()
         unusable = not self._usable or database.is_damage(error)
@@ -168,13 +173,24 @@ class Delivery(Writer):
         """Return MLflow's interface, once the announced suite is described there."""
         tracking = self._opened()
         if self._announced and self._describing is not tracking:
-            suite, description, places, highlight = self._announced
-            tracking.describe(suite, description, highlight)
-            tracking.select(suite, places)
+            suite = self._announced.suite
+            tracking.describe(suite, self._announced.description, self._announced.highlight)
+            if self._announced.studies:
+                tracking.describe_studies(suite, self._announced.studies)
+            tracking.select(suite, self._announced.places)
             self._describing = tracking
         return tracking
 
     def _send_all(self) -> None:
+        if self.turn is None:
+            self._send_waiting()
+            return
+        with self.turn.taken(WAIT_SECONDS) as unchanged:
+            if not unchanged:
+                self._forget()  # another process may have written
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
         waiting = [record for record in self.outbox.waiting() if record.key not in self.refused]
         for record in waiting:
             if not record.sound:  # the next session sets it aside

@@ -13,7 +13,7 @@ from benchmarks.errors import UserError
 from benchmarks.tracking.outbox import OutboxRecord, Result
 from benchmarks.tracking.reader import Entry
 from fl_core.keys import is_older
-from fl_core.schema import TAGS, Clock, Kind, Name, Status, Tag, Total, TrialState
+from fl_core.schema import TAGS, Clock, Kind, Name, Status, Tag, Total
 from fl_core.sources import digests
 
 if TYPE_CHECKING:
@@ -39,9 +39,11 @@ NEEDED: dict[str, dict[Tag, str]] = {
     Kind.GROUP: dict.fromkeys((Tag.SCENARIO, Tag.STRATEGY), TEXT),
     Kind.POOLED: {Tag.PROBLEM: TEXT, Tag.SEED: DIGITS},
     Kind.REPORT: {},
-    Kind.STUDY: {Tag.STUDY: TEXT},
-    Kind.TRIAL: {Tag.STUDY: TEXT, Tag.TRIAL: DIGITS, Tag.STATE: f"({'|'.join(TrialState)})?"},
+    Kind.STUDY: dict.fromkeys((Tag.STUDY, Tag.IDENTITY, Tag.SCENARIO, Tag.STRATEGY), TEXT),
+    Kind.TRIAL: dict.fromkeys((Tag.KEY, Tag.IDENTITY, Tag.SCENARIO, Tag.STRATEGY), TEXT)
+    | {Tag.TRIAL: DIGITS, Tag.SEED: DIGITS, Tag.STATUS: STATUSES},
 }
+CURVE_OF_TRIAL = {Clock.UPDATES, Clock.TIME}  # clocks that MLflow has of a trial, beside the metrics that rank
 
 
 def must_be_current(entries: Iterable[Entry], store: str) -> None:
@@ -128,9 +130,12 @@ def metrics_of(record: OutboxRecord, result: Result) -> Iterator[Metric]:
 
     points: dict[tuple[str, str, int, int], Metric] = {}
     iteration = 0
+    few = {*CURVE_OF_TRIAL, result.about.get(Tag.METRIC)} if result.kind is Kind.TRIAL else None
     for row, when in zip(record.curve, result.evaluated, strict=True):
         iteration = int(row[Clock.ITERATION])
         for column, value in row.items():
+            if few is not None and column not in few:
+                continue
             if column not in NO_METRICS and value is not None:  # None where it was not evaluated
                 name = METRICS.get(column, column)
                 points[name, repr(value), when, iteration] = Metric(name, value, when, iteration)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Experiment
 
-Place = tuple[str, str, str]  # scenario, strategy, seed: runs equal in these look alike
-Pair = tuple[str, str]  # scenario, strategy: a group
+Place = tuple[str, str, str, str]  # scenario, strategy, trial, seed: runs equal in these look alike
+Pair = tuple[str, str]  # scenario, strategy: a group, or a study
 
 
 # The tags that an index of a suite's runs is made of; the others, which are most, are not read.
@@ -28,6 +28,7 @@ INDEXED = (
     Tag.EVALUATE,
     Tag.CODE,
     Tag.SUPERSEDED,
+    Tag.IDENTITY,
     Tag.MEAN_OF,
     MlflowTag.PARENT,
     MlflowTag.COLOUR,
@@ -69,11 +70,12 @@ class KnownRun:
     """A run that is in MLflow already."""
 
     id: str
+    kind: str
     status: str  # MLflow's
     began: int
     place: Place
     superseded: bool
-    parent: str  # the group's id; empty for a baseline
+    parent: str  # id of the group or study; empty for a baseline
     made: Made
     artifact_uri: str
 
@@ -81,12 +83,15 @@ class KnownRun:
     def of_entry(cls, entry: Entry) -> KnownRun:
         """Return what MLflow says of a run."""
         tags = entry.tags
-        scenario, strategy, seed = (tags.get(tag, "") for tag in (Tag.SCENARIO, Tag.STRATEGY, Tag.SEED))
+        scenario, strategy, trial, seed = (
+            tags.get(tag, "") for tag in (Tag.SCENARIO, Tag.STRATEGY, Tag.TRIAL, Tag.SEED)
+        )
         return cls(
             entry.run_id,
+            tags.get(Tag.KIND, ""),
             entry.status,
             entry.start_time,
-            (scenario, strategy, seed),
+            (scenario, strategy, trial, seed),
             Tag.SUPERSEDED in tags,
             tags.get(MlflowTag.PARENT, ""),
             Made(tags.get(Tag.EVALUATE, ALL), _code(tags.get(Tag.CODE, "{}"))),
@@ -120,6 +125,16 @@ class Group:
 
 
 @dataclass(slots=True)
+class TrackedStudy:
+    """The parent of the trials of a study."""
+
+    id: str
+    pair: Pair
+    superseded: bool
+    finished: bool
+
+
+@dataclass(slots=True)
 class TrackedExperiment:
     """A suite in MLflow, and what is in it."""
 
@@ -128,6 +143,7 @@ class TrackedExperiment:
     tags: dict[str, str] = field(default_factory=dict)
     runs: dict[str, KnownRun] = field(default_factory=dict)  # by key
     groups: dict[Pair, Group] = field(default_factory=dict)
+    studies: dict[str, TrackedStudy] = field(default_factory=dict)  # by identity
     meant: dict[Pair, set[str]] = field(default_factory=dict)  # the keys of each group's seeds
     report: str = ""  # id of the run that holds the page
     report_uri: str = ""  # where its files lie
@@ -137,6 +153,11 @@ class TrackedExperiment:
         tags = entry.tags
         if tags.get(Tag.KIND) == Kind.GROUP:
             self.groups[tags[Tag.SCENARIO], tags[Tag.STRATEGY]] = Group.of_entry(entry)
+        elif tags.get(Tag.KIND) == Kind.STUDY:
+            pair = tags.get(Tag.SCENARIO, ""), tags.get(Tag.STRATEGY, "")
+            finished = entry.status == MlflowStatus.FINISHED
+            study = TrackedStudy(entry.run_id, pair, Tag.SUPERSEDED in tags, finished)
+            self.studies[tags.get(Tag.IDENTITY, entry.run_id)] = study
         elif tags.get(Tag.KIND) == Kind.REPORT:
             self.report, self.report_uri = entry.run_id, entry.artifact_uri
         elif Tag.KEY in tags:

@@ -14,7 +14,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from benchmarks.tracking import parquet
-from fl_core.recording.atomic import PARTIAL, remove, whole
+from fl_core.recording.atomic import PARTIAL, is_being_written, remove, whole
 from fl_core.schema import CURVE, Kind, Status, Tag
 
 DAMAGED = ".damaged"
@@ -49,9 +50,21 @@ class Result:
     evaluated: list[int] = field(
         default_factory=list
     )  # when each row of the curve was; milliseconds since 1970
+    parameters: dict[str, Any] = field(default_factory=dict)  # in place of the description's, if any
 
 
-_RESULT = TypeAdapter(Result)
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What MLflow shows of a suite besides its runs."""
+
+    suite: str
+    description: str
+    places: dict[str, tuple[str, str, str, str]]  # key of each current run → scenario, strategy, trial, seed
+    highlight: list[str] = field(default_factory=list)  # strategies that figures draw in ink
+    studies: list[dict[str, str]] = field(default_factory=list)  # tags of each study of a tuning campaign
+
+
+_RESULT, _ANNOUNCEMENT = TypeAdapter(Result), TypeAdapter(Announcement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,26 +150,19 @@ class Outbox:
             self.drop(OutboxRecord(folder))
 
     def announce(
-        self, suite: str, description: str, places: Mapping[str, Sequence[str]], highlight: Sequence[str] = ()
+        self, announcement: Announcement
     ) -> None:
-        """Keep what goes to MLflow of a suite until it has it: its description and current runs."""
-        path = self.folder / suite / SUITE
+        """Keep what goes to MLflow of a suite until it has it."""
+        path = self.folder / announcement.suite / SUITE
         with whole(path) as partial:
-            announcement = {
-                "suite": suite,
-                "description": description,
-                "places": places,
-                "highlight": [*highlight],
-            }
-            partial.write_text(_json({**announcement, CHECKSUM: _digest(announcement)}), encoding="utf-8")
+            content = _ANNOUNCEMENT.dump_python(announcement, mode="json")
+            partial.write_text(_json({**content, CHECKSUM: _digest(content)}), encoding="utf-8")
 
-    def announced(self) -> Iterator[tuple[str, str, dict[str, tuple[str, str, str]], list[str]]]:
-        """The suite, description, places and highlight of each announcement that is undamaged."""
+    def announced(self) -> Iterator[Announcement]:
+        """Yield each announcement that is undamaged."""
         for path in sorted(self.folder.glob(f"*/{SUITE}")):
             if announcement := _announcement(path):
-                places = {key: (a, b, c) for key, (a, b, c) in announcement["places"].items()}
-                highlight = announcement.get("highlight", [])
-                yield announcement["suite"], announcement["description"], places, highlight
+                yield announcement
 
     def drop_announcements(self) -> None:
         """Drop what was kept of suites, since MLflow has all of it."""
@@ -165,12 +171,12 @@ class Outbox:
 
     def waiting(self) -> Iterator[OutboxRecord]:
         """All records, oldest first."""
-        folders = (
-            path
-            for path in self.folder.glob("*/*")
-            if path.is_dir() and path.suffix not in {PARTIAL, DAMAGED}
-        )
-        yield from map(OutboxRecord, sorted(folders, key=lambda path: path.stat().st_mtime))
+        ages = {}
+        for path in self.folder.glob("*/*"):
+            with suppress(FileNotFoundError):  # another process has sent it meanwhile
+                if path.is_dir() and path.suffix not in {PARTIAL, DAMAGED}:
+                    ages[path] = path.stat().st_mtime
+        yield from map(OutboxRecord, sorted(ages, key=lambda path: ages[path]))
 
     def drop(self, record: OutboxRecord) -> None:
         """Forget a record; what is left of it when the process is killed meanwhile is no record."""
@@ -208,7 +214,8 @@ class Outbox:
     def sweep(self) -> list[Path]:
         """Remove what killed processes left half-written, set aside what is damaged; return where that is."""
         for path in self.folder.glob(f"*/*{PARTIAL}"):
-            remove(path)
+            if not is_being_written(path):
+                remove(path)
         damaged = [record.folder for record in self.waiting() if not record.sound]
         damaged += [path for path in self.folder.glob(f"*/{SUITE}") if not _announcement(path)]
         aside = [path.with_name(path.name + DAMAGED) for path in damaged]
@@ -218,12 +225,13 @@ class Outbox:
         return aside
 
 
-def _announcement(path: Path) -> dict[str, Any] | None:
-    """The content of a suite.json; None if it is not what was written."""
+def _announcement(path: Path) -> Announcement | None:
+    """Return the content of a suite.json; None if it is not what was written."""
     try:
-        announcement = json.loads(path.read_bytes())
-        written = announcement.pop(CHECKSUM) == _digest(announcement)
-        return announcement if written and announcement["suite"] == path.parent.name else None
+        content = json.loads(path.read_bytes())
+        written = content.pop(CHECKSUM) == _digest(content)
+        announcement = _ANNOUNCEMENT.validate_python(content)
+        return announcement if written and announcement.suite == path.parent.name else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -22,7 +22,6 @@ COLUMNS = {
     "tags": ("run_uuid", "key", "value"),
     "params": ("run_uuid", "key", "value"),
     "latest_metrics": ("run_uuid", "key", "value", "is_nan"),
-    "metrics": ("run_uuid", "key", "value", "is_nan", "timestamp", "step"),
 }
 
 Column = list[Any]  # a value a run
@@ -96,11 +95,6 @@ class Queries:
         fill(runs.params, "params", "value", "'text'", ())
         fill(runs.metrics, "latest_metrics", "value, is_nan", "'real', 'integer'", ())
         return runs
-
-    def history(self, run: str, metric: str) -> list[float]:
-        """Return all values of a metric of a run, by time and step."""
-        query = "SELECT value, is_nan FROM metrics WHERE run_uuid = ? AND key = ? ORDER BY timestamp, step"
-        return [nan if is_nan else value for value, is_nan in self._rows(query, run, metric)]
 
     def _rows(self, query: str, *values: Any) -> sqlite3.Cursor:
         return self._connection.execute(query, values)

@@ -98,10 +98,6 @@ class Reader(ABC):
         """Return the same with an entry for each run."""
         return entries(self.runs(experiment, ids, tags))
 
-    @abstractmethod
-    def history(self, run: str, metric: str) -> list[float]:
-        """Return all values of a metric, by step."""
-
 
 class ClientReader(Reader):
     """A server, or another store that is read through MLflow's client."""
@@ -144,9 +140,6 @@ class ClientReader(Reader):
             token = page.token
             if not token:
                 return
-
-    def history(self, run: str, metric: str) -> list[float]:
-        return [float(point.value) for point in self._client.get_metric_history(run, metric)]
 
 
 class FileReader(Queries, Reader):

@@ -6,6 +6,10 @@
     run, kind=pooled  a centralised baseline
     run, kind=report  the report page
 
+    experiment        <suite>.tuning
+    run, kind=study   a strategy's search in a scenario
+    run, kind=trial   a trial under one seed, its child
+
 Every call can be repeated: what a killed process left half-written is completed, and nothing is duplicated.
 To be used from one thread.
 """
@@ -13,7 +17,7 @@ To be used from one thread.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from shutil import copy, copytree
@@ -45,6 +49,7 @@ from benchmarks.tracking.experiment import (
     Pair,
     Place,
     TrackedExperiment,
+    TrackedStudy,
     open_experiment,
 )
 from benchmarks.tracking.outbox import OutboxRecord, Result
@@ -52,7 +57,18 @@ from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import Entry, opened
 from benchmarks.tracking.store import Store
 from fl_core.metrics import TRAINING, from_text, named
-from fl_core.schema import ARRIVALS, CLIENTS, CURVE, NETWORK, Kind, MlflowTag, Status, Tag
+from fl_core.schema import (
+    ARRIVALS,
+    CLIENTS,
+    CURVE,
+    NETWORK,
+    Kind,
+    MlflowTag,
+    Status,
+    StudyStatus,
+    Tag,
+    TrialMetric,
+)
 from fl_core.text import many
 
 if TYPE_CHECKING:
@@ -109,6 +125,19 @@ class Tracking:
             )
         return done - {*lost}
 
+    def results(self, suite: str, keys: Collection[str]) -> dict[str, tuple[Status, str, dict[str, float]]]:
+        """Return status, reason and metrics of finished runs by their keys."""
+        experiment = self._found(suite)
+        if experiment is None:
+            return {}
+        with opened(self._store.tracking_uri) as reader:
+            entries = reader.entries(experiment.id)
+        return {
+            key: (Status(entry.tags[Tag.STATUS]), entry.tags.get(Tag.REASON, ""), entry.metrics)
+            for entry in entries
+            if (key := entry.tags.get(Tag.KEY, "")) in keys and experiment.runs[key].id == entry.run_id
+        }
+
     def describe(self, suite: str, description: str, highlight: Sequence[str] = ()) -> None:
         """Describe the suite, and name the strategies that figures draw in ink."""
         experiment = self._experiment(suite)
@@ -116,6 +145,52 @@ class Tracking:
         if highlight or Tag.HIGHLIGHT in experiment.tags:
             self._label(experiment, Tag.HIGHLIGHT, json.dumps(highlight, ensure_ascii=False))
         self._annotate(experiment)
+
+    def describe_studies(self, suite: str, studies: Sequence[Mapping[str, str]]) -> None:
+        """Bring the studies of a tuning campaign, given by their tags; mark those that they replace.
+
+        A study of the same strategy and scenario with another identity is superseded, with its trials.
+        """
+        from mlflow.entities import Metric, RunTag
+
+        experiment = self._experiment(suite)
+        wanted = {study[Tag.IDENTITY] for study in studies}
+        pairs = {(study[Tag.SCENARIO], study[Tag.STRATEGY]) for study in studies}
+        for identity, known in experiment.studies.items():
+            if known.pair in pairs and known.superseded != (identity not in wanted):
+                known.superseded = identity not in wanted
+                self._supersede(known.id, known.superseded)
+                for run in experiment.runs.values():
+                    if run.parent == known.id and run.superseded != known.superseded:
+                        run.superseded = known.superseded
+                        self._supersede(run.id, run.superseded)
+        for study in studies:
+            known = self._study(experiment, study)
+            value = study.get(Tag.BEST_VALUE)
+            best = [Metric(TrialMetric.BEST_VALUE, float(value), now(), 0)] if value else []
+            tags = [RunTag(name, cut(text, LONGEST_TAG)) for name, text in study.items()]
+            self._client.log_batch(known.id, best, tags=tags, synchronous=True)
+            if study[Tag.STATUS] == StudyStatus.FINISHED and not known.finished:
+                self._client.set_terminated(known.id, MlflowStatus.FINISHED)
+                known.finished = True
+
+    def _study(self, experiment: TrackedExperiment, tags: Mapping[str, str]) -> TrackedStudy:
+        """Return the study with these tags, or of a trial with them; made if it is not there."""
+        identity = tags[Tag.IDENTITY]
+        if identity not in experiment.studies:
+            pair = tags[Tag.SCENARIO], tags[Tag.STRATEGY]
+            own: dict[str, str] = {tag: tags[tag] for tag in (Tag.STUDY, Tag.IDENTITY)}
+            own |= {Tag.KIND: Kind.STUDY, Tag.SCENARIO: pair[0], Tag.STRATEGY: pair[1]}
+            run = self._client.create_run(experiment.id, now(), own, " · ".join(reversed(pair)))
+            experiment.add(Entry.of_run(run))
+        return experiment.studies[identity]
+
+    def _supersede(self, run: str, superseded: bool) -> None:
+        """Mark a run as replaced, or take the mark away."""
+        if superseded:
+            self._client.set_tag(run, Tag.SUPERSEDED, "true")
+        else:
+            self._client.delete_tag(run, Tag.SUPERSEDED)
 
     def select(self, suite: str, places: Mapping[str, Place]) -> None:
         """Of runs that look alike, those with these keys count: a suite was edited, or run with --set.
@@ -125,17 +200,16 @@ class Tracking:
         experiment, taken = self._experiment(suite), set(places.values())
         others = [run for key, run in experiment.runs.items() if key not in places and run.place in taken]
         chosen = [run for key, run in experiment.runs.items() if key in places]
-        for run in others:
-            if not run.superseded:
-                self._client.set_tag(run.id, Tag.SUPERSEDED, "true")
-                run.superseded = True
-        for run in chosen:
-            if run.superseded:
-                self._client.delete_tag(run.id, Tag.SUPERSEDED)
-                run.superseded = False
+        for runs, superseded in ((others, True), (chosen, False)):
+            for run in runs:
+                if run.superseded != superseded:
+                    self._supersede(run.id, superseded)
+                    run.superseded = superseded
         self._rename(experiment, places)
         experiment.meant = {}
-        for key, (scenario, strategy, _) in places.items():
+        for key, (scenario, strategy, trial, _) in places.items():
+            if trial:
+                continue
             experiment.meant.setdefault((scenario, strategy), set()).add(key)
         for pair in experiment.meant:
             self._sum_up(experiment, pair)
@@ -151,7 +225,7 @@ class Tracking:
             run = experiment.runs.get(key)
             if run is None or run.place == place:
                 continue
-            scenario, strategy, seed = place
+            scenario, strategy, _, seed = place
             self._client.update_run(run.id, name=name_of_seed(scenario, strategy, seed))
             for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy), (Tag.SEED, seed)):
                 self._client.set_tag(run.id, tag, text)
@@ -175,7 +249,8 @@ class Tracking:
 
     def _is_lost(self, run: KnownRun) -> bool:
         """Whether some of a run's tables are gone; baselines have none."""
-        tables = [table.file for table in (CURVE, ARRIVALS, CLIENTS)] if run.parent else []
+        of_kind = {Kind.RUN: (CURVE, ARRIVALS, CLIENTS), Kind.TRIAL: (CURVE,)}
+        tables = [table.file for table in of_kind.get(run.kind, ())]
         return places.are_lost(run.artifact_uri, self._store.tracking_uri, tables)
 
     def _write(self, record: OutboxRecord, result: Result) -> tuple[str, Pair] | None:
@@ -214,6 +289,8 @@ class Tracking:
         tags = tags_of(result)
         if result.kind is Kind.RUN:
             tags[MlflowTag.PARENT] = self._group(experiment, tags, result.began).id
+        elif result.kind is Kind.TRIAL:
+            tags[MlflowTag.PARENT] = self._study(experiment, tags).id
         run = self._client.create_run(experiment.id, result.began, tags, name_of(result))
         return KnownRun.of_entry(Entry.of_run(run))
 
@@ -232,9 +309,10 @@ class Tracking:
     def _fill(self, known: KnownRun, record: OutboxRecord, result: Result) -> None:
         from mlflow.entities import Param
 
-        params = [Param(name, text) for name, text in params_of(record.description)]
+        shown = result.parameters or record.description
+        params = [Param(name, text) for name, text in params_of(shown)]
         self._client.log_batch(known.id, list(metrics_of(record, result)), params, synchronous=True)
-        if data_sets := data_set_of(tags_of(result)):
+        if result.kind is not Kind.TRIAL and (data_sets := data_set_of(tags_of(result))):
             self._client.log_inputs(known.id, data_sets)
         self._keep(known.id, known.artifact_uri, record.artifacts)
 

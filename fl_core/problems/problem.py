@@ -214,6 +214,10 @@ class Problem(Part):
     def check(self, seed: int) -> None:
         """Raise the errors of `world` that a user can fix, as far as known without building the world."""
 
+    def data_digest(self) -> str:
+        """Return a digest of the data that are learnt from; empty where the fields say all."""
+        return ""
+
     def remarks(self, seed: int) -> Sequence[str]:
         """Return sentences on what a user should know before a run; none of them keeps it from running."""
         return ()

@@ -70,6 +70,10 @@ class Supervised(Problem):
         """
         self.partition.divide(self.split(), self.clients, seed)
 
+    def data_digest(self) -> str:
+        """Return a digest of all data: it differs once the files or the function of a user changed."""
+        return self.split().fingerprint
+
     def first_task(self, seed: int) -> Task:
         """Return the task with its first parameters, drawn from the stream "init"."""
         with torch.random.fork_rng(devices=[]):

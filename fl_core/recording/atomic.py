@@ -24,6 +24,20 @@ def whole(path: Path) -> Iterator[Path]:
         remove(partial)
 
 
+def is_being_written(partial: Path) -> bool:
+    """Return whether the process that writes to a path of `whole` is another one that is alive here."""
+    process = partial.name.removesuffix(PARTIAL).removesuffix(".gone").rpartition(".")[2]
+    if not process.isdecimal() or int(process) == os.getpid():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def remove(path: Path) -> None:
     """Remove a file or a folder, if it is there."""
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

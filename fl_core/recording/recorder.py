@@ -142,10 +142,21 @@ class Recorder:
                 record.curve.pop()  # bytes alone may have been sent since
             record.curve.append({**last, **end})
 
-    def finish(self) -> Record:
-        """Evaluate the end, with the clients' training losses on all their data; return the record."""
+    def finish(self, *, clients: bool = True) -> Record:
+        """Evaluate the end and return the record.
+
+        Args:
+            clients: Whether to evaluate the clients' training losses on all their data, and to measure what
+                server and clients keep; a tuning trial does without.
+        """
         self.end()
         simulation, record = self.simulation, self.record
+        record.status, record.reason = simulation.status, simulation.reason
+        state = simulation.state
+        record.local_steps, record.non_finite = state.local_steps, state.non_finite
+        record.misread = state.misread
+        if not clients:
+            return record
         whole, version = simulation.world.evaluate(simulation.server.model), simulation.server.version
         exact = self._metrics(whole)
         if simulation.status is not Status.DIVERGED:
@@ -154,10 +165,6 @@ class Recorder:
             {name: row[name] for name in self._now()[1].row()} | exact if row[ITERATION] == version else row
             for row in record.curve
         ]
-        record.status, record.reason = simulation.status, simulation.reason
-        state = simulation.state
-        record.local_steps, record.non_finite = state.local_steps, state.non_finite
-        record.misread = state.misread
         record.clients = self._clients(whole)
         record.kept_bytes = overhead(simulation)
         return record

@@ -28,7 +28,6 @@ from fl_core.schema import (
     MlflowTag,
     Name,
     Tag,
-    TrialMetric,
 )
 from fl_core.text import many, nearest
 from reports.records.records import Pooled, RecordedSuite, latest
@@ -82,10 +81,7 @@ def load(
         runs,
         _pooled(run for run, kind in kinds if kind == Kind.POOLED),
         older,
-        read_studies(
-            [run for run in tried if run.run_id not in faults],
-            lambda trial: _by_seed(tracking_uri, trial),
-        ),
+        read_studies(run for run in tried if run.run_id not in faults),
         base if tuned else "",
         tuple(map(str, parsed(tags.get(Tag.HIGHLIGHT, ""), []))),
         tuple(f"run {run}: {fault}" for run, fault in faults.items()),
@@ -115,16 +111,6 @@ def _warn(suite: RecordedSuite) -> None:
     for name in dict.fromkeys(name for run in suite.runs for name in run.show):
         if recorded and name not in recorded | SURROGATE:
             warn(f"show: no run recorded {name}{nearest(name, recorded)}")
-
-
-def _by_seed(tracking_uri: str, trial: str) -> list[float]:
-    """Return the objective of each seed of a trial; none, with a warning, if they are damaged."""
-    with reading(tracking_uri) as reader:
-        values = reader.history(trial, TrialMetric.BY_SEED)
-    if all(isinstance(value, int | float) for value in values):
-        return values
-    warn(f"left out: {TrialMetric.BY_SEED} of trial {trial}: must be numbers")
-    return []
 
 
 def _pooled(runs: Iterable[Entry]) -> tuple[Pooled, ...]:

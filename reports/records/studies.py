@@ -1,13 +1,14 @@
 """Tuning studies as MLflow holds them: search space, every trial, and the best values."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, nan
+from statistics import fmean
 
 from benchmarks.tracking.reader import Entry
 from fl_core.metrics import from_text
-from fl_core.schema import TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialMetric, TrialState
+from fl_core.schema import TO_TARGET, JudgedOn, Kind, MlflowTag, Status, Tag, TrialMetric, TrialState
 from reports.records.measures import Measure, measure
 from reports.records.space import Parameter, Value, is_number, read_parameter
 from reports.records.values import clean, number, parsed
@@ -17,13 +18,19 @@ from reports.records.values import clean, number, parsed
 class Trial:
     """One set of parameters that was tried, on all seeds of its study."""
 
-    id: str  # MLflow's
+    id: str  # MLflow's of one of its runs
     number: int
     state: TrialState
     origin: str  # paper, grid, sampler
     parameters: Mapping[str, Value]
-    value: float | None  # the objective, mean over seeds
+    by_seed: Mapping[int, float]  # the objective; empty unless the trial is complete
     diverged: int  # seeds
+    runs: int  # that it has
+
+    @property
+    def value(self) -> float | None:
+        """The objective, mean over seeds; None if there is none."""
+        return fmean(self.by_seed.values()) if self.by_seed else None
 
     @property
     def complete(self) -> bool:
@@ -55,7 +62,6 @@ class RecordedStudy:
     space: tuple[Parameter, ...]
     importance: Mapping[str, float]
     trials: tuple[Trial, ...]
-    by_seed: tuple[float, ...] = ()  # the objective of the best trial
 
     @cached_property
     def counted(self) -> tuple[Trial, ...]:
@@ -71,10 +77,17 @@ class RecordedStudy:
 
     @cached_property
     def best(self) -> Trial | None:
-        """The complete trial of the best value, the first of equals."""
+        """The complete trial of the best value, the first of equals, of those with the most seeds."""
         sign = -1 if self.measure.higher else 1
         complete = [trial for trial in self.judged if trial.complete]
-        return min(complete, key=lambda trial: sign * trial.worth, default=None)
+        most = max((len(trial.by_seed) for trial in complete), default=0)
+        repeated = [trial for trial in complete if len(trial.by_seed) == most]
+        return min(repeated, key=lambda trial: sign * trial.worth, default=None)
+
+    @property
+    def by_seed(self) -> tuple[float, ...]:
+        """The objective of each seed of the best trial."""
+        return tuple(self.best.by_seed.values()) if self.best else ()
 
     def edge(self, parameter: Parameter) -> str:
         """Return the edge of a parameter at which the best lies, `lower` or `upper`; empty if at none."""
@@ -86,28 +99,19 @@ class RecordedStudy:
         return tuple(trial for trial in self.counted if trial.diverged)
 
 
-def read_studies(
-    runs: Iterable[Entry], by_seed: Callable[[str], Sequence[float]]
-) -> tuple[RecordedStudy, ...]:
-    """Return the studies among MLflow's runs, each with its trials; replaced ones are left out.
-
-    `by_seed` gives the objective of each seed of a trial's run.
-    """
-    everything = list(runs)
+def read_studies(runs: Iterable[Entry]) -> tuple[RecordedStudy, ...]:
+    """Return the studies among MLflow's runs, each with its trials; replaced ones are left out."""
+    everything = [run for run in runs if Tag.SUPERSEDED not in run.tags]
     trials: dict[str, list[Entry]] = {}
     for run in everything:
         if run.tags.get(Tag.KIND) == Kind.TRIAL:
             trials.setdefault(run.tags.get(MlflowTag.PARENT, ""), []).append(run)
     newest: dict[tuple[str, str], RecordedStudy] = {}
     for run in sorted(everything, key=lambda run: (run.start_time or 0, run.run_id)):
-        tags = run.tags
-        if tags.get(Tag.KIND) == Kind.STUDY and Tag.SUPERSEDED not in tags:
+        if run.tags.get(Tag.KIND) == Kind.STUDY:
             study = _study(run, trials.get(run.run_id, ()))
             newest[study.scenario, study.strategy] = study
-    return tuple(
-        replace(study, by_seed=tuple(filter(isfinite, by_seed(study.best.id)))) if study.best else study
-        for study in newest.values()
-    )
+    return tuple(newest.values())
 
 
 def _study(run: Entry, trials: Iterable[Entry]) -> RecordedStudy:
@@ -120,6 +124,7 @@ def _study(run: Entry, trials: Iterable[Entry]) -> RecordedStudy:
         if (parameter := read_parameter(name, spec))
     )
     importance = parsed(read(Tag.IMPORTANCE), {}).items()
+    seeds = tuple(int(seed) for seed in parsed(read(Tag.SEEDS), []) if is_number(seed))
     judged_on, objective = read(Tag.JUDGED_ON, "unnamed data"), read(Tag.OBJECTIVE, "final")
     higher = read(Tag.DIRECTION) != "minimize"
     return RecordedStudy(
@@ -133,13 +138,13 @@ def _study(run: Entry, trials: Iterable[Entry]) -> RecordedStudy:
         ),
         judged_on=judged_on,
         planned=int(number(read(Tag.TRIALS)) or 0),
-        seeds=tuple(int(seed) for seed in parsed(read(Tag.SEEDS), []) if is_number(seed)),
+        seeds=seeds,
         budget=read(Tag.BUDGET, "no budget recorded"),
         sampler=read(Tag.SAMPLER, "unknown"),
         pruner=read(Tag.PRUNER, "none"),
         space=space,
         importance={clean(name): float(share) for name, share in importance if is_number(share)},
-        trials=tuple(sorted((_trial(run, space) for run in trials), key=lambda trial: trial.number)),
+        trials=_trials(trials, space, seeds, {*filter(is_number, parsed(read(Tag.PRUNED), []))}),
     )
 
 
@@ -152,17 +157,42 @@ def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
     return replace(own, title=f"Mean {own.in_text} over the budget") if objective == "auc" else own
 
 
-def _trial(run: Entry, space: Iterable[Parameter]) -> Trial:
-    tags = run.tags
-    texts = {clean(name): clean(text) for name, text in run.params.items()}
+def _trials(
+    runs: Iterable[Entry], space: Iterable[Parameter], seeds: Collection[int], pruned: Collection[float]
+) -> tuple[Trial, ...]:
+    """Return the trials of a study, each from its runs, one a seed."""
+    by_number: dict[int, list[Entry]] = {}
+    for run in runs:
+        by_number.setdefault(int(number(run.tags.get(Tag.TRIAL, "")) or 0), []).append(run)
+    return tuple(_trial(at, by_number[at], space, seeds, at in pruned) for at in sorted(by_number))
+
+
+def _trial(
+    number_: int, runs: Sequence[Entry], space: Iterable[Parameter], seeds: Collection[int], pruned: bool
+) -> Trial:
+    first = runs[0]
+    texts = {clean(name): clean(text) for name, text in first.params.items()}
     values = {known.name: known.read(texts[known.name]) for known in space if known.name in texts}
-    objective = run.metrics.get(TrialMetric.OBJECTIVE)
+    statuses = [Status(run.tags[Tag.STATUS]) for run in runs]
+    by_seed = {
+        int(run.tags[Tag.SEED]): objective
+        for run in sorted(runs, key=lambda run: int(run.tags[Tag.SEED]))
+        if isfinite(objective := run.metrics.get(TrialMetric.OBJECTIVE, nan))
+    }
+    state = TrialState.COMPLETE
+    if not all(status.terminated for status in statuses):
+        state = TrialState.FAILED
+    elif pruned or Status.PRUNED in statuses:
+        state = TrialState.PRUNED
+    elif not by_seed.keys() >= set(seeds):
+        state = TrialState.RUNNING
     return Trial(
-        id=run.run_id,
-        number=int(number(tags.get(Tag.TRIAL, "")) or 0),
-        state=TrialState(tags.get(Tag.STATE, "") or TrialState.RUNNING),
-        origin=clean(tags.get(Tag.ORIGIN, "")),
+        id=first.run_id,
+        number=number_,
+        state=state,
+        origin=clean(first.tags.get(Tag.ORIGIN, "")),
         parameters={name: value for name, value in values.items() if value is not None},
-        value=objective if objective is not None and isfinite(objective) else None,
-        diverged=int(number(tags.get(Tag.DIVERGED, "")) or 0),
+        by_seed=by_seed if state is TrialState.COMPLETE else {},
+        diverged=sum(status is Status.DIVERGED for status in statuses),
+        runs=len(runs),
     )

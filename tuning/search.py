@@ -1,0 +1,156 @@
+"""A study in Optuna's storage: which process takes which trials, and the values that samplers learn from.
+
+Trials are taken under a lock that all processes on the storage share, so there are never more than planned. A
+taken trial bears the name of its process; a dead process leaves its trials RUNNING, and the next process to
+take trials puts them back into the queue. What came of a trial stands in its runs alone (`tuning/results.py`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from benchmarks.errors import warn
+from fl_core.schema import Origin, TrialState
+from fl_core.text import many
+from tuning import samplers
+from tuning.space import distributions
+from tuning.storage import Storage
+from tuning.study import Study
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna import Trial
+    from optuna.trial import FrozenTrial
+
+TAKING = "taking"  # the lock under which trials are taken
+QUEUED = "fixed_params"  # Optuna's attribute of a trial whose parameters were given to the queue
+
+# Attributes of a study.
+PLAN = "plan"  # name of the plan: an edited plan is another study of the same name
+DEFINITION = "definition"  # all that its trials have in common
+
+# Attributes of a trial.
+ORIGIN = "from"  # an `Origin`
+WORKER = "worker"  # the process that took it
+
+
+class Search:
+    """A study in the storage, as one process sees it."""
+
+    def __init__(self, storage: Storage, plan: Study, worker: str) -> None:
+        self.storage, self.plan, self.worker = storage, plan, worker
+        self.study = self._opened()
+
+    def _opened(self) -> optuna.Study:
+        """Return the study, made if it is not there, its first trials queued."""
+        import optuna
+
+        plan, name = self.plan, f"{self.plan.name} · {self.plan.identity}"
+        with self.storage.locks.held(TAKING):
+            others = self.storage.optuna.get_all_studies()
+            if name not in {study.study_name for study in others}:
+                self._tell_what_changed(others)
+            study = optuna.create_study(
+                study_name=name,
+                storage=self.storage.optuna,
+                direction=plan.objective.direction,
+                pruner=samplers.pruner(plan.pruner, plan.tried_on.evaluations),
+                load_if_exists=True,
+            )
+            if DEFINITION not in study.user_attrs:
+                study.set_user_attr(PLAN, plan.name)
+                study.set_user_attr(DEFINITION, plan.definition)
+            for origin, values in plan.first[: plan.trials]:
+                study.enqueue_trial(dict(values), {ORIGIN: origin.value}, skip_if_exists=True)
+        return study
+
+    def _tell_what_changed(self, others: list[optuna.study._frozen.FrozenStudy]) -> None:
+        """Warn that trials made before an edit do not count any more."""
+        same = [study for study in others if study.user_attrs.get(PLAN) == self.plan.name]
+        if not same:
+            return
+        latest = max(same, key=lambda study: study._study_id)
+        before, now = latest.user_attrs.get(DEFINITION, {}), self.plan.definition
+        differ = [what for what in now if before.get(what) != now[what]]
+        trials = self.storage.optuna.get_n_trials(latest._study_id)
+        warn(
+            f"{self.plan.name}: another {' and another '.join(differ)} than before: tuned from the start; "
+            f"{many(trials, 'earlier trial')} do not count any more"
+        )
+
+    def trials(self) -> list[FrozenTrial]:
+        """Return all trials, as they are now."""
+        trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
+        return trials
+
+    def counted(self) -> list[FrozenTrial]:
+        """Return the trials that count towards the plan: those running or ended."""
+        return [trial for trial in self.trials() if trial.state.name != "WAITING"]
+
+    def ended(self) -> list[FrozenTrial]:
+        """Return the counted trials that are complete, pruned or failed."""
+        return [trial for trial in self.counted() if trial.state.is_finished()]
+
+    def importance(self) -> dict[str, float]:
+        """Return each parameter's importance (PED-ANOVA); empty if it cannot be determined."""
+        from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)  # "too few: importances will be equal"
+                shares = get_param_importances(self.study, evaluator=PedAnovaImportanceEvaluator())
+        except (ValueError, RuntimeError, TypeError, UserWarning):  # the third: bounds beyond 64 bits
+            return {}
+        return {name: float(share) for name, share in shares.items()}
+
+    def take(self, most: int) -> list[Trial]:
+        """Return up to so many trials for this process; none if others have the rest, or all is done."""
+        with self.storage.locks.held(TAKING):
+            self._recover()
+            trials = self.trials()
+            waiting = [trial for trial in trials if trial.state.name == "WAITING"]
+            room = min(most, self.plan.trials - len(self.counted()))
+            if interrupted := [trial for trial in waiting if WORKER in trial.user_attrs]:
+                room = min(room, len(interrupted))  # what is drawn next may depend on their results
+            blank = [trial for trial in waiting if not trial.params and QUEUED not in trial.system_attrs]
+            drawn = len(trials) - len(blank)  # as many as when the process of a blank one began to draw
+            self.study.sampler = samplers.sampler(self.plan.sampler, self.plan.name, drawn)
+            return [self._taken() for _ in range(room)]
+
+    def _taken(self) -> Trial:
+        trial: Trial = self.study.ask(distributions(self.plan.space))
+        trial.set_user_attr(WORKER, self.worker)
+        if ORIGIN not in trial.user_attrs:
+            trial.set_user_attr(ORIGIN, Origin.SAMPLER.value)
+        return trial
+
+    def _recover(self) -> None:
+        """Put the trials of dead processes back into the queue, as they are; to be called under the lock.
+
+        However often that happens: a trial that kills its worker is given up by the pool, and a process that
+        takes trials dies for reasons of its own.
+        """
+        from optuna.trial import TrialState as OptunaState
+
+        running = [trial for trial in self.trials() if trial.state.name == "RUNNING"]
+        workers = {trial.user_attrs.get(WORKER, "") for trial in running}
+        dead = {
+            name
+            for name in workers
+            if name != self.worker and (not name or self.storage.locks.is_free(f"worker {name}"))
+        }
+        for trial in running:
+            if trial.user_attrs.get(WORKER, "") in dead:
+                self.storage.optuna.set_trial_state_values(trial._trial_id, OptunaState.WAITING)
+
+    def tell(self, trial: Trial, state: TrialState, value: float | None) -> None:
+        """Let the sampler know the value of a trial; another process may have, which thought this one dead."""
+        from optuna.exceptions import UpdateFinishedTrialError
+        from optuna.trial import TrialState as OptunaState
+
+        ended = {TrialState.PRUNED: OptunaState.PRUNED, TrialState.FAILED: OptunaState.FAIL}
+        try:
+            self.study.tell(trial, value, ended.get(state))
+        except (UpdateFinishedTrialError, ValueError):
+            return

@@ -1,0 +1,80 @@
+"""A trial under one seed: a run like any other, which knows its study and measures its objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
+from typing import Any, ClassVar
+
+from benchmarks.suite.suite import PlannedRun
+from fl_core.keys import key
+from fl_core.recording.recorder import Record
+from fl_core.schema import Kind, Origin, Status, Tag, TrialMetric
+from tuning.objective import Objective, curve_of
+
+
+@dataclass(frozen=True)
+class TrialRun(PlannedRun):
+    """A trial under one seed."""
+
+    kind: ClassVar = Kind.TRIAL
+    curve_only: ClassVar = True
+    study: str = ""  # name
+    identity: str = ""  # of the study: a hash of all that its trials have in common
+    number: int = 0  # of the trial
+    origin: Origin = Origin.SAMPLER
+    values: Mapping[str, Any] = field(default_factory=dict)  # of the searched parameters
+    objective: Objective | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """The run's identity: a hash of study, number and experiment."""
+        return key([self.kind, self.identity, self.number, self.experiment.identity()])
+
+    @property
+    def name(self) -> str:
+        """A readable name."""
+        return f"{self.strategy} · trial {self.number} · seed {self.seed}"
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """Scenario, strategy, number of the trial, seed."""
+        return self.scenario, self.strategy, str(self.number), str(self.seed)
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The values of the searched parameters."""
+        return self.values
+
+    def about(self) -> dict[Tag, Any]:
+        """Return the tags by which trials are searched and grouped."""
+        assert self.objective is not None
+        return {
+            **super().about(),
+            Tag.METRIC: self.objective.metric.name,
+            Tag.STUDY: self.study,
+            Tag.IDENTITY: self.identity,
+            Tag.TRIAL: self.number,
+            Tag.ORIGIN: self.origin,
+        }
+
+    def measures(self, record: Record) -> dict[str, float]:
+        """Return the objective, and what a leaderboard reads off the curve.
+
+        Raises:
+            ValueError: The metric of the first model is not finite: a diverged seed has no value then.
+        """
+        objective = self.objective
+        assert objective is not None
+        if record.status is Status.PRUNED:
+            return {}
+        curve = curve_of(record, objective.metric.name)
+        if not isfinite(curve.points[0].value):
+            raise ValueError(f"{objective.metric.name} of the first model is not finite")
+        return {
+            TrialMetric.OBJECTIVE: objective.of(curve),
+            TrialMetric.REACHED: float(objective.reached(curve)),
+            **objective.measured(curve),
+        }
