@@ -20,19 +20,20 @@ from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp, Message
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Evaluated, Finished, NoRoom, Stop
-from benchmarks.runs.session import delivering, missing
+from benchmarks.runs.session import delivering, missing, results
+from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.entries import text
 from benchmarks.tracking.outbox import Announcement
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
-from fl_core.schema import CAMPAIGN, Origin, Status, StudyStatus, Tag, TrialMetric, TrialState
+from fl_core.schema import CAMPAIGN, Origin, Status, StudyStatus, Tag, TrialMetric
 from fl_core.text import many
 from tuning.objective import Curve, curve_point
 from tuning.results import StudyResult, TrialResult
 from tuning.search import ORIGIN, Search
 from tuning.storage import Storage, storage_errors_explained
-from tuning.study import BY_EVALUATION, BY_SEED, Campaign
+from tuning.study import BY_EVALUATION, BY_SEED, Campaign, Study
 from tuning.trial import TrialRun
 
 if TYPE_CHECKING:
@@ -190,6 +191,11 @@ class Driver:
         if delivery.full:
             raise self._no_room(delivery.full)
 
+    def read(self) -> None:
+        """Read the results of ended trials, without computing any."""
+        with delivering(self.store, shared=True) as delivery, storage_errors_explained(self.storage.name):
+            self._read(delivery)
+
     def _runs(self, search: Search, trial: Any, *, again: bool) -> list[TrialRun]:
         """Return the runs of a trial; with `again`, those under more seeds too, as far as they are known."""
         plan = search.plan
@@ -216,8 +222,7 @@ class Driver:
         unknown = {run.key for run, _ in ended if run.key not in self.results}
         if not unknown:
             return []
-        for key, (status, reason, metrics) in delivery.results(self.experiment, unknown).items():
-            self.results[key] = Finished(status, reason, 0.0, metrics=metrics)
+        self.results |= results(delivery, self.experiment, unknown)
         again = set(self.campaign.studies[0].seeds_again)
         needed = [
             run
@@ -238,7 +243,7 @@ class Driver:
             for run in self._runs(search, trial, again=True)
         ]
         studies = [
-            {tag: text(value) for tag, value in tags.items() if value not in (None, {}, [], "")}
+            {str(tag): text(value) for tag, value in tags.items() if value not in (None, {}, [], "")}
             for search, result in zip(self.searches, self.studies, strict=True)
             for tags in [study_tags(search, result, status)]
         ]
@@ -283,7 +288,7 @@ class Driver:
                     show(self.ended)  # meanwhile, other processes may have progressed
                 for job, message in messages:
                     event = job.failed(message.reason) if isinstance(message, GivenUp) else message
-                    self._see(job.task, event, pool, submit, job)
+                    self._see(job, event, pool, submit)
                     if isinstance(event, Finished):
                         self._submit_prepared(pool, submit)  # before the rest: no worker waits for that
                         delivery.send()
@@ -301,9 +306,7 @@ class Driver:
             at_work = {trial.search for batch in self._batches for trial in batch}
             self._prepared = self._next([search for search in self.searches if search not in at_work])
 
-    def _submit_prepared(
-        self, pool: Pool[RunJob, Any], submit: Callable[[Sequence[TrialRun]], None]
-    ) -> None:
+    def _submit_prepared(self, pool: Pool[RunJob, Any], submit: Callable[[Sequence[TrialRun]], None]) -> None:
         if self._prepared and pool.idle:
             for trial in self._prepared:
                 submit(trial.next_runs)
@@ -328,13 +331,14 @@ class Driver:
 
     def _see(
         self,
-        run: TrialRun,
+        job: RunJob,
         event: Message,
         pool: Pool[RunJob, Any],
         submit: Callable[[Sequence[TrialRun]], None],
-        job: RunJob,
     ) -> None:
         """Take note of a message about a run."""
+        run = job.task
+        assert isinstance(run, TrialRun)
         if isinstance(event, NoRoom):
             raise self._no_room(event.reason)
         trial = self._trials.get(run.key)
@@ -376,9 +380,48 @@ class Driver:
                 continue
             first = StudyResult(plan, [trial.under(plan.seeds) for trial in result.trials])
             for trial in first.best_first[: plan.repeated]:
-                runs = plan.runs(trial.number, trial.values, trial.origin, plan.seeds_again)
+                runs = plan.runs(trial.number, dict(trial.values), trial.origin, plan.seeds_again)
                 left += [run for run in runs if run.key not in self.results and run.key not in asked]
         return left
+
+
+@dataclass(frozen=True)
+class FixedTrials:
+    """Trials whose parameters are given, such as final runs: a suite of runs, without a search."""
+
+    campaign: Campaign  # each study with its one trial
+
+    @property
+    def name(self) -> str:
+        """The name under which they are recorded."""
+        return f"{self.campaign.suite.name}{CAMPAIGN}"
+
+    @property
+    def description(self) -> str:
+        """Return the description in MLflow."""
+        return _description(self.campaign)
+
+    @property
+    def highlighted(self) -> Sequence[str]:
+        """No strategies that figures draw in ink."""
+        return ()
+
+    def runs(self) -> list[PlannedRun]:
+        """Return all runs, those of a study next to each other."""
+        return [run for study in self.campaign.studies for run in self._of(study)]
+
+    def _of(self, study: Study) -> list[TrialRun]:
+        ((origin, values),) = study.first
+        return study.runs(0, values, origin, study.seeds)
+
+    def studies(self, results: Mapping[str, Finished]) -> list[StudyResult]:
+        """Return the results of all studies, from those of the runs by key."""
+        studies = []
+        for study in self.campaign.studies:
+            (origin, values), runs = study.first[0], self._of(study)
+            by_seed = {run.seed: results[run.key] for run in runs if run.key in results}
+            studies.append(StudyResult(study, [TrialResult(0, origin, values, by_seed)]))
+        return studies
 
 
 def trial_result(

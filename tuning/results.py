@@ -101,6 +101,13 @@ class StudyResult:
         most = max((len(trial.runs) for trial in self.best_first), default=0)
         return next((trial for trial in self.best_first if len(trial.runs) == most), None)
 
+    @property
+    def whole(self) -> bool:
+        """Whether all trials have ended, the best of them under all seeds."""
+        repeated = sum(len(trial.runs) > len(self.plan.seeds) for trial in self.best_first)
+        wanted = min(self.plan.repeated, len(self.best_first))
+        return len(self.trials) >= self.plan.trials and repeated >= wanted
+
     def errors(self) -> list[str]:
         """Return the error of each trial that has one."""
         return [trial.error for trial in self.trials if trial.error]

@@ -2,7 +2,7 @@
 
 Trials are taken under a lock that all processes on the storage share, so there are never more than planned. A
 taken trial bears the name of its process; a dead process leaves its trials RUNNING, and the next process to
-take trials puts them back into the queue. What came of a trial stands in its runs alone (`tuning/results.py`).
+take trials puts them back into the queue. Results stand in the runs of trials alone (`tuning/results.py`).
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Search:
                 self.storage.optuna.set_trial_state_values(trial._trial_id, OptunaState.WAITING)
 
     def tell(self, trial: Trial, state: TrialState, value: float | None) -> None:
-        """Let the sampler know the value of a trial; another process may have, which thought this one dead."""
+        """Report the value of a trial, unless another process has, which thought this one dead."""
         from optuna.exceptions import UpdateFinishedTrialError
         from optuna.trial import TrialState as OptunaState
 

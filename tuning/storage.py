@@ -65,11 +65,14 @@ def storage_errors_explained(storage: str) -> Iterator[None]:
     except OSError as error:
         advice = f": {GO_ON}" if no_room(error) else ""
         raise UserError(f"--storage {storage}: {error.strerror or error}{advice}") from None
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"--storage {storage}: is damaged: {error}; restore a copy, or name another"
+        ) from None
 
 
 def _journal(path: Path) -> Storage:
     from optuna.storages import JournalStorage
-
     from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
     _must_be_a_journal(path)

@@ -142,7 +142,9 @@ class Study:
             "evaluations": self.tried_on.evaluations,
             "sampler": self.sampler,
             "pruner": self.pruner,
-            "code": digests(named(Experiment(scenario=self.tried_on, strategy=self.space.strategy).description())),
+            "code": digests(
+                named(Experiment(scenario=self.tried_on, strategy=self.space.strategy).description())
+            ),
             "data": self.tried_on.problem.data_digest(),
         }
         return json.loads(json.dumps(spec))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,15 @@ from benchmarks.redaction import command_line
 from benchmarks.tables import print_headed
 from fl_core.text import duration, many
 
+CHOSEN = "chosen"  # sampler of studies whose trials are given
+
 if TYPE_CHECKING:
     from benchmarks.engine import Engine
     from benchmarks.suite.suite import Suite
     from benchmarks.suite.tuned import TunedFile
     from benchmarks.tracking.store import Store
     from tuning.campaign import Driver
-    from tuning.ledger import Ledger
+    from tuning.results import StudyResult
     from tuning.study import Campaign
 
 
@@ -105,14 +108,14 @@ def command(
     tuned, path = keep(driver, out, settings)
     if tuned.tuned:
         _show(tuned, path)
-    if not driver.records.away:
+    if not driver.away:
         _write_page(campaign.suite.name, store)
     if not tuned.tuned:
         sys.exit(1)
     out = None if path == campaign.suite.tuned_values else path
     again = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
     click.echo(f"Next: {again}")
-    if driver.records.failure:
+    if driver.failing:
         sys.exit(1)
 
 
@@ -131,17 +134,32 @@ def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str |
     from tuning.campaign import Driver
     from tuning.storage import open_storage
 
-    computes.warm_up("tuning.trials_job")
+    computes.warm_up("benchmarks.runs.jobs")
     return Driver(campaign, open_storage(storage or str(store.folder / options.JOURNAL)), store)
 
 
-def ledgers(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> list[Ledger]:
-    """Run what is left of a campaign, with its size and progress shown, and return its studies' ledgers."""
+def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> list[StudyResult]:
+    """Run what is left of a campaign, with its size and progress shown, and return its results."""
     scenarios = len({study.scenario for study in campaign.studies})
     click.echo(f"{many(scenarios, 'scenario')}, {many(campaign.simulations, 'run')}")
+    if campaign.studies[0].sampler == CHOSEN:
+        return _fixed(campaign, computes, store)
     driver = driver_of(campaign, computes, store, storage)
     _run(driver, computes, quiet=False)
-    return driver.ledgers
+    return driver.studies
+
+
+def _fixed(campaign: Campaign, computes: Engine, store: Store) -> list[StudyResult]:
+    """Compute trials whose parameters are given, and return their results."""
+    from benchmarks.runs.progress import display
+    from benchmarks.runs.session import Session
+    from tuning.campaign import FixedTrials
+
+    trials = FixedTrials(campaign)
+    session = Session(trials, store, baselines=False)
+    session.run(computes, partial(display, quiet=False))
+    session.warn_of_waiting()
+    return trials.studies(session.results())
 
 
 def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[TunedFile, Path]:
@@ -155,9 +173,9 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
     campaign = driver.campaign
     own = driver.store.folder / f"tuned-{campaign.suite.name}.yaml" if _suite_settings(settings) else None
     path = out or own or campaign.suite.tuned_values
-    if driver.records.away:
-        warn(f"MLflow does not have all of it ({driver.records.away}); asyncfl tune again brings it there")
-    what = found(campaign, driver.ledgers)
+    if driver.away:
+        warn(f"MLflow does not have all of it ({driver.away}); asyncfl tune again brings it there")
+    what = found(campaign, driver.studies)
     if what.tuned:  # else what an earlier campaign found stays
         tuned.write(path, what)
     if missing := len(campaign.studies) + len(campaign.reused) - len(what.tuned):
@@ -194,7 +212,7 @@ def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
                 click.echo(f"[{ended:,}/{total:,}] trials, {monotonic() - began:.0f} s", err=True)
 
         driver.run(computes, show)
-    errors = Counter((ledger.plan.strategy, error) for ledger in driver.ledgers for error in ledger.errors())
+    errors = Counter((study.plan.strategy, error) for study in driver.studies for error in study.errors())
     for (strategy, error), count in errors.items():
         warn(f"{strategy}: {many(count, 'trial')} ended in error: {error}")
 

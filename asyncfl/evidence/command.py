@@ -63,7 +63,7 @@ def command(
     a shorter horizon, an ablation of its own fields; then a page, a LaTeX appendix, a manifest and
     the paragraph that may be claimed. Finished runs are not repeated.
     """
-    from asyncfl.commands.tune import ledgers
+    from asyncfl.commands.tune import studies
     from asyncfl.evidence import appendix
     from asyncfl.evidence.measured import Evidence
     from asyncfl.leaderboard import entry
@@ -88,7 +88,7 @@ def command(
     computes = engines.engine("local", None, workers)
     interrupts.are_raised()
     try:
-        findings = asked.findings(partial(ledgers, computes=computes, store=store, storage=storage))
+        findings = asked.findings(partial(studies, computes=computes, store=store, storage=storage))
     except KeyboardInterrupt:
         click.echo("\nStopped; the same command goes on.")
         sys.exit(interrupts.EXIT)

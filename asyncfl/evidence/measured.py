@@ -97,12 +97,12 @@ class Evidence:
         """Return what the runs say; UserError where the strategy's do not come to their end.
 
         Args:
-            run: Runs what is left of a campaign; returns its ledgers.
+            run: Runs what is left of a campaign; returns its results.
         """
-        ledgers = run(self.campaign)
-        if any(own.errors() for own in ledgers if own.plan.strategy == self.strategy):
+        studies = run(self.campaign)
+        if any(own.errors() for own in studies if own.plan.strategy == self.strategy):
             raise UserError(f"{self.strategy}: trials ended in error; mend it, and give another --storage")
-        made = entry.Design(self.asked, self.campaign, ledgers)
+        made = entry.Design(self.asked, self.campaign, studies)
         tables = entry.with_finals(made, made.rules(), run)
         if incomplete(tables, self.strategy):
             raise UserError(f"{self.strategy}: {'; '.join(unequal(tables, self.strategy))}")
@@ -124,13 +124,13 @@ class Evidence:
             except ValueError as error:
                 errors[part][study.scenario] = str(error)
         fit = [(part, study) for part, study in studies if study.scenario not in errors[part]]
-        ledgers = run(replace(final, studies=tuple(study for _, study in fit), reused=())) if fit else ()
+        results = run(replace(final, studies=tuple(study for _, study in fit), reused=())) if fit else ()
         rows: list[dict[str, Any]] = []
-        for (part, study), ledger in zip(fit, ledgers, strict=True):
-            if failed := ledger.errors():
+        for (part, study), result in zip(fit, results, strict=True):
+            if failed := result.errors():
                 errors[part][study.scenario] = failed[0]
             names = dict(zip(SCENARIO, made.places[study.scenario], strict=True)) | {"part": part}
-            rows += [names | row for trial in ledger.ended() for row in entry.results(ledger, trial)]
+            rows += [names | row for trial in result.trials for row in entry.results(trial)]
         return self.ablation.factors(tables, pd.DataFrame(rows), errors)
 
     def refused(self) -> dict[str, str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from optuna.trial import FrozenTrial
 
 from asyncfl.leaderboard.finals import finals, label
 from benchmarks import yaml_io
@@ -18,19 +17,19 @@ from benchmarks.errors import UserError, writing
 from benchmarks.suite import labels
 from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.recording.atomic import whole
+from fl_core.schema import Status, TrialMetric, TrialState
 from reports.leaderboard.choice import for_others, one_setting, tuned
 from reports.leaderboard.costs import Costs
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules, digest
 from reports.leaderboard.tables import DESIGN, FINALS, ONE_SETTING, POINTS, TUNED, Tables
 from reports.leaderboard.workloads import Asked, Place, place
-from tuning.ledger import AGAIN, RESULT, Ledger
-from tuning.objective import Measured
 from tuning.plan import plan
+from tuning.results import StudyResult, TrialResult
 from tuning.study import Campaign
 
 VERSION = "1.0"
 STRATEGIES = "strategies.yaml"  # the strategies of a folder, as a suite has them
-Run = Callable[[Campaign], Sequence[Ledger]]  # runs what is left of a campaign
+Run = Callable[[Campaign], Sequence[StudyResult]]  # runs what is left of a campaign
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,12 @@ class Design:
 
     asked: Asked
     campaign: Campaign
-    ledgers: Sequence[Ledger]
+    studies: Sequence[StudyResult]
 
     @cached_property
     def places(self) -> dict[str, Place]:
         """Scenario → how the tables name it, of whole scenarios; in the order of the suite."""
-        open_ = {own.plan.scenario for own in self.ledgers if len(own.ended()) < own.planned}
+        open_ = {own.plan.scenario for own in self.studies if not own.whole}
         return {run.scenario: place(run) for run in self.campaign.suite.runs() if run.scenario not in open_}
 
     def rules(self, earlier: Rules | None = None) -> Rules:
@@ -71,12 +70,12 @@ class Design:
 
     def tables(self, rules: Rules) -> Tables:
         """Return the tables of the design, without final runs."""
-        own = [ledger for ledger in self.ledgers if ledger.plan.scenario in self.places]
-        design = [row for ledger in own for row in self._design(ledger)]
+        own = [study for study in self.studies if study.plan.scenario in self.places]
+        design = [row for study in own for row in self._design(study)]
         points = {
             (row["problem"], row["strategy"], row["point"]): row
-            for ledger in own
-            for row in self._points(ledger)
+            for study in own
+            for row in self._points(study)
         }
         return Tables(
             rules,
@@ -85,40 +84,40 @@ class Design:
             pd.DataFrame(columns=FINALS),
         )
 
-    def _design(self, ledger: Ledger) -> Iterator[dict[str, Any]]:
-        for trial in ledger.ended():
-            point = trial.user_attrs.get(AGAIN, trial.number)
-            for result in results(ledger, trial):
-                yield self._names(ledger) | {"point": point} | result
+    def _design(self, study: StudyResult) -> Iterator[dict[str, Any]]:
+        for seeds in (study.plan.seeds, study.plan.seeds_again):
+            for trial in study.trials:
+                for row in results(trial.under(seeds)):
+                    yield self._names(study) | {"point": trial.number} | row
 
-    def _points(self, ledger: Ledger) -> Iterator[dict[str, Any]]:
-        names = self._names(ledger)
-        for point, (_, values) in enumerate(ledger.plan.first):
+    def _points(self, study: StudyResult) -> Iterator[dict[str, Any]]:
+        names = self._names(study)
+        for point, (_, values) in enumerate(study.plan.first):
             text = json.dumps(values, sort_keys=True)
             yield {"problem": names["problem"], "strategy": names["strategy"], "point": point, "values": text}
 
-    def _names(self, ledger: Ledger) -> dict[str, Any]:
-        where = dict(zip(SCENARIO, self.places[ledger.plan.scenario], strict=True))
-        return where | {"strategy": ledger.plan.strategy}
+    def _names(self, study: StudyResult) -> dict[str, Any]:
+        where = dict(zip(SCENARIO, self.places[study.plan.scenario], strict=True))
+        return where | {"strategy": study.plan.strategy}
 
 
-def results(ledger: Ledger, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
-    """Yield the seed and the measures of each run of a trial."""
-    measured = trial.user_attrs.get(RESULT, {}).get("measured", ())
-    for seed, row in zip(ledger.seeds(trial), measured, strict=False):
-        yield {"seed": seed} | measures(Measured(*row))
+def results(trial: TrialResult) -> Iterator[dict[str, Any]]:
+    """Yield the seed and the measures of each run of a complete trial."""
+    if trial.state is TrialState.COMPLETE:
+        for seed, run in trial.runs.items():
+            yield {"seed": seed} | measures(run.status, run.metrics)
 
 
-def measures(measured: Measured) -> dict[str, Any]:
+def measures(status: Status, metrics: Mapping[str, float]) -> dict[str, Any]:
     """Return the columns of a run's results."""
     return {
-        "status": measured.status,
-        "time_easy": inf if measured.time_easy is None else measured.time_easy,
-        "time_hard": inf if measured.time_hard is None else measured.time_hard,
-        "updates": measured.updates,
-        "bytes": measured.uploads,
-        "accuracy": nan if measured.value is None else measured.value,
-        "worst_client": nan if measured.worst_client is None else measured.worst_client,
+        "status": str(status),
+        "time_easy": metrics.get(TrialMetric.TIME_EASY, inf),
+        "time_hard": metrics.get(TrialMetric.TIME_HARD, inf),
+        "updates": int(metrics[TrialMetric.UPDATES]),
+        "bytes": int(metrics[TrialMetric.UPLOADS]),
+        "accuracy": metrics.get(TrialMetric.END, nan),
+        "worst_client": metrics.get(TrialMetric.WORST_CLIENT, nan),
     }
 
 
@@ -216,14 +215,13 @@ def _runs(
         (scenario, strategy): {point: values[places[scenario][0], strategy, point] for point in sorted(own)}
         for (scenario, strategy), own in points.items()
     }
-    ledgers = run(finals(campaign, with_values))
-    by_name = {(ledger.plan.scenario, ledger.plan.strategy): ledger for ledger in ledgers}
+    studies = run(finals(campaign, with_values))
+    by_name = {(study.plan.scenario, study.plan.strategy): study for study in studies}
     for (scenario, strategy), own in with_values.items():
         names = dict(zip(SCENARIO, places[scenario], strict=True)) | {"strategy": strategy}
         for point in own:
-            ledger = by_name[scenario, label(strategy, point)]
-            for trial in ledger.ended():
-                yield from (names | {"point": point} | result for result in results(ledger, trial))
+            for trial in by_name[scenario, label(strategy, point)].trials:
+                yield from (names | {"point": point} | result for result in results(trial))
 
 
 def place_of(row: Mapping[str, Any]) -> Place:

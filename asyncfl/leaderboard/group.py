@@ -61,7 +61,7 @@ def enter(
     Scenarios of which a study is not finished are left out. Finished runs are not repeated. Where DIR has the
     tables of a workload of which nothing is tuned in the store, held-out runs alone are made.
     """
-    from asyncfl.commands.tune import driver_of, ledgers
+    from asyncfl.commands.tune import driver_of, studies
     from asyncfl.leaderboard import entry
     from benchmarks import engine as engines
     from benchmarks import interrupts
@@ -74,8 +74,10 @@ def enter(
     campaign = plan(asked.loaded)
     campaign.check()
     entry.check(campaign)
-    design = entry.Design(asked, campaign, driver_of(campaign, computes, store, storage).ledgers)
-    run = partial(ledgers, computes=computes, store=store, storage=storage)
+    driver = driver_of(campaign, computes, store, storage)
+    driver.read()
+    design = entry.Design(asked, campaign, driver.studies)
+    run = partial(studies, computes=computes, store=store, storage=storage)
     interrupts.are_raised()
     keep = partial(entry.write, folder=out, suite=campaign.suite)
     try:

@@ -21,12 +21,13 @@ from asyncfl.leaderboard.entry import (
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun, Suite
+from fl_core.recording.recorder import run
+from fl_core.schema import Origin
 from reports.leaderboard.rules import SCENARIO, Rules
 from reports.leaderboard.tables import Tables, values
 from reports.leaderboard.workloads import Place, place
 from tuning.plan import plan
 from tuning.study import Study
-from tuning.trials_job import measured
 
 SHARE = 0.1  # of an entry's runs
 ACCURACY = 0.01  # by which stacked and single runs may differ at the end
@@ -125,7 +126,9 @@ def _differences(
         study = study.on(planned.experiment.scenario)
     scenario = study.tried_on
     fits = {name: int(value) if study.space.whole(name) else value for name, value in parameters.items()}
-    again = measures(measured(scenario, study.space.apply(fits, scenario), row["seed"], study.objective))
+    (planned_run,) = study.runs(0, fits, Origin.SAMPLER, [row["seed"]])
+    record = run(planned_run.experiment, evaluate=planned_run.evaluate)
+    again = measures(record.status, planned_run.measures(record))
     mark = float(scenario.budget.time or 0) / scenario.evaluations
     near = {"time_easy": mark, "time_hard": mark, "accuracy": ACCURACY}
     if row["status"] != again["status"]:

@@ -45,7 +45,12 @@ class Recording:
         """Store the result of a run that has ended, with further metrics and tables if there are any."""
         task = self.task
         assert isinstance(task, PlannedRun)
-        own = {**summary(record), **to_target(record, task.problem), **task.measures(record), **(metrics or {})}
+        own = {
+            **summary(record),
+            **to_target(record, task.problem),
+            **task.measures(record),
+            **(metrics or {}),
+        }
         return self._put(
             record.status,
             record.reason,

@@ -3,8 +3,9 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from benchmarks import logs
@@ -65,6 +66,7 @@ class Session:
         self.tasks = [task for task in tasks(suite.runs()) if baselines or isinstance(task, PlannedRun)]
         self.before = 0  # tasks that earlier sessions finished
         self.now: Counter[Status] = Counter()  # tasks of this session
+        self.ended: dict[str, Finished] = {}  # tasks of this session by key
         self.away = ""  # why MLflow could not be reached at the end
         self.waiting = 0  # records that it does not have
         self.why_waiting = ""
@@ -112,6 +114,14 @@ class Session:
         self.why_waiting, self.failing = delivery.why_waiting, delivery.failing
         if delivery.full:
             raise self._no_room(delivery.full)
+
+    def results(self) -> dict[str, Finished]:
+        """Return the results of all tasks by key, those of earlier sessions too."""
+        others = {task.key for task in self.tasks} - self.ended.keys()
+        if not others:
+            return self.ended
+        with delivering(self.store, shared=True) as delivery:
+            return self.ended | results(delivery, self.suite.name, others)
 
     def warn_of_waiting(self) -> None:
         """Say which records MLflow does not have, and how they get there."""
@@ -166,6 +176,7 @@ class Session:
                         log.info("%s", news(job.task, event))
                     if isinstance(event, Finished):
                         self.now[event.status] += 1
+                        self.ended[job.key] = event
                         delivery.send()
                     progress.see((job.task, event))
                 if not messages:
@@ -196,6 +207,15 @@ def missing(planned: Sequence[AnyTask], suite: str, delivery: Delivery) -> list[
     return left
 
 
+def results(delivery: Delivery, suite: str, keys: AbstractSet[str]) -> dict[str, Finished]:
+    """Return the results of finished tasks by key."""
+    found = delivery.results(suite, keys)
+    return {
+        key: Finished(status, reason, 0.0, metrics=metrics)
+        for key, (status, reason, metrics) in found.items()
+    }
+
+
 def made(planned: Sequence[Task]) -> dict[str, Made]:
     """Return how each task is to be made, by its key; what the seeds of a strategy share is read once."""
     shared: dict[tuple[object, ...], Made] = {}
@@ -206,9 +226,20 @@ def made(planned: Sequence[Task]) -> dict[str, Made]:
             experiment = task.experiment
             parts = id(experiment.scenario), id(experiment.strategy), str(task.evaluate)
         if parts not in shared:
-            shared[parts] = Made.of(task.about())
+            shared[parts] = wanted_of(task)
         wanted[task.key] = shared[parts]
     return wanted
+
+
+def wanted_of(task: Task) -> Made:
+    """Return how a task is to be made: by the user's code as it is and, where there is any, on such data."""
+    how = Made.of(task.about())
+    if not how.code:
+        return how
+    try:
+        return replace(how, data=task.problem.data_digest())
+    except Exception:  # noqa: BLE001 - data that are missing or damaged are reported where they are needed
+        return how
 
 
 def check(left: Sequence[Task]) -> None:

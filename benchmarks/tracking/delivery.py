@@ -91,7 +91,7 @@ class Delivery:
         return self._soon(lambda: self._opened().finished(suite, wanted)).result() or set()
 
     def results(self, suite: str, keys: AbstractSet[str]) -> dict[str, tuple[Status, str, dict[str, float]]]:
-        """Return status, reason and metrics of finished runs by their keys, from the outbox and from MLflow."""
+        """Return status, reason and metrics of finished runs by key, from the outbox and from MLflow."""
         found = {}
         for key in keys:  # first: what another process sends meanwhile is in MLflow then
             if record := self.outbox.get(suite, key):

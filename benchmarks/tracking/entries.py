@@ -43,7 +43,10 @@ NEEDED: dict[str, dict[Tag, str]] = {
     Kind.TRIAL: dict.fromkeys((Tag.KEY, Tag.IDENTITY, Tag.SCENARIO, Tag.STRATEGY), TEXT)
     | {Tag.TRIAL: DIGITS, Tag.SEED: DIGITS, Tag.STATUS: STATUSES},
 }
-CURVE_OF_TRIAL = {Clock.UPDATES, Clock.TIME}  # clocks that MLflow has of a trial, beside the metrics that rank
+CURVE_OF_TRIAL = {
+    Clock.UPDATES,
+    Clock.TIME,
+}  # clocks that MLflow has of a trial, beside the metrics that rank
 
 
 def must_be_current(entries: Iterable[Entry], store: str) -> None:
@@ -63,16 +66,22 @@ class Made:
 
     evaluate: str  # what is evaluated at its marks, as the text of an `Evaluate`
     code: Mapping[str, str]  # digests of the user's own code, by import path
+    data: str = ""  # digest of the user's own data; empty where it is not known
 
     @classmethod
     def of(cls, about: Mapping[Tag, Any]) -> Made:
         """From the tags by which runs are searched."""
-        return cls(about.get(Tag.EVALUATE, ALL), digests(about.get(Tag.CODE, {})))
+        data = about.get(Tag.DATA, {})
+        return cls(about.get(Tag.EVALUATE, ALL), digests(about.get(Tag.CODE, {})), str(data.get("data", "")))
 
     def serves(self, wanted: Made) -> bool:
-        """Whether this run has the training losses wanted at its marks, and was made by this code."""
+        """Whether this run has the training losses wanted at its marks, from the same code and data."""
         enough = wanted.evaluate in ("test", self.evaluate) or self.evaluate == ALL
-        return enough and self.code == wanted.code
+        return enough and self.is_current(wanted)
+
+    def is_current(self, wanted: Made) -> bool:
+        """Whether this run was made by the user's code as it is, on the data as they are."""
+        return self.code == wanted.code and (self.data == wanted.data or not (self.data and wanted.data))
 
 
 def tags_of(result: Result) -> dict[str, str]:

@@ -27,6 +27,7 @@ INDEXED = (
     Tag.KIND,
     Tag.EVALUATE,
     Tag.CODE,
+    Tag.DATA,
     Tag.SUPERSEDED,
     Tag.IDENTITY,
     Tag.MEAN_OF,
@@ -94,16 +95,20 @@ class KnownRun:
             (scenario, strategy, trial, seed),
             Tag.SUPERSEDED in tags,
             tags.get(MlflowTag.PARENT, ""),
-            Made(tags.get(Tag.EVALUATE, ALL), _code(tags.get(Tag.CODE, "{}"))),
+            Made(
+                tags.get(Tag.EVALUATE, ALL),
+                digests(_texts(tags.get(Tag.CODE, "{}"))),
+                _texts(tags.get(Tag.DATA, "{}")).get("data", ""),
+            ),
             entry.artifact_uri,
         )
 
 
-def _code(tag: str) -> dict[str, str]:
-    """Digests of the user's classes; none if the tag was damaged, so that the run is made again."""
+def _texts(tag: str) -> dict[str, str]:
+    """Return a tag that is an object of texts; nothing if it was damaged, so that the run is made again."""
     try:
-        return digests(json.loads(tag))
-    except (ValueError, AttributeError):  # not JSON, or no object of texts
+        return {str(name): str(value) for name, value in json.loads(tag).items()}
+    except (ValueError, AttributeError):  # not JSON, or no object
         return {}
 
 

@@ -149,9 +149,7 @@ class Outbox:
             (partial / CHECKSUMS).write_text(_json(_digests(partial)), encoding="utf-8")
             self.drop(OutboxRecord(folder))
 
-    def announce(
-        self, announcement: Announcement
-    ) -> None:
+    def announce(self, announcement: Announcement) -> None:
         """Keep what goes to MLflow of a suite until it has it."""
         path = self.folder / announcement.suite / SUITE
         with whole(path) as partial:

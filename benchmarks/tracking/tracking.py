@@ -66,6 +66,7 @@ from fl_core.schema import (
     MlflowTag,
     Status,
     StudyStatus,
+    Table,
     Tag,
     TrialMetric,
 )
@@ -115,6 +116,9 @@ class Tracking:
         runs = experiment.runs if experiment else {}
         asked = wanted or {}
         lacking = {key for key in asked.keys() & runs if not runs[key].made.serves(asked[key])}
+        edited = sum(not runs[key].made.is_current(asked[key]) for key in lacking)
+        if edited:
+            warn(f"{suite}: your code or data changed since {many(edited, 'run')}: computed again")
         done = {key for key, known in runs.items() if known.status == MlflowStatus.FINISHED} - lacking
         lost = [key for key in asked if key in done and self._is_lost(runs[key])]
         if lost:
@@ -249,7 +253,7 @@ class Tracking:
 
     def _is_lost(self, run: KnownRun) -> bool:
         """Whether some of a run's tables are gone; baselines have none."""
-        of_kind = {Kind.RUN: (CURVE, ARRIVALS, CLIENTS), Kind.TRIAL: (CURVE,)}
+        of_kind: dict[str, tuple[Table, ...]] = {Kind.RUN: (CURVE, ARRIVALS, CLIENTS), Kind.TRIAL: (CURVE,)}
         tables = [table.file for table in of_kind.get(run.kind, ())]
         return places.are_lost(run.artifact_uri, self._store.tracking_uri, tables)
 

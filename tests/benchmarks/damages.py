@@ -15,11 +15,12 @@ import yaml
 from in_process import compute
 
 from benchmarks.suite.suite import PlannedRun, load, tasks
+from benchmarks.tracking import entries
 from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.studies import StudyTracking, TrialRecord
-from fl_core.schema import Kind, Origin, StudyStatus, Tag, TrialState
+from fl_core.schema import Origin, StudyStatus, Tag
+from tuning.plan import plan
 
 SUITE = {
     "name": "small",
@@ -43,46 +44,25 @@ def fill(store: Store) -> None:
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
     places = {task.key: task.place for task in found if isinstance(task, PlannedRun)}
-    delivery.announce("small", "", places)
+    delivery.announce(Announcement("small", "", places))
     for task in found:
         compute(task, outbox)
+    study = plan(load(str(suite), tuned=False)).studies[0]
+    trials = [run for at in range(2) for run in study.runs(at, {"local_lr": 0.1 + at}, Origin.GRID, (1000,))]
+    tags = study.about() | {
+        Tag.IDENTITY: study.identity,
+        Tag.STATUS: StudyStatus.FINISHED,
+        Tag.SPACE: {"local_lr": {"low": 0.01, "high": 2.0, "log": True}},
+        Tag.SEEDS: [1000],
+    }
+    delivery.flush()
+    known = {str(tag): entries.text(value) for tag, value in tags.items() if value not in (None, {}, [])}
+    delivery.announce(
+        Announcement("small.tuning", "", {run.key: run.place for run in trials}, studies=[known])
+    )
+    for run in trials:
+        compute(run, outbox)
     delivery.close()
-    tracking = StudyTracking(store, "small")
-    tracking.open("", [STUDY])
-    for number in range(2):
-        tracking.write(trial(number))
-    tracking.summarise(STUDY)
-
-
-STUDY: dict[Tag, Any] = {
-    Tag.KIND: Kind.STUDY,
-    Tag.STUDY: "small: ASGD",
-    Tag.IDENTITY: "1",
-    Tag.SCENARIO: "digits",
-    Tag.STRATEGY: "ASGD",
-    Tag.PROBLEM: "digits",
-    Tag.OBJECTIVE: "final",
-    Tag.METRIC: "test/accuracy",
-    Tag.METRICS: [],
-    Tag.DIRECTION: "maximize",
-    Tag.TRIALS: 2,
-    Tag.SEEDS: [1000],
-    Tag.BUDGET: "12 client updates",
-    Tag.SAMPLER: "tpe",
-    Tag.SPACE: {"local_lr": {"low": 0.01, "high": 1.0, "log": True}},
-    Tag.JUDGED_ON: "validation data",
-    Tag.PRUNER: "none",
-    Tag.STATUS: StudyStatus.FINISHED,
-    Tag.BEST_VALUE: None,
-}
-
-
-def trial(number: int) -> TrialRecord:
-    """A trial that has ended."""
-    return TrialRecord(
-        STUDY[Tag.STUDY], number, TrialState.COMPLETE, Origin.SAMPLER,
-        {"local_lr": 0.1 + number}, 0.5, {1000: 0.5}, [(0, 0.1), (6, 0.5)], 0, 0, "", 1, 2,
-    )  # fmt: skip
 
 
 def damages(store: Store) -> dict[str, Damage]:
@@ -99,8 +79,8 @@ ROWS = (
 VALUES = ("NULL", "'x'", "-1", "1000000000000000000", "X'ff00'", "''")
 TAGS = (
     "key", "kind", "scenario", "strategy", "seed", "status", "metric", "metrics", "target", "show",
-    "higher_is_better", "versions", "data", "code", "wall_seconds", "trial", "state", "space", "seeds",
-    "objective", "direction", "trials", "importance", "evaluate", "mean_of",
+    "higher_is_better", "versions", "data", "code", "wall_seconds", "trial", "identity", "pruned", "space",
+    "seeds", "objective", "direction", "trials", "importance", "evaluate", "mean_of",
 )  # fmt: skip
 
 

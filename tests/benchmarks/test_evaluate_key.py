@@ -7,6 +7,8 @@ import in_process
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
+from in_process import compute, record_of
 from mlflow import MlflowClient
 from recorded import runs
 from test_claims_files import CLAIM, written
@@ -19,10 +21,9 @@ from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.entries import Made
-from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
-from fl_core.experiment import Experiment
 from fl_core.metrics import TRAINING
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording import recorder
@@ -30,7 +31,7 @@ from fl_core.schema import Tag
 from reports.gate.baseline import take
 from reports.records.store import load as report
 from reports.statistics.bands import band
-from tuning.trials_job import Evaluated, TrialsJob
+from tuning.plan import plan
 
 SUITE = """
 name: small
@@ -55,7 +56,7 @@ def record(path: Path, store: Store) -> None:
     found = load(str(path))
     session = Session(found, store, baselines=False)
     places = {task.key: task.place for task in session.tasks if isinstance(task, PlannedRun)}
-    delivery.announce(found.name, "", places)
+    delivery.announce(Announcement(found.name, "", places))
     for task in session._left(delivery):
         in_process.compute(task, outbox, {Tag.COMMIT: "abc", Tag.VERSION: "1", Tag.VERSIONS: "{}"})
     delivery.send()
@@ -222,15 +223,8 @@ def test_means_of_curves_whose_columns_stand_in_another_order() -> None:
 
 @pytest.mark.parametrize(("metric", "passes"), [("fp/loss", 5), ("test/accuracy", 0)])
 def test_tuning_evaluates_its_metric_at_every_mark(
-    monkeypatch: pytest.MonkeyPatch, metric: str, passes: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, metric: str, passes: int
 ) -> None:
-    experiment = Experiment.model_validate(
-        {
-            "scenario": {"problem": DIGITS["problem"], "budget": {"updates": 40}, "evaluations": 4},
-            "strategy": {"name": "asgd", "local_lr": 0.1},
-        }
-    )
-    expected = [row[metric] for row in recorder.run(experiment).curve]
     judged: list[Tensor] = []
     plain = SupervisedWorld._on_training
 
@@ -238,9 +232,17 @@ def test_tuning_evaluates_its_metric_at_every_mark(
         judged.append(model)
         return plain(self, model)
 
+    path = tmp_path / "tuned.yaml"
+    tuning = {"metric": metric, "trials": 1, "seeds": 1, "space": {"local_lr": [0.1]}, "sampler": "grid"}
+    suite = {"name": "s", **DIGITS, "budget": {"updates": 40}, "evaluations": 4, "strategies": ["asgd"]}
+    path.write_text(yaml.safe_dump({**suite, "tuning": tuning}))
+    (study,) = plan(load(str(path), tuned=False)).studies
+    ((origin, values),) = study.first
+    (run,) = study.runs(0, values, origin, study.seeds)
+    expected = [row[metric] for row in recorder.run(run.experiment).curve]
     monkeypatch.setattr(SupervisedWorld, "_on_training", counted)
-    worker = in_process.InProcess()
-    TrialsJob("a study", experiment.scenario, {0: experiment.strategy}, (0,), metric).compute(worker)
-    points = [message.point for _, message in worker.told if isinstance(message, Evaluated)]
-    assert [point.value for point in points] == pytest.approx(expected, rel=1e-5)  # stacked
+    outbox = Outbox(tmp_path / "outbox")
+    compute(run, outbox)
+    curve = record_of(outbox, run).curve
+    assert [row[metric] for row in curve] == pytest.approx(expected, rel=1e-5)
     assert len(judged) == passes

@@ -22,7 +22,7 @@ from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
 from benchmarks.tracking.groups import mean_curve, reached
-from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from benchmarks.tracking.views import COLOURS
@@ -100,7 +100,7 @@ def test_when_the_target_was_reached_is_what_the_report_says(tmp_path: Path, sto
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
     found = tasks(load(str(suite)).runs())
-    delivery.announce("small", "", places(found))
+    delivery.announce(Announcement("small", "", places(found)))
     for task in found:
         compute(task, outbox)
     delivery.close()
@@ -203,7 +203,7 @@ def test_runs_whose_last_row_repeats_an_iteration_have_a_mean(tmp_path: Path, st
     found = tasks(load(str(path)).runs())
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
-    delivery.announce("slow", "", places(found))
+    delivery.announce(Announcement("slow", "", places(found)))
     for task in found:
         compute(task, outbox)
     delivery.close()

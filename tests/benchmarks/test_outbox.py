@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.tracking import parquet
-from benchmarks.tracking.outbox import Outbox, Result
+from benchmarks.tracking.outbox import Announcement, Outbox, Result
 from fl_core.schema import EVENTS, JOBS, Kind, Name, Status, Tag
 
 
@@ -129,8 +129,8 @@ def test_a_record_under_another_name_is_set_aside(outbox: Outbox, place: str) ->
 
 
 def test_a_damaged_announcement_is_set_aside(outbox: Outbox) -> None:
-    announced = [("suite", "Three clients.", {"k": ("iid", "ASGD", "0")}, ["ASGD"])]
-    outbox.announce(*announced[0])
+    announced = [Announcement("suite", "Three clients.", {"k": ("iid", "ASGD", "", "0")}, ["ASGD"])]
+    outbox.announce(announced[0])
     path = outbox.folder / "suite" / "suite.json"
     whole = path.read_bytes()
     assert list(outbox.announced()) == announced

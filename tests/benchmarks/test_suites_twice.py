@@ -8,7 +8,7 @@ from recorded import runs
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import PlannedRun, Suite, Task, load, tasks
 from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.store import Store
 
 QUICK = {"fraboni_weights"}  # a budget of virtual time
@@ -52,11 +52,8 @@ def session(suite: Suite, store: Store, found: list[Task]) -> int:
     delivery = Delivery(store, outbox)
     finished = delivery.finished(suite.name)
     left = [task for task in found if task.key not in finished]
-    delivery.announce(
-        suite.name,
-        suite.description,
-        {task.key: task.place for task in found if isinstance(task, PlannedRun)},
-    )
+    places = {task.key: task.place for task in found if isinstance(task, PlannedRun)}
+    delivery.announce(Announcement(suite.name, suite.description, places))
     for task in left:
         compute(task, outbox)
     delivery.close()

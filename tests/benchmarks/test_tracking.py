@@ -25,7 +25,7 @@ from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery, what_happened
 from benchmarks.tracking.entries import metrics_of
-from benchmarks.tracking.outbox import Outbox, OutboxRecord
+from benchmarks.tracking.outbox import Announcement, Outbox, OutboxRecord
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
@@ -350,7 +350,7 @@ def test_runs_that_look_alike_are_told_apart(tmp_path: Path, store: Store, outbo
         delivery = Delivery(store, outbox)
         simulated = [task for task in found if isinstance(task, PlannedRun)]
         places = {task.key: task.place for task in simulated}
-        delivery.announce("small", "Three clients.", places)
+        delivery.announce(Announcement("small", "Three clients.", places))
         delivery.close()
         return set(places)
 
@@ -377,7 +377,7 @@ def test_runs_are_renamed_with_their_strategy(tmp_path: Path, store: Store, outb
     renamed = {key: (scenario, f"my {strategy}", seed) for key, (scenario, strategy, seed) in places.items()}
     for highlight, there in (([], places), (["my FedBuff"], renamed)):
         delivery = Delivery(store, outbox)
-        delivery.announce("small", "", there, highlight)
+        delivery.announce(Announcement("small", "", there, highlight))
         delivery.close()
     mine = {strategy for _, strategy, _ in renamed.values()}
     groups = runs(store, kind="group")
@@ -439,7 +439,7 @@ def folder(path: Path) -> None:
 
 def announced(store: Store) -> None:
     delivery = Delivery(store, Outbox(store.outbox))
-    delivery.announce("small", "", {})
+    delivery.announce(Announcement("small", "", {}))
     delivery.close()
 
 

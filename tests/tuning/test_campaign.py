@@ -48,7 +48,9 @@ def recorded(store: Store, kind: str, suite: str = "small") -> list[Run]:
 def current(store: Store) -> dict[tuple[int, int], Run]:
     """The runs of trials that count, by trial and seed; each is there once."""
     runs = [run for run in recorded(store, "trial") if "asyncfl.superseded" not in run.data.tags]
-    by_place = {(int(run.data.tags["asyncfl.trial"]), int(run.data.tags["asyncfl.seed"])): run for run in runs}
+    by_place = {
+        (int(run.data.tags["asyncfl.trial"]), int(run.data.tags["asyncfl.seed"])): run for run in runs
+    }
     assert len(by_place) == len(runs)
     return by_place
 
@@ -132,8 +134,11 @@ def test_an_edit_makes_another_study_and_marks_the_one_before(make: Make, store:
     assert sorted("asyncfl.superseded" in run.data.tags for run in recorded(store, "study")) == [False, True]
     tune(make(), store)  # and back: nothing is computed, and the first counts once more
     assert len(recorded(store, "trial")) == 24
-    assert {run.data.tags["asyncfl.budget"] for run in recorded(store, "study")
-            if "asyncfl.superseded" not in run.data.tags} == {"20 client updates"}
+    assert {
+        run.data.tags["asyncfl.budget"]
+        for run in recorded(store, "study")
+        if "asyncfl.superseded" not in run.data.tags
+    } == {"20 client updates"}
 
 
 def test_runs_of_trials_that_are_lost_are_computed_again(make: Make, store: Store) -> None:
@@ -190,9 +195,7 @@ def test_the_width_of_good_rates_by_hand(make: Make, store: Store) -> None:
 
 @pytest.mark.parametrize("sampler", ["random", "gp"])
 def test_other_samplers_by_name(make: Make, store: Store, sampler: str) -> None:
-    (study,) = tune(
-        make(tuning={"trials": 12, "seeds": 1, "sampler": sampler, "space": RATE}), store
-    ).studies
+    (study,) = tune(make(tuning={"trials": 12, "seeds": 1, "sampler": sampler, "space": RATE}), store).studies
     assert len({trial.values["local_lr"] for trial in study.trials}) == 12
 
 

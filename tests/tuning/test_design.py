@@ -18,7 +18,6 @@ from fl_core.strategies.buffered.fedbuff import FedBuff
 from fl_core.strategies.every_arrival.fedasync import FedAsync
 from fl_core.strategies.hyperparameters import Space, declared
 from fl_core.testing.scene import scenario
-from tuning.ledger import AGAIN, RESULT, Ledger
 from tuning.space import space_of
 
 DESIGN = {"trials": 8, "seeds": 1, "batch": 4, "sampler": "sobol", "again": {"share": 0.25, "seeds": 2}}
@@ -69,36 +68,33 @@ def test_a_strategy_has_the_same_points_in_every_scenario(make: Make) -> None:
 
 def test_the_best_quarter_and_no_other_gets_more_seeds(make: Make, store: Store) -> None:
     driver = tune(make(tuning={**SUITE["tuning"], **DESIGN}, problem=NOISY), store)
-    (ledger,) = driver.ledgers
-    first = [trial for trial in ledger.ended() if AGAIN not in trial.user_attrs]
-    again = [trial for trial in ledger.ended() if AGAIN in trial.user_attrs]
-    assert len(first) == 8 and driver.finished
-    ranked = sorted(first, key=lambda trial: trial.value)
-    assert {trial.user_attrs[AGAIN] for trial in again} == {trial.number for trial in ranked[:2]}
-    for trial in again:
-        origin = next(other for other in first if other.number == trial.user_attrs[AGAIN])
-        by_seed = trial.user_attrs[RESULT]["by_seed"]
-        assert trial.params == origin.params and len(by_seed) == len(set(by_seed)) == 3
-        assert by_seed[:1] == origin.user_attrs[RESULT]["by_seed"]
-        assert trial.value == pytest.approx(fmean(by_seed))
-    assert _best(ledger) == min(trial.value for trial in again)
+    (study,) = driver.studies
+    plan = study.plan
+    assert len(study.trials) == 8 and study.whole
+    first = {trial.number: trial.under(plan.seeds).value for trial in study.trials}
+    best = sorted(first, key=lambda number: first[number])[:2]
+    for trial in study.trials:
+        seeds = plan.seeds + plan.seeds_again if trial.number in best else plan.seeds
+        assert tuple(trial.by_seed) == seeds and trial.value == fmean(trial.by_seed.values())
+        assert len(set(trial.by_seed.values())) == len(seeds)
+    assert study.best is not None and study.best.number in best
+    assert study.best.value == min(trial.value for trial in study.trials if trial.number in best)
 
 
 def test_what_a_leaderboard_needs_is_kept_of_every_seed(make: Make, store: Store) -> None:
     design = {**SUITE["tuning"], **DESIGN, "objective": "time_to_target"}
     budget = {"time": 20, "target": 0.3}
     driver = tune(make(tuning=design, budget=budget, problem={**QUADRATIC, "target": 0.6}), store)
-    rows = [row for trial in driver.ledgers[0].ended() for row in trial.user_attrs[RESULT]["measured"]]
-    assert len(rows) == 8 + 2 * 2
-    for status, easy, hard, updates, uploads, end, _ in rows:
-        assert status == "done" and updates > 0 and uploads == 8 * updates  # a model of one double
+    runs = [run for trial in driver.studies[0].trials for run in trial.runs.values()]
+    assert len(runs) == 8 + 2 * 2
+    for run in runs:
+        easy, hard = (run.metrics.get(f"objective/time_{target}") for target in ("easy", "hard"))
+        updates, end = run.metrics["objective/updates"], run.metrics["objective/end"]
+        assert run.status == "done" and updates > 0
+        assert run.metrics["objective/uploads"] == 8 * updates  # a model of one double
         assert (hard is None) == (end > 0.3) and (easy is None) == (end > 0.6)
         assert hard is None or easy <= hard
-
-
-def _best(ledger: Ledger) -> float | None:
-    best = ledger.best()
-    return best and best.value
+        assert run.metrics["objective/reached"] == (hard is not None)
 
 
 @pytest.mark.parametrize("changed", [{"sampler": "tpe"}, {"pruner": "median"}])

@@ -19,8 +19,8 @@ from small import RATE, Write
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
-from tuning.ledger import ORIGIN, WORKER, Ledger
 from tuning.plan import plan
+from tuning.search import ORIGIN, WORKER, Search
 from tuning.storage import open_storage
 
 ROOT = Path(__file__).parents[2]
@@ -65,11 +65,11 @@ def test_four_processes_one_of_them_killed(
 ) -> None:
     began = [start(campaign_file, postgres, store, tmp_path / f"{at}.yaml") for at in range(4)]
     try:
-        ledgers = [
-            Ledger(open_storage(postgres), study, "the test")
+        searches = [
+            Search(open_storage(postgres), study, "the test")
             for study in plan(load(str(campaign_file), tuned=False)).studies
         ]
-        victim, left = _killed_in_mid_trial(ledgers, began)
+        victim, left = _killed_in_mid_trial(searches, began)
         (tmp_path / "go").touch()
         said = [process.communicate(timeout=PATIENCE)[0] for process in began]
     finally:
@@ -79,10 +79,10 @@ def test_four_processes_one_of_them_killed(
     codes = sorted(process.returncode for process in began)
     assert codes == [-signal.SIGKILL, 0, 0, 0], said
 
-    for ledger in ledgers:
-        assert {one.state.name for one in ledger.trials()} == {"COMPLETE"} and len(ledger.trials()) == TRIALS
-        assert len({one.params["local_lr"] for one in ledger.trials()}) == TRIALS  # nothing twice
-    ended = {(ledger.plan.name, one.number): one for ledger in ledgers for one in ledger.ended()}
+    for search in searches:
+        assert {one.state.name for one in search.trials()} == {"COMPLETE"} and len(search.trials()) == TRIALS
+        assert len({one.params["local_lr"] for one in search.trials()}) == TRIALS  # nothing twice
+    ended = {(search.plan.name, one.number): one for search in searches for one in search.ended()}
     for place, (params, origin) in left.items():  # as the killed process left them
         assert (ended[place].params, ended[place].user_attrs[ORIGIN]) == (params, origin)
         assert ended[place].user_attrs[WORKER] != victim
@@ -92,7 +92,7 @@ def test_four_processes_one_of_them_killed(
     assert len(written) == 3 and len(set(written)) == 1
 
 
-def _killed_in_mid_trial(ledgers: list[Ledger], began: list[subprocess.Popen[str]]) -> tuple[str, Left]:
+def _killed_in_mid_trial(searches: list[Search], began: list[subprocess.Popen[str]]) -> tuple[str, Left]:
     """Kill the first process, workers and all, while it simulates trials.
 
     Returns its name in the storage, and parameters and origin of each trial that it had.
@@ -101,9 +101,9 @@ def _killed_in_mid_trial(ledgers: list[Ledger], began: list[subprocess.Popen[str
     while time.monotonic() < end:
         os.killpg(began[0].pid, signal.SIGSTOP)  # so that it does not end what it has while we look
         running = {
-            (ledger.plan.name, one.number): one
-            for ledger in ledgers
-            for one in ledger.trials()
+            (search.plan.name, one.number): one
+            for search in searches
+            for one in search.trials()
             if one.state.name == "RUNNING"
         }
         names = {str(one.user_attrs.get(WORKER)) for one in running.values()}
@@ -126,8 +126,9 @@ def _mlflow_has_them_once(store: Store) -> None:
     assert experiment is not None
     runs = client.search_runs([experiment.experiment_id], max_results=1000)
     trials = [run for run in runs if run.data.tags["asyncfl.kind"] == "trial"]
-    assert Counter(run.data.tags["asyncfl.state"] for run in trials) == {"complete": 2 * TRIALS}
-    places = Counter((run.data.tags["asyncfl.study"], run.data.tags["asyncfl.trial"]) for run in trials)
+    assert Counter(run.data.tags["asyncfl.status"] for run in trials) == {"done": 2 * TRIALS * SEEDS}
+    tags = ("asyncfl.study", "asyncfl.trial", "asyncfl.seed")
+    places = Counter(tuple(run.data.tags[tag] for tag in tags) for run in trials)
     assert max(places.values()) == 1
     assert sum(run.data.tags["asyncfl.kind"] == "study" for run in runs) == 2
 

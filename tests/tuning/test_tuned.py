@@ -29,10 +29,10 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
     ):
         load(str(path), tuned=True)
 
-    tuned.write(where, results.found(campaign, driver.ledgers))
+    tuned.write(where, results.found(campaign, driver.studies))
     suite = load(str(path), tuned=True)
     assert suite.name == "small-tuned"
-    for ledger in driver.ledgers:
+    for ledger in driver.studies:
         best = ledger.best()
         assert best is not None
         runs = [run for run in suite.runs() if run.strategy == ledger.plan.strategy]

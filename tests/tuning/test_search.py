@@ -7,9 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small import RATE, Make
 
-from benchmarks.errors import UserError
 from fl_core.schema import TrialState
-from tuning.ledger import ORIGIN, WORKER, Ledger, TrialResult
+from tuning.search import ORIGIN, WORKER, Search
 from tuning.storage import Storage, open_storage
 
 
@@ -18,20 +17,19 @@ def storage(tmp_path: Path) -> Storage:
     return open_storage(str(tmp_path / "tuning.journal"))
 
 
-def tell_all(ledger: Ledger, trials: list) -> None:
+def tell_all(search: Search, trials: list) -> None:
     for trial in trials:
-        result = TrialResult((0.0, 0.0))
-        assert ledger.tell(trial, TrialState.COMPLETE, trial.params["local_lr"], result, None)
+        search.tell(trial, TrialState.COMPLETE, trial.params["local_lr"])
 
 
 def test_two_processes_share_what_is_planned(make: Make, storage: Storage) -> None:
     (study,) = make().studies
-    one, other = Ledger(storage, study, "one"), Ledger(storage, study, "other")
+    one, other = Search(storage, study, "one"), Search(storage, study, "other")
     with storage.locks.held("worker one"), storage.locks.held("worker other"):
         taken = [one.take(4), other.take(4)]
         assert [len(trials) for trials in taken] == [4, 2] and one.take(4) == []
-        for ledger, trials in zip((one, other), taken, strict=True):
-            tell_all(ledger, trials)
+        for search, trials in zip((one, other), taken, strict=True):
+            tell_all(search, trials)
     assert len(one.ended()) == study.trials == len(one.trials())
     assert len({str(trial.params) for trial in one.trials()}) == study.trials
 
@@ -39,9 +37,9 @@ def test_two_processes_share_what_is_planned(make: Make, storage: Storage) -> No
 def test_what_a_dead_process_left_is_taken_up_as_it_was(make: Make, storage: Storage) -> None:
     (study,) = make().studies
     with storage.locks.held("worker first"):
-        left = Ledger(storage, study, "first").take(4)
+        left = Search(storage, study, "first").take(4)
     origins = [trial.user_attrs[ORIGIN] for trial in left]
-    second = Ledger(storage, study, "second")
+    second = Search(storage, study, "second")
     with storage.locks.held("worker second"):
         taken = second.take(study.trials)
         assert [(trial.number, trial.params) for trial in taken] == [(one.number, one.params) for one in left]
@@ -54,9 +52,9 @@ def test_what_a_dead_process_left_is_taken_up_as_it_was(make: Make, storage: Sto
 
 def test_who_dies_while_asking_leaves_what_was_queued(make: Make, storage: Storage) -> None:
     (study,) = make().studies
-    dead = Ledger(storage, study, "dead")
+    dead = Search(storage, study, "dead")
     asked = [dead.study.ask() for _ in [*study.first, "a fresh one"]]  # of no name and no parameter yet
-    second = Ledger(storage, study, "second")
+    second = Search(storage, study, "second")
     with storage.locks.held("worker second"):
         taken = second.take(study.trials)
         tell_all(second, taken)
@@ -69,7 +67,7 @@ def test_who_dies_while_asking_leaves_what_was_queued(make: Make, storage: Stora
 
 def test_the_living_keep_their_trials(make: Make, storage: Storage) -> None:
     (study,) = make().studies
-    first, second = Ledger(storage, study, "first"), Ledger(storage, study, "second")
+    first, second = Search(storage, study, "first"), Search(storage, study, "second")
     with storage.locks.held("worker first"), storage.locks.held("worker second"):
         mine = first.take(3)
         others = second.take(10)
@@ -80,22 +78,23 @@ def test_the_living_keep_their_trials(make: Make, storage: Storage) -> None:
 
 def test_who_was_thought_dead_is_not_heard(make: Make, storage: Storage) -> None:
     (study,) = make().studies
-    first, second = Ledger(storage, study, "first"), Ledger(storage, study, "second")
+    first, second = Search(storage, study, "first"), Search(storage, study, "second")
     (trial,) = first.take(1)  # without holding the lock of its name, as if the connection had broken
     with storage.locks.held("worker second"):
         while trials := second.take(study.trials):
             tell_all(second, trials)
-    assert not first.tell(trial, TrialState.COMPLETE, 1.0, TrialResult(), None)
-    assert len(second.ended()) == study.trials
+    values = [one.value for one in second.ended()]
+    first.tell(trial, TrialState.COMPLETE, 1.0)
+    assert [one.value for one in second.ended()] == values and len(values) == study.trials
 
 
 def test_a_trial_outlives_any_number_of_processes(make: Make, storage: Storage) -> None:
     """On machines that are taken away again and again, none is given up."""
     (study,) = make(tuning={"trials": 1, "space": RATE}).studies
     for victim in range(6):
-        (trial,) = Ledger(storage, study, f"victim {victim}").take(1)
+        (trial,) = Search(storage, study, f"victim {victim}").take(1)
         assert trial.params == {"local_lr": 0.01}
-    survivor = Ledger(storage, study, "survivor")
+    survivor = Search(storage, study, "survivor")
     with storage.locks.held("worker survivor"):
         tell_all(survivor, survivor.take(1))
     (complete,) = survivor.ended()
@@ -111,12 +110,12 @@ def test_any_order_of_taking_telling_and_dying_ends_with_what_was_planned(
     storage = open_storage(str(tmp_path_factory.mktemp("any") / "tuning.journal"))
     (study,) = make(tuning={"trials": 5, "space": RATE}).studies
     for process in range(data.draw(st.integers(0, 2))):
-        ledger = Ledger(storage, study, f"process {process}")
+        search = Search(storage, study, f"process {process}")
         with storage.locks.held(f"worker process {process}"):
-            trials = ledger.take(data.draw(st.integers(1, 4)))
-            tell_all(ledger, trials[: data.draw(st.integers(0, 4))])  # the rest dies with it
-            assert len(ledger.counted()) <= study.trials
-    last = Ledger(storage, study, "last")
+            trials = search.take(data.draw(st.integers(1, 4)))
+            tell_all(search, trials[: data.draw(st.integers(0, 4))])  # the rest dies with it
+            assert len(search.counted()) <= study.trials
+    last = Search(storage, study, "last")
     with storage.locks.held("worker last"):
         while trials := last.take(2):
             tell_all(last, trials)
@@ -130,10 +129,10 @@ def test_the_same_history_asks_for_the_same(make: Make, tmp_path: Path) -> None:
     (study,) = make(tuning={"trials": 14, "space": RATE}).studies
     asked = []
     for name in ("a", "b"):
-        ledger = Ledger(open_storage(str(tmp_path / name)), study, name)
-        while trials := ledger.take(3):
-            tell_all(ledger, trials)
-        asked.append([one.params for one in ledger.trials()])
+        search = Search(open_storage(str(tmp_path / name)), study, name)
+        while trials := search.take(3):
+            tell_all(search, trials)
+        asked.append([one.params for one in search.trials()])
     assert asked[0] == asked[1]
 
 
@@ -141,48 +140,56 @@ def test_the_same_history_asks_for_the_same(make: Make, tmp_path: Path) -> None:
 def test_an_interrupted_history_asks_for_the_same(make: Make, tmp_path: Path, batch: int) -> None:
     """Each process ends at another point: some of its trials are told, others not."""
     (study,) = make(tuning={"trials": 14, "space": RATE}).studies
-    whole = Ledger(open_storage(str(tmp_path / "whole")), study, "undisturbed")
+    whole = Search(open_storage(str(tmp_path / "whole")), study, "undisturbed")
     while trials := whole.take(batch):
         tell_all(whole, trials)
     storage = open_storage(str(tmp_path / "interrupted"))
     for process in range(100):
-        ledger = Ledger(storage, study, f"process {process}")
+        search = Search(storage, study, f"process {process}")
         with storage.locks.held(f"worker process {process}"):
-            if not (trials := ledger.take(batch)):
+            if not (trials := search.take(batch)):
                 break
-            tell_all(ledger, trials[: process % (batch + 1)])
+            tell_all(search, trials[: process % (batch + 1)])
             if process % 2:
-                tell_all(ledger, trials[process % (batch + 1) :])
+                tell_all(search, trials[process % (batch + 1) :])
     wanted = [(one.params, one.user_attrs[ORIGIN], one.value) for one in whole.trials()]
-    assert [(one.params, one.user_attrs[ORIGIN], one.value) for one in ledger.trials()] == wanted
+    assert [(one.params, one.user_attrs[ORIGIN], one.value) for one in search.trials()] == wanted
 
 
 def test_who_dies_while_drawing_changes_nothing(make: Make, storage: Storage, tmp_path: Path) -> None:
     (study,) = make(tuning={"trials": 14, "space": RATE}).studies
-    whole = Ledger(open_storage(str(tmp_path / "whole")), study, "undisturbed")
+    whole = Search(open_storage(str(tmp_path / "whole")), study, "undisturbed")
     while trials := whole.take(1):
         tell_all(whole, trials)
     for process in range(study.trials):
-        Ledger(storage, study, "dead").study.ask()  # a trial of no name, and of no parameters unless queued
-        ledger = Ledger(storage, study, f"process {process}")
+        Search(storage, study, "dead").study.ask()  # a trial of no name, and of no parameters unless queued
+        search = Search(storage, study, f"process {process}")
         with storage.locks.held(f"worker process {process}"):
-            tell_all(ledger, ledger.take(1))
-    assert [one.params for one in ledger.trials()] == [one.params for one in whole.trials()]
+            tell_all(search, search.take(1))
+    assert [one.params for one in search.trials()] == [one.params for one in whole.trials()]
 
 
 @pytest.mark.parametrize(
-    ("changed", "what"),
+    "changed",
     [
-        ({"tuning": {"trials": 6, "seeds": 3, "space": {"local_lr": [0.1, 0.2]}}}, "space and another seeds"),
-        ({"budget": {"updates": 21}}, "scenario or strategy"),
+        {"tuning": {"trials": 6, "seeds": 3, "space": {"local_lr": [0.1, 0.2]}}},
+        {"budget": {"updates": 21}},
+        {"tuning": {"trials": 6, "seeds": 2, "batch": 3, "space": RATE, "objective": "auc"}},
     ],
 )
-def test_a_study_made_with_something_else_is_left_alone(
-    make: Make, storage: Storage, changed: dict, what: str
-) -> None:
+def test_an_edited_plan_is_another_study(make: Make, storage: Storage, changed: dict) -> None:
     (study,) = make().studies
-    before = len(Ledger(storage, study, "one").trials())
+    search = Search(storage, study, "one")
+    tell_all(search, search.take(4))
     (other,) = make(**changed).studies
-    with pytest.raises(UserError, match=f"was made with another {what}: go on with that"):
-        Ledger(storage, other, "other")
-    assert len(Ledger(storage, study, "one").trials()) == before
+    assert other.identity != study.identity
+    assert Search(storage, other, "other").ended() == []
+    again = Search(storage, make().studies[0], "one")  # and back
+    assert len(again.ended()) == 4
+
+
+def test_more_trials_belong_to_the_same_study(make: Make) -> None:
+    (few,), (many,) = (
+        make(tuning={"trials": trials, "seeds": 2, "space": RATE}).studies for trials in (6, 12)
+    )
+    assert few.identity == many.identity
