@@ -175,8 +175,8 @@ def _trial(
     values = {known.name: known.read(texts[known.name]) for known in space if known.name in texts}
     statuses = [Status(run.tags[Tag.STATUS]) for run in runs]
     by_seed = {
-        int(run.tags[Tag.SEED]): objective
-        for run in sorted(runs, key=lambda run: int(run.tags[Tag.SEED]))
+        int(number(run.tags.get(Tag.SEED, "")) or 0): objective
+        for run in runs
         if isfinite(objective := run.metrics.get(TrialMetric.OBJECTIVE, nan))
     }
     state = TrialState.COMPLETE
@@ -192,7 +192,7 @@ def _trial(
         state=state,
         origin=clean(first.tags.get(Tag.ORIGIN, "")),
         parameters={name: value for name, value in values.items() if value is not None},
-        by_seed=by_seed if state is TrialState.COMPLETE else {},
+        by_seed=dict(sorted(by_seed.items())) if state is TrialState.COMPLETE else {},
         diverged=sum(status is Status.DIVERGED for status in statuses),
         runs=len(runs),
     )

@@ -120,15 +120,6 @@ def test_what_is_damaged_is_named(name: str, whole: Store, tmp_path: Path, told:
     assert content(store) == before, "a reader changed the database"
 
 
-def test_a_trial_s_damaged_values_are_left_out(
-    whole: Store, tmp_path: Path, told: Callable[..., Any]
-) -> None:
-    store = Store(Path(shutil.copytree(whole.folder, tmp_path / "damaged")))
-    damages(whole)["metrics.value = 'x'"](store)
-    done = told("compare", store.folder)
-    assert done.returncode == 0 and done.stderr.startswith("Warning: left out: objective/seed of trial ")
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("command", COMMANDS)

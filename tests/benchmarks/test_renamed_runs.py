@@ -18,8 +18,8 @@ def relabelled(folder: Path, store: Store, labels: dict[str, str]) -> dict[str, 
     """Deliver a small suite; return its places with other labels of strategies."""
     deliver(folder, store, seeds=2)
     return {
-        key: (scenario, labels[strategy], seed)
-        for key, (scenario, strategy, seed) in places(small(folder, seeds=2)).items()
+        key: (scenario, labels[strategy], trial, seed)
+        for key, (scenario, strategy, trial, seed) in places(small(folder, seeds=2)).items()
     }
 
 

@@ -374,7 +374,9 @@ def test_runs_that_look_alike_are_told_apart(tmp_path: Path, store: Store, outbo
 def test_runs_are_renamed_with_their_strategy(tmp_path: Path, store: Store, outbox: Outbox) -> None:
     found = compute(tmp_path, outbox)
     places = {task.key: task.place for task in found if isinstance(task, PlannedRun)}
-    renamed = {key: (scenario, f"my {strategy}", seed) for key, (scenario, strategy, seed) in places.items()}
+    renamed = {
+        key: (scenario, f"my {strategy}", "", seed) for key, (scenario, strategy, _, seed) in places.items()
+    }
     for highlight, there in (([], places), (["my FedBuff"], renamed)):
         delivery = Delivery(store, outbox)
         delivery.announce(Announcement("small", "", there, highlight))

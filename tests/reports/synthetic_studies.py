@@ -18,9 +18,16 @@ Tried = Mapping[str, Any]
 
 
 def tried(
-    value: float | None, state: str = "complete", diverged: int = 0, origin: str = "sampler", **at: Any
+    value: float | None,
+    state: str = "complete",
+    diverged: int = 0,
+    origin: str = "sampler",
+    by_seed: Sequence[float] = (),
+    **at: Any,
 ) -> Tried:
-    return {"value": value, "state": state, "diverged": diverged, "from": origin, "at": at}
+    return {
+        "value": value, "state": state, "diverged": diverged, "from": origin, "at": at, "by_seed": by_seed
+    }  # fmt: skip
 
 
 def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", **tags: Any) -> list[Any]:
@@ -44,20 +51,27 @@ def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", 
     }
     study = f"{strategy} in {at}"
     parent = Entry(study, "7", "FINISHED", 1, 2, "", {f"asyncfl.{k}": v for k, v in spec.items()})
+    seeds = json.loads(spec["seeds"])
     children = []
     for number, one in enumerate(made):
-        own = {"kind": "trial", "trial": str(number), "from": one["from"]}
-        if one["state"] != "running":
-            own |= {"state": one["state"], "diverged": str(one["diverged"]), "reason": one.get("reason", "")}
-        metrics = {} if one["value"] is None else {"objective": one["value"]}
-        tags = {"mlflow.parentRunId": study} | {f"asyncfl.{k}": v for k, v in own.items()}
-        params = {name: str(value) for name, value in one["at"].items()}
-        children.append(Entry(f"{study} {number}", "7", "FINISHED", 2, 3, "", tags, params, metrics))
+        statuses = {"pruned": ["pruned"], "failed": ["error"], "running": ["done"]}.get(one["state"])
+        if statuses is None:
+            lost = one["diverged"]
+            statuses = ["diverged"] * lost + ["done"] * (len(seeds) - lost)
+        values = one["by_seed"] or [one["value"]] * len(seeds)
+        for seed, status, value in zip(seeds, statuses, values, strict=False):
+            own = {"kind": "trial", "trial": str(number), "from": one["from"], "seed": str(seed)}
+            own |= {"status": status, **({"superseded": "true"} if "superseded" in spec else {})}
+            metrics = {} if value is None else {"objective": value}
+            tags = {"mlflow.parentRunId": study} | {f"asyncfl.{k}": v for k, v in own.items()}
+            params = {name: str(value) for name, value in one["at"].items()}
+            name = f"{study} {number} {seed}"
+            children.append(Entry(name, "7", "FINISHED", 2, 3, "", tags, params, metrics))
     return [parent, *children]
 
 
-def read(*made: list[Any], by_seed: Sequence[float] = ()) -> tuple[RecordedStudy, ...]:
-    return read_studies([run for of in made for run in of], lambda trial: by_seed)
+def read(*made: list[Any]) -> tuple[RecordedStudy, ...]:
+    return read_studies(run for of in made for run in of)
 
 
 def one(made: Sequence[Tried], /, **tags: Any) -> RecordedStudy:
@@ -65,8 +79,8 @@ def one(made: Sequence[Tried], /, **tags: Any) -> RecordedStudy:
     return study
 
 
-def campaign(*made: list[Any], name: str = "suite.tuning", by_seed: Sequence[float] = ()) -> RecordedSuite:
-    return RecordedSuite(name, "sqlite:///mlflow.db", "1", studies=read(*made, by_seed=by_seed))
+def campaign(*made: list[Any], name: str = "suite.tuning") -> RecordedSuite:
+    return RecordedSuite(name, "sqlite:///mlflow.db", "1", studies=read(*made))
 
 
 def rate(local: float, server: float = 1.0) -> dict[str, float]:

@@ -124,9 +124,9 @@ def test_a_grid_of_both_rates_is_drawn_as_cells() -> None:
 
 
 def test_the_table_holds_best_values_and_the_spread_of_their_seeds() -> None:
-    made = [tried(0.8, **rate(0.1)), tried(0.9, **rate(0.9, 2.0))]
+    made = [tried(0.8, **rate(0.1)), tried(0.9, by_seed=(0.88, 0.92), **rate(0.9, 2.0))]
     tags = {"importance": '{"server_lr": 0.25, "local_lr": 0.75}'}
-    suite = campaign(runs("ACE", made, **tags), by_seed=(0.88, 0.92))
+    suite = campaign(runs("ACE", made, **tags))
     block = shown(suite).shows["blocks"][0]
     assert block["table"].headings[:2] == ["Strategy", "Validation accuracy (%)"]
     line = dict(zip(block["table"].headings, block["table"].lines[0], strict=True))
