@@ -60,7 +60,7 @@ class Search:
             )
             if DEFINITION not in study.user_attrs:
                 study.set_user_attr(PLAN, plan.name)
-                study.set_user_attr(DEFINITION, plan.definition)
+                study.set_user_attr(DEFINITION, plan.common)
             for origin, values in plan.first[: plan.trials]:
                 study.enqueue_trial(dict(values), {ORIGIN: origin.value}, skip_if_exists=True)
         return study
@@ -71,7 +71,7 @@ class Search:
         if not same:
             return
         latest = max(same, key=lambda study: study._study_id)
-        before, now = latest.user_attrs.get(DEFINITION, {}), self.plan.definition
+        before, now = latest.user_attrs.get(DEFINITION, {}), self.plan.common
         differ = [what for what in now if before.get(what) != now[what]]
         trials = self.storage.optuna.get_n_trials(latest._study_id)
         warn(

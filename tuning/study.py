@@ -124,13 +124,17 @@ class Study:
         }
 
     @cached_property
-    def identity(self) -> str:
-        """The hash of all that trials have in common."""
-        return digest(json.dumps(self.definition, sort_keys=True).encode())
+    def common(self) -> dict[str, Any]:
+        """All that trials have in common, by the word for it: an edit of any of it makes another study."""
+        return {**self.definition(), "data": self.tried_on.problem.data_digest()}
 
     @cached_property
+    def identity(self) -> str:
+        """The hash of all that trials have in common."""
+        return digest(json.dumps(self.common, sort_keys=True).encode())
+
     def definition(self) -> dict[str, Any]:
-        """All that trials have in common, by the word for it: an edit of any of it makes another study."""
+        """Return all that trials have in common but the data."""
         objective = self.objective
         target = objective.target if objective.kind in TO_TARGET else None
         spec = {
@@ -145,7 +149,6 @@ class Study:
             "code": digests(
                 named(Experiment(scenario=self.tried_on, strategy=self.space.strategy).description())
             ),
-            "data": self.tried_on.problem.data_digest(),
         }
         return json.loads(json.dumps(spec))
 

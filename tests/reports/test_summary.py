@@ -109,7 +109,7 @@ def test_runs_that_have_not_ended_are_neither_counted_as_late_nor_as_final(statu
     assert row.seeds == "2 (1 unfinished)"
 
 
-@pytest.mark.parametrize("status", [one for one in Status if one is not Status.UNREADABLE])
+@pytest.mark.parametrize("status", [one for one in Status if one not in {Status.UNREADABLE, Status.PRUNED}])
 @pytest.mark.parametrize("lost", [False, True])
 def test_every_seed_is_counted_once(status: Status, lost: bool) -> None:
     """A stalled run without its curve was counted as stalled and as unfinished."""
