@@ -92,20 +92,20 @@ class Delivery:
 
     def results(self, suite: str, keys: AbstractSet[str]) -> dict[str, tuple[Status, str, dict[str, float]]]:
         """Return status, reason and metrics of finished runs by key, from the outbox and from MLflow."""
-        found = {}
+        known = {}
         for key in keys:  # first: what another process sends meanwhile is in MLflow then
             if record := self.outbox.get(suite, key):
                 result = record.result
-                found[key] = result.status, result.reason, result.metrics
+                known[key] = result.status, result.reason, result.metrics
 
         def read() -> dict[str, tuple[Status, str, dict[str, float]]]:
             if self.turn is not None:
                 self._forget()  # others may have written
-            return self._opened().results(suite, keys - found.keys())
+            return self._opened().results(suite, keys - known.keys())
 
-        if found.keys() != keys and not self._empty:
-            found |= self._soon(read).result() or {}
-        return found
+        if known.keys() != keys and not self._empty:
+            known |= self._soon(read).result() or {}
+        return known
 
     def announce(self, announcement: Announcement) -> None:
         """Describe a suite, and select its current runs (see `Tracking.select`)."""
