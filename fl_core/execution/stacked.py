@@ -49,17 +49,18 @@ class AllInFlight:
             else:
                 work(job, requests[place].world, requests[place].local)
         for (_, _, local), pairs in families.items():
-            pairs.sort(key=lambda pair: -pair[0].steps)
+            if len({job.steps for job, _ in pairs}) > 1:
+                pairs.sort(key=lambda pair: -pair[0].steps)
             for first in range(0, len(pairs), self.max_batch):
                 work_together(pairs[first : first + self.max_batch], local)
-        counts = Counter(place for _, place in chosen)
+        counts = Counter([place for _, place in chosen])
         return [counts[place] for place in range(len(requests))]
 
 
 def in_turn(requests: Sequence[ComputeRequest]) -> Iterator[tuple[Job, int]]:
     """Yield the first missing job of each simulation, with its place, then the second, and so on."""
-    for rank in zip_longest(*(request.jobs() for request in requests)):
-        yield from ((job, place) for place, job in enumerate(rank) if job is not None)
+    for rank in zip_longest(*[request.jobs() for request in requests]):
+        yield from [(job, place) for place, job in enumerate(rank) if job is not None]
 
 
 def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
@@ -78,15 +79,17 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         _stacked([job.client_state for job in jobs]),
     )
     total = y = given = stack.start
-    widths = [sum(job.steps > step for job in jobs) for step in range(jobs[0].steps)]
+    counts = [job.steps for job in jobs]
+    widths = [len(jobs)]
     # Mini-batches job by job, put into the order of the steps; they all go to a GPU in one transfer.
     drawn = torch.cat([local.samples(own, job) for job, own in pairs])
-    firsts = [0, *accumulate(job.steps for job in jobs)]
-    order = [firsts[place] + step for step, active in enumerate(widths) for place in range(active)]
-    samples = torch.split(drawn[order].to(y.device), widths)
+    if counts[0] > 1:
+        widths = [sum(count > step for count in counts) for step in range(counts[0])]
+        firsts = [0, *accumulate(counts)]
+        drawn = drawn[[firsts[place] + step for step, active in enumerate(widths) for place in range(active)]]
+    samples = torch.split(drawn.to(y.device), widths)
     clients = torch.tensor([job.client for job in jobs], device=y.device)
     lr = torch.tensor([job.lr for job in jobs], dtype=y.dtype, device=y.device)[:, None]
-    steps = torch.tensor([job.steps for job in jobs], dtype=y.dtype, device=y.device)[:, None]
     state: dict[str, Any] = _stacked([job.moments for job in jobs])
     ended: list[tuple[Tensor, Tensor, Tensor]] = []  # models, sums of gradients, starts; last jobs first
     reports = any(job.reports for job in jobs)
@@ -111,9 +114,10 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         last = (y, total, start)
         y, total, start = (torch.cat(parts) for parts in zip(last, *reversed(ended), strict=True))
     delta = y - start
-    gradient = total / steps if jobs[0].steps > 1 else total
+    if counts[0] > 1:
+        total = total / torch.tensor(counts, dtype=y.dtype, device=y.device)[:, None]
     sums = delta.sum(1).tolist()  # finite only if all their terms are
-    results = zip(jobs, delta.unbind(), gradient.unbind(), sums, strict=True)
+    results = zip(jobs, delta.unbind(), total.unbind(), sums, strict=True)
     for job, moved, mean, whole in results:
         job.delta, job.gradient, job.finite = moved, mean, isfinite(whole)
     _note_reports(jobs, reported)

@@ -18,7 +18,7 @@ from fl_core.local.work import LocalWork
 from fl_core.loop.absences import Absences
 from fl_core.loop.dispatch import Dispatch
 from fl_core.loop.ends import Ends
-from fl_core.loop.events import JOBS, Kind
+from fl_core.loop.events import JOBS, Entry, Kind
 from fl_core.loop.measured import MeasuredService
 from fl_core.loop.messages import Messages
 from fl_core.loop.service import Service
@@ -33,6 +33,13 @@ from fl_core.timing.clock import MICRO, exact
 from fl_core.timing.durations import Lengths
 
 PHASE, ARRIVAL, PRESENCE, TICK, LOST = Kind
+
+FIRST, MANY = 8, 1000  # entries of the queue that are looked at in order, and the most that are sorted
+
+
+def is_missing(entry: Entry) -> bool:
+    """Return whether an entry of the queue is the arrival of a job whose result is missing."""
+    return entry[1] in JOBS and entry[-1].delta is None and entry[-1].event is entry
 
 
 class Event(NamedTuple):
@@ -221,9 +228,13 @@ class Simulation:
 
     def _computable(self) -> Iterator[Job]:
         """Yield jobs in service whose result is missing, earliest first."""
-        for entry in self.state.queue.earliest():
-            if entry[1] in JOBS and (job := entry[-1]).delta is None and job.event is entry:
-                yield job
+        queue = self.state.queue
+        for place, entry in enumerate(queue.earliest()):
+            if is_missing(entry):
+                yield entry[-1]
+            if place == FIRST and len(queue) <= MANY:  # then it is faster to sort those that are missing
+                yield from [late[-1] for late in sorted(e for e in queue.heap if e > entry and is_missing(e))]
+                return
 
     def _arrive(self, job: Job) -> Event:
         """Turn a job in flight into an update."""

@@ -256,9 +256,13 @@ def test_worlds_of_other_data_do_not_share_a_stack() -> None:
         assert_same(record, run(grid[place]), 1e-10)
 
 
-def test_computable_jobs_come_in_the_order_of_their_arrival() -> None:
+@pytest.mark.parametrize("many", [0, 1000])
+def test_computable_jobs_come_in_the_order_of_their_arrival(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The needed one first; the rest as a sort of all jobs in flight has them."""
-    simulation = Simulation(quadratics("fedbuff", times=[5, 3, 3, "1/2", 8, 2]))
+    monkeypatch.setattr("fl_core.loop.simulation.MANY", many)
+    simulation = Simulation(quadratics("fedbuff", times=[5, 3, 3, "1/2", 8, 2] * 3, centres=CENTRES * 3))
     requests = 0
     for event in simulation.events():
         if isinstance(event, ComputeRequest):

@@ -45,6 +45,7 @@ class SupervisedWorld(World):
         data = self.data = shares.data
         self.sizes, self.labels = shares.sizes, shares.labels
         self.held, self.starts = shares.held, shares.starts
+        self._counts: list[int] = shares.sizes.tolist()  # numbers of Python, which are faster to look up
         self.fingerprint = dict(shares.fingerprint)
         self.first = self.flat.vector(task)
         held = (self.first.dtype, data.fingerprint, self._untrained())
@@ -103,11 +104,11 @@ class SupervisedWorld(World):
         One draw per job; the first k rows do not depend on how many follow. A client that holds fewer data
         points than a mini-batch repeats them; one that holds none draws −1.
         """
-        size = int(self.sizes[client])
+        size, start = self._counts[client], self.starts[client]
         if not size:
             return torch.full((steps, batch), -1)
         drawn = self._batches.at(client, job).integers(0, size, (steps, batch))
-        return torch.from_numpy(self.shares.of(client)[drawn])
+        return torch.from_numpy(self.held[start : start + size][drawn])
 
     def shuffled(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Return the mini-batches [steps, batch] of a job: the client's data, reshuffled every epoch and cut.
@@ -125,7 +126,7 @@ class SupervisedWorld(World):
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """Return the gradient [d] of the mean loss on one mini-batch [B]."""
-        if self._by_hand and self.sizes[client]:
+        if self._by_hand and self._counts[client]:
             return self._by_hand.one(model, sample)[0]
         return self.gradient_and_report(model, client, sample)[0]
 
