@@ -29,13 +29,13 @@ def kinds(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionI
     """The kinds of parts, and where one is begun the parts of all kinds."""
     from benchmarks.reference.catalogue import FAMILIES, entries
 
-    of_kinds = _beginning(begun, [*FAMILIES, "suites", "errata", "theory"])
+    of_kinds = _beginning(begun, [*FAMILIES, "suites", "errata", "peers", "theory"])
     parts = {entry.name: entry.what for kind in FAMILIES for entry in entries(kind)} if begun else {}
     return [*of_kinds, *_beginning(begun, parts)]
 
 
 def parts(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The parts of the kind that the word before names, or the errata."""
+    """The parts of the kind that the word before names, the errata, or the frameworks."""
     from benchmarks.reference.catalogue import FAMILIES, entries
 
     kind = ctx.params.get("kind")
@@ -43,6 +43,10 @@ def parts(ctx: click.Context, _: click.Parameter, begun: str) -> list[Completion
         from benchmarks.discrepancies import discrepancies
 
         return _beginning(begun, {entry.id: entry.paper for entry in discrepancies()})
+    if kind == "peers":
+        from benchmarks.peers import peers
+
+        return _beginning(begun, {entry.short: entry.framework for entry in peers()})
     return _beginning(begun, {entry.name: entry.what for entry in entries(kind)}) if kind in FAMILIES else []
 
 

@@ -22,7 +22,8 @@ except metadata.PackageNotFoundError:
     release = "not installed"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build", "reference/generated/names.md"]  # included by another page
+# Generated tables are included by other pages
+exclude_patterns = ["_build", "reference/generated/names.md", "reference/generated/peers.md"]
 html_theme = "furo"
 html_title = project
 html_static_path = ["_static"]

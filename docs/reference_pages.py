@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from benchmarks.peers import peers
 from benchmarks.reference.catalogue import FAMILIES, CatalogueEntry, entries
 from benchmarks.reference.parts import Description, Field, described, fields_of, in_words
 from benchmarks.suite.file import SuiteFile
@@ -34,11 +35,12 @@ TITLES = {
 
 
 def pages(commands: click.Group, public: ModuleType) -> dict[str, str]:
-    """The pages by name: the kinds of parts, shipped suites, keys of a suite, commands, names of a module."""
+    """The pages by name: kinds of parts, shipped suites, keys of a suite, commands, public names, peers."""
     found = {kind: _parts(kind) for kind in FAMILIES}
     suites = f"# {TITLES['suites']}\n\n{_overview(entries('suites'))}"
     commands_page = "\n".join(_commands(commands))
-    return {**found, "suites": suites, "suite": _keys(), "cli": commands_page, "names": _names(public)}
+    made = {"suites": suites, "suite": _keys(), "cli": commands_page, "names": _names(public)}
+    return {**found, **made, "peers": _peers()}
 
 
 def _names(public: ModuleType) -> str:
@@ -51,6 +53,24 @@ def _said(named: Any) -> str:
     if isinstance(named, type | ModuleType) or inspect.isfunction(named):
         return first_line(named).rstrip(".")
     return f"Type of a field: {in_words(named)}"
+
+
+def _peers() -> str:
+    """The table of other frameworks' servers on the recorded arrivals."""
+    header = ("framework", "algorithm", "setting", "paper's rule", "computes", "the same here", "note")
+    rows = [
+        (
+            f"{one.framework} {one.version}",
+            f"{one.algorithm}: `{one.where}`",
+            text(one.setting),
+            one.verdict,
+            text(one.computes),
+            f"`{one.options}`" if one.options else "–",
+            text(f"{one.note} {f'Stands in: {one.stubs}.' if one.stubs else ''}".strip()),
+        )
+        for one in peers()
+    ]
+    return table(header, rows)
 
 
 def _parts(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""`asyncfl list`: what a suite can choose from, errata of the papers, and their closed forms."""
+"""`asyncfl list`: what a suite can choose from, errata and closed forms of the papers, other frameworks."""
 
 import json
 from typing import Any
@@ -35,7 +35,9 @@ def _print_schema(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.command(cls=Listing, short_help="Show what a suite can choose from, errata and theory.")
+@click.command(
+    cls=Listing, short_help="Show what a suite can choose from, errata, theory and other frameworks."
+)
 @click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
 @click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
 @click.option(
@@ -62,6 +64,8 @@ def command(kind: str | None, name: str | None) -> None:
     \b
     list errata [ID]     where a paper's text and its code differ, and how to
                          choose the other reading in a suite
+    list peers [NAME]    what other frameworks' asynchronous servers compute, and
+                         the options here that give the same
     list theory routing  the optimal routing of Generalized AsyncSGD
     list theory weights  weights that make asynchronous FedAvg unbiased
     """  # noqa: D301 - click's mark for lines to be left alone
@@ -71,6 +75,11 @@ def command(kind: str | None, name: str | None) -> None:
         from asyncfl.commands.lookup.errata import errata
 
         click.echo(errata(name))
+        return
+    if kind == "peers":
+        from asyncfl.commands.lookup import peers
+
+        peers.show(name)
         return
     if name is not None and kind not in FAMILIES:
         raise UserError(f"no kind of parts is called '{kind}'{nearest(str(kind), FAMILIES)}")

@@ -1,0 +1,1 @@
+"""The same arrivals through other frameworks' aggregators: `python -m tests.peers`."""

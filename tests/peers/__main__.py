@@ -1,0 +1,145 @@
+"""The command: `python -m tests.peers`, or `tox run -e peers`."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import yaml
+
+from benchmarks import peers
+from tests.peers import environments, sequences
+
+HERE = Path(__file__).parent
+FRAMEWORKS = HERE / "frameworks.yaml"
+MODELS = HERE / "models.json"  # what the frameworks' servers made of the sequence of quadratics
+
+ENVIRONMENTS = HERE.parents[1] / ".peers"
+
+Framework = Mapping[str, Any]
+
+
+@click.command(context_settings={"show_default": True})
+@click.argument("names", nargs=-1)
+@click.option(
+    "--environments",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=ENVIRONMENTS,
+    help="Folder of the frameworks' environments.",
+)
+def main(*, names: tuple[str, ...], folder: Path) -> None:
+    """Replay the recorded arrivals through the servers of NAMES (default: all); store the results."""
+    frameworks = [each for each in load() if not names or each["name"] in names]
+    recorded = {
+        f"{algorithm} {problem}": sequences.record(algorithm, problem)
+        for algorithm in sequences.PAPERS
+        for problem in sequences.PROBLEMS
+    }
+    base = environments.make(folder / "base", environments.BASE).parents[1]
+    models = json.loads(MODELS.read_text()) if MODELS.is_file() else {}
+    entries = {entry.id: entry for entry in peers.peers()} if peers.FILE.is_file() else {}
+    for framework in frameworks:
+        click.echo(framework["title"])
+        python = environments.make(folder / framework["name"], framework["requirements"], base)
+        found = served(framework, python, recorded)
+        for number, case in enumerate(framework["cases"], 1):
+            key = f"{framework['name']}-{number}"
+            entries[key] = entry(framework, key, case, found, recorded)
+            models[key] = found[f"{key} {case['algorithm']} quadratic"].get("models")
+    order = [f"{each['name']}-{number}" for each in load() for number, _ in enumerate(each["cases"], 1)]
+    peers.save([entries[key] for key in order if key in entries])
+    lines = (f"{json.dumps(key)}: {json.dumps(models[key])}" for key in order if key in models)
+    MODELS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def load() -> list[dict[str, Any]]:
+    """Return the frameworks and their cases."""
+    frameworks: list[dict[str, Any]] = yaml.safe_load(FRAMEWORKS.read_text())
+    return frameworks
+
+
+def served(
+    framework: Framework, python: Path, recorded: Mapping[str, sequences.Sequence]
+) -> dict[str, dict[str, Any]]:
+    """Return the server's models by case and sequence, or the error in which a case ends.
+
+    Args:
+        framework: With its cases.
+        python: The interpreter of its environment, in which its server code runs.
+        recorded: The sequences by algorithm and problem.
+    """
+    cases = [
+        {"id": f"{framework['name']}-{number}", "sequence": name, "options": case["options"]}
+        for number, case in enumerate(framework["cases"], 1)
+        for name in recorded
+        if name.startswith(case["algorithm"] + " ")
+    ]
+    adapter = HERE / "frameworks" / f"{framework['name']}_server.py"
+    with tempfile.TemporaryDirectory(prefix="peers-") as text:
+        scratch = Path(text)
+        for name, sequence in recorded.items():
+            np.savez(scratch / f"{name}.npz", **sequence)
+        (scratch / "cases.json").write_text(json.dumps(cases))
+        arguments = [str(python), str(adapter), str(scratch / "cases.json"), text]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=text)
+        if done.returncode:
+            raise click.ClickException(f"{framework['title']}: {done.stderr[-2000:]}")
+        answer = json.loads((scratch / "out.json").read_text())
+    found: dict[str, dict[str, Any]] = answer["found"]
+    return found
+
+
+def entry(
+    framework: Framework,
+    key: str,
+    case: Mapping[str, Any],
+    found: Mapping[str, Mapping[str, Any]],
+    recorded: Mapping[str, sequences.Sequence],
+) -> peers.Peer:
+    """Return the entry of the table: where the case leaves the paper's rule, and whether ours follows it."""
+    algorithm = case["algorithm"]
+    package, _, version = framework["requirements"][0].partition("==")
+    steps, differences, error = {}, {}, ""
+    for problem in sequences.PROBLEMS:
+        name = f"{algorithm} {problem}"
+        result = found[f"{key} {name}"]
+        if "error" in result:
+            error = result["error"]
+            continue
+        models = np.array(result["models"])
+        paper = sequences.PAPERS[algorithm] | case.get("paper", {})
+        tolerance = case.get("tolerance", peers.TOLERANCE)
+        steps[problem] = sequences.first_difference(
+            models, sequences.replay(paper, recorded[name]), tolerance
+        )
+        if "ours" in case:
+            ours = sequences.replay(sequences.PAPERS[algorithm] | case["ours"], recorded[name])
+            differences[problem] = float(np.abs(models - ours).max())
+    return peers.Peer(
+        id=key,
+        framework=framework["title"],
+        package=package,
+        version=version,
+        algorithm=algorithm,
+        where=case["where"],
+        setting=case["setting"],
+        computes=case["computes"],
+        ours=case.get("ours"),
+        paper=case.get("paper", {}),
+        tolerance=case.get("tolerance", peers.TOLERANCE),
+        first_step=steps.get("quadratic"),
+        first_step_digits=steps.get("digits"),
+        difference=max(differences.values(), default=None),
+        error=error,
+        note=case.get("note", ""),
+        stubs=framework.get("stubs", ""),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""FLSim: the asynchronous aggregators (flsim/optimizers/async_aggregators.py) and their weights.
+
+Its data classes have mutable defaults, which Python refuses from 3.11 on unless they can be hashed.
+"""
+
+import dataclasses
+import functools
+from typing import Any
+
+import hydra.utils  # noqa: F401 - before data classes change
+import protocol
+import torch
+
+protocol.bare_package("flsim", "flsim.channels")
+original = dataclasses.dataclass
+
+
+def hashable(kind: Any = None, /, **options: Any) -> Any:
+    """Make a data class; one of FLSim can be hashed."""
+    if kind is None:
+        return functools.partial(hashable, **options)
+    if kind.__module__.startswith("flsim"):
+        options["unsafe_hash"] = True
+    return original(kind, **options)
+
+
+dataclasses.dataclass = hashable
+from flsim.interfaces.model import IFLModel  # noqa: E402
+from flsim.optimizers import async_aggregators as aggregators  # noqa: E402
+from flsim.reducers.base_round_reducer import ReductionType, RoundReducerConfig  # noqa: E402
+from flsim.utils.async_trainer import async_staleness_weights as weights  # noqa: E402
+from omegaconf import OmegaConf  # noqa: E402
+
+dataclasses.dataclass = original
+
+
+class Model(IFLModel):
+    """A vector as FLSim wants its models."""
+
+    def __init__(self, vector: protocol.Array) -> None:
+        self.module = torch.nn.Module()
+        self.module.w = torch.nn.Parameter(torch.from_numpy(vector.copy()))
+
+    def fl_get_module(self) -> torch.nn.Module:
+        return self.module
+
+    def _unused(self, *_: Any, **__: Any) -> None:
+        """Training and evaluation are not compared."""
+
+    fl_forward = fl_create_training_batch = fl_cuda = get_eval_metrics = get_num_examples = _unused
+
+
+class Server(protocol.Server):
+    """Weights by staleness are FLSim's own; what it calls a delta is start − end."""
+
+    def __init__(self, model: protocol.Array, options: dict[str, Any]) -> None:
+        self.global_model = Model(model)
+        name = options["aggregator"]
+        config = {"_target_": f"flsim.optimizers.async_aggregators.{name}", "lr": options["lr"]}
+        if "buffer_size" in options:
+            config["buffer_size"] = options["buffer_size"]
+        if kind := options.get("aggregation_type"):
+            config["aggregation_type"] = aggregators.AsyncAggregationType[kind]
+        reduction = ReductionType[options.get("reduction", "WEIGHTED_SUM")]
+        arguments = {"global_model": self.global_model, **config}
+        arguments["reducer"] = OmegaConf.structured(RoundReducerConfig(reduction_type=reduction))
+        self.aggregator = getattr(aggregators, name)(**arguments)
+        self.weight = weights.PolynomialStalenessWeight(exponent=0.5, avg_staleness=options["avg_staleness"])
+
+    def receive(self, arrival: protocol.Arrival) -> None:
+        self.aggregator.zero_grad()
+        weight = self.weight.weight(self.aggregator.model_staleness(arrival.version))
+        self.aggregator.on_client_training_end(Model(-arrival.delta), Model(arrival.model), weight)
+
+    def model(self) -> protocol.Array:
+        return self.global_model.module.w.detach().numpy()
+
+
+protocol.run(Server)
