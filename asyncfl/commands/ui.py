@@ -24,6 +24,7 @@ from benchmarks import interrupts
 from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from benchmarks.tracking import database
+from benchmarks.tracking.database import UI_HOST, UI_PORT
 from fl_core.schema import DEFAULT, Kind, Tag
 from fl_core.text import nearest
 
@@ -45,10 +46,10 @@ QUIET = {
 @click.option("--tuning", is_flag=True, help="Open optuna-dashboard on the tuning campaigns instead.")
 @options.storage
 @options.store
-@click.option("--port", default=5000, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--port", default=UI_PORT, show_default=True, type=click.IntRange(1, 65535))
 @click.option(
     "--host",
-    default="127.0.0.1",
+    default=UI_HOST,
     show_default=True,
     help="Address that it listens on; any other than the default is open to the network, without a password.",
 )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PREFIX = "sqlite:///"  # of the address of a file
 ENCODED = "a password with characters such as / @ [ has to be percent-encoded"
+UI_HOST, UI_PORT = "127.0.0.1", 5000  # of asyncfl ui, unless told otherwise
 # What MLflow would print and send by itself; and an unreachable server must not hold up a suite for minutes.
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from math import isnan
+from urllib.parse import quote
 
+from benchmarks.tracking.database import UI_HOST, UI_PORT
 from fl_core.metrics import SURROGATE
 from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, VARIANT, Clock, untuned
 from fl_core.text import natural
@@ -168,11 +170,15 @@ class RecordedSuite:
             "random must draw the same in every process."
         )
 
+    @property
+    def on_server(self) -> bool:
+        """Whether an MLflow server keeps the records."""
+        return self.uri.startswith(("http://", "https://"))
+
     def address(self, run: str, experiment: str = "") -> str:
-        """Return where MLflow shows a run of this or another experiment; empty without a server."""
-        if not self.uri.startswith(("http://", "https://")):
-            return ""
-        return f"{self.uri.rstrip('/')}/#/experiments/{experiment or self.experiment}/runs/{run}"
+        """Return where a server, or asyncfl ui, shows a run of this or another experiment."""
+        server = self.uri.rstrip("/") if self.on_server else f"http://{UI_HOST}:{UI_PORT}"
+        return f"{server}/#/experiments/{quote(experiment or self.experiment)}/runs/{quote(run)}"
 
     def scenarios(self, index: Mapping[str, int] | None = None) -> list[RecordedScenario]:
         """Return the runs by scenario and strategy; strategies have the given indices, if any."""

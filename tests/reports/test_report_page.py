@@ -99,11 +99,19 @@ def test_the_parts_stand_in_their_order(text: str) -> None:
 
 def test_it_needs_nothing_from_anywhere(text: str) -> None:
     page = Page(text)
+    runs = "http://127.0.0.1:5000/#/experiments/1/runs/"  # as asyncfl ui serves them
     addresses = page.values("href") + page.values("src")
-    assert [one for one in addresses if not one.startswith(("#", "data:"))] == []
-    assert (
-        "url(http" not in text and "@import" not in text and "http://" not in text and "https://" not in text
-    )
+    assert [one for one in addresses if not one.startswith(("#", "data:", runs))] == []
+    rest = text.replace(f'<a href="{runs}', "")
+    assert all(word not in rest for word in ("url(http", "@import", "http://", "https://"))
+
+
+def test_run_ids_are_links(suite: RecordedSuite, text: str) -> None:
+    """To the server that keeps the runs, or to the pages that asyncfl ui serves."""
+    linked = {one.rpartition("/")[2] for one in Page(text).values("href") if "/runs/" in one}
+    assert linked == {run.id for run in suite.runs}
+    kept = replace(suite, uri="https://host/mlflow/")
+    assert kept.address("r") == "https://host/mlflow/#/experiments/1/runs/r"
 
 
 def test_every_name_inside_is_unique_and_found(text: str) -> None:

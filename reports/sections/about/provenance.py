@@ -12,6 +12,7 @@ from reports.sections.section import Results, Section
 from reports.tables import PageTable, download
 
 NOTE = "Every figure and table links to the runs behind it, which are listed here by scenario."
+LOCAL_NOTE = "Links to MLflow open while asyncfl ui serves the store."
 
 
 def section(results: Results) -> Section:
@@ -29,7 +30,7 @@ def section(results: Results) -> Section:
     shows = {"facts": facts(suite), "scenarios": scenarios}
     note, tables, links = "", [], []
     if scenarios:
-        note, tables = NOTE, [PageTable("runs", table)]
+        note, tables = NOTE if suite.on_server else f"{NOTE} {LOCAL_NOTE}", [PageTable("runs", table)]
         links = [download("All runs", suite.name, "runs", table)]
     title, template = "Provenance", "provenance.html.j2"
     return Section("provenance", title, template, note, shows, tables=tables, downloads=links)
