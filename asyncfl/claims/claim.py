@@ -157,6 +157,8 @@ class Claim(Sample):
     arrangement: Arrangements | None = None  # the scenario's, if not named; a theorem's is the paper's
     workload: Workloads | None = None  # likewise
     outside_conditions: bool = False  # of the paper's theorem
+    stated_by: Literal["paper", "ours"] = "paper"  # a statement of ours decides no main result
+    twin: bool = False  # repeats the comparison of another entry, on runs that they share
     case: dict[str, Any] = Field(default_factory=dict)  # conditions: those that its id names, and more
     table: str = ""  # file of the published table that it is a cell of
     unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it

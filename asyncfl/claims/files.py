@@ -45,7 +45,6 @@ class MainResult(Frozen):
     words: str
     place: str
     readings: Annotated[tuple[str, ...], Field(min_length=1)]  # ids, or patterns of ids
-    corners: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # name → those in a named corner
     open: str = ""  # what the text leaves open
 
 
@@ -95,6 +94,13 @@ class Paper:
             self.scenarios[sample.scenario].scales for sample in claim.samples.values() if sample.scenario
         ]
         return tuple(scale for scale in SCALES if each and all(scale in scales for scales in each))
+
+    def readings(self, result: MainResult) -> tuple[str, ...]:
+        """The ids of the entries that are readings of a main result, in the order of entries."""
+        patterns = result.readings
+        return tuple(
+            id_ for id_ in self.claims if any(fnmatch.fnmatchcase(id_, pattern) for pattern in patterns)
+        )
 
     def needs(self, claim: Claim, scale: str) -> Need | None:
         """What a claim needs at a scale beyond an evening on two cores; None if they suffice."""
@@ -188,8 +194,7 @@ def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: se
 def _without_readings(paper: Paper, folder: Path) -> Iterator[str]:
     """A line for each pattern of a main result that no entry matches."""
     for result in paper.main.values():
-        inner = (pattern for patterns in result.corners.values() for pattern in patterns)
-        for pattern in (*result.readings, *inner):
+        for pattern in result.readings:
             if not fnmatch.filter(paper.claims, pattern):
                 yield f"{folder}: {paper.name}: main.{result.id}: no claim has the id {pattern}"
 

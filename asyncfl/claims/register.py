@@ -2,8 +2,8 @@
 
 `asyncfl/claims/decisions/<paper>.yaml` has a line for each decision. Beside it, `<paper>.csv` has the
 digest of what each entry is judged by: first when its first numbers were stored, then once for each decision
-that changed it; and as `main/ID`, that of the readings and corners of each main result. One that differs from
-its last digest was changed without a line, which a test refuses.
+that changed it; and as `main/ID`, that of the ids of each main result's readings, so that an addition is a
+change. One that differs from its last digest was changed without a line, which a test refuses.
 """
 
 import fnmatch
@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from asyncfl.claims import kept
 from asyncfl.claims.claim import SCALES, Claim
-from asyncfl.claims.files import MainResult, Paper
+from asyncfl.claims.files import Paper
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import lines_of
 from benchmarks.yaml_io import read
@@ -64,14 +64,14 @@ def decisions(paper: Paper, results: Path = kept.RESULTS) -> tuple[Decision, ...
         raise UserError(*lines_of(path, error, Register, document)) from None
 
 
-def digest(judged_by: Claim | MainResult) -> str:
-    """A short hash of all that an entry, or a main result, is judged by."""
-    if isinstance(judged_by, MainResult):
-        judged = judged_by.model_dump(mode="json", include={"readings", "corners"})
-    else:
-        judged = judged_by.model_dump(mode="json", exclude=NOT_JUDGED_BY, exclude_defaults=True)
-        judged["unjudged"] = bool(judged_by.unjudged)
-    return hashlib.sha256(json.dumps(judged, sort_keys=True).encode()).hexdigest()[:12]
+def digest(claim: Claim) -> str:
+    """A short hash of all that an entry is judged by."""
+    judged = claim.model_dump(mode="json", exclude=NOT_JUDGED_BY, exclude_defaults=True)
+    return _hash({**judged, "unjudged": bool(claim.unjudged)})
+
+
+def _hash(judged_by: object) -> str:
+    return hashlib.sha256(json.dumps(judged_by, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def history(paper: Paper, results: Path = kept.RESULTS) -> dict[str, list[tuple[str, str]]]:
@@ -126,7 +126,7 @@ def _digests(paper: Paper, results: Path) -> dict[str, str]:
     entries = {
         id_: digest(claim) for id_, claim in paper.claims.items() if id_ in ids or not claim.needs_runs
     }
-    return entries | {f"main/{id_}": digest(result) for id_, result in paper.main.items()}
+    return entries | {f"main/{id_}": _hash(sorted(paper.readings(one))) for id_, one in paper.main.items()}
 
 
 def _write(path: Path, past: dict[str, list[tuple[str, str]]]) -> None:

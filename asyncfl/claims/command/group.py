@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WIDTH = 44  # of a main result's words, so that the table fits 120 columns
 
 
-@click.group(invoke_without_command=True, short_help="Show which main results of the papers were reproduced.")
+@click.group(invoke_without_command=True, short_help="Show which main results of the papers hold.")
 @paper
 @files
 @click.option(
@@ -86,7 +86,7 @@ def _print(readings: list[Reading], detailed: bool) -> None:
         for outcome in mine:
             counts = [matrix.count(matrix.cell(outcome, column)) for column in columns]
             first, *rest = wrap(outcome.result.words, WIDTH)
-            rows.append((first, matrix.OUTCOMES[outcome.word][1], *counts, outcome.result.id))
+            rows.append((first, outcome.word, *counts, outcome.result.id))
             rows += [(line, *[""] * (len(columns) + 2)) for line in rest]
         print_text(mine[0].paper.title)
         print_headed(("main result", "outcome", *map(matrix.initials, columns), "show"), rows)

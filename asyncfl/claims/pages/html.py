@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jinja2 import FileSystemLoader, Template
 
-from asyncfl.claims.pages import matrix
+from asyncfl.claims.pages import basis, matrix, overview
 from asyncfl.claims.pages.blocks import Block, blocks
 from asyncfl.claims.pages.ran_on import RanOn
 from asyncfl.claims.pages.table import (
@@ -42,6 +42,9 @@ def render(readings: Sequence[Reading]) -> str:
     return template("page.html.j2").render(
         blocks=shown,
         summary=matrix.summary(every),
+        overview=overview.figure(every),
+        basis=list(basis.groups(every, RanOn())),
+        missing=basis.missing(every),
         matrices=[(mine, matrix.columns(mine)) for mine in matrix.by_paper(every)],
         matrix=matrix,
         filters=_filters(shown),
@@ -51,6 +54,7 @@ def render(readings: Sequence[Reading]) -> str:
 def template(name: str) -> Template:
     """A template of this folder, with the style sheet and the script of the report page."""
     words = (anchor, arranged, besides, found, interval, many, number, quantity, ranked, said, sides, worded)
+    words += (matrix.scoped,)
     folder = environment().overlay(loader=FileSystemLoader(TEMPLATES))
     folder.filters = {**folder.filters, **{word.__name__: word for word in words}, "ran_on": RanOn()}
     return folder.get_template(name)

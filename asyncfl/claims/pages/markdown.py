@@ -10,7 +10,7 @@ from asyncfl.claims.claim import Band, Claim, Evidence, Need
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import RESULTS
 from asyncfl.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value
-from asyncfl.claims.pages import matrix
+from asyncfl.claims.pages import basis, matrix, overview
 from asyncfl.claims.pages.ran_on import RanOn
 from asyncfl.claims.pages.table import MEANS, arranged, interval, number, ranked, remarks, sides, worded
 from asyncfl.claims.verdicts import simulated
@@ -31,13 +31,19 @@ HEADER = ("Claim", "Verdict", "Claimed", "Found", "Seeds", "Arrangement")
 HOW = """\
 ## How to read this
 
-- A **main result** has a word that is computed from all of its readings: *reproduced*, every decided
-  reading holds and one has the paper's arrangement and workload; *reproduced on stand-ins*, every decided
-  reading holds, none of them with both; *depends on the reading*; *not reproduced*, none holds but in
-  corners that are named; *undecided*; *not run*. A reading that holds or fails in every seed and is not
-  decided yet gives no word, but takes a uniform one away: where it is against what all decided readings
-  say, the word is *depends on the reading*. "Not reproduced" is a finding about these readings; the sentence
-  beside it says what the text leaves open.
+- A **main result** has a word, by the share of its decided readings that hold: *holds*, all; *mostly holds*,
+  80 % at least; *mixed*, with the condition that divides them best (by adjusted R²); *mostly fails*, 20 % at
+  most; *fails*, none; *undecided*; *not run*. A reading that holds or fails in every seed and is not decided
+  yet gives no word, but takes a uniform one away. Beside it stand its **scope**, the best workload among the
+  readings that the word rests on (*the paper's workload*, *stand-ins*, or *toy*: quadratics, and tests of
+  theorems), and the counts. "Fails" is a finding about these readings; the sentence beside it says what the
+  text leaves open.
+- Shown, and not counted: **twins**, which repeat the comparison of another entry on runs that they share;
+  statements of **ours**; and entries outside the paper's **conditions**, such as an upper bound that is not
+  reached. No entry is a reading of two main results.
+- **Pooled**: the mean effect over clusters, each an arrangement and a workload, by random effects
+  (DerSimonian and Laird, with the interval of Hartung and Knapp), and where the effect in one more cluster
+  would be.
 - A **reading** is an entry with its **arrangement**, which experiment it is (the paper's, its code's, a
   reading of a text that leaves it open, or ours), and its **workload**, the paper's data and model or a
   stand-in; beside it stands what ran. One rule holds for all papers: an arrangement that is a reading for
@@ -93,7 +99,7 @@ HOW = """\
 
 ## How to object
 
-[Your main result reads *depends*](how-to/your-result.md) says how to see every reading, and how to send
+[Your main result reads *mixed*](how-to/your-result.md) says how to see every reading, and how to send
 yours.
 """
 RATE = """\
@@ -107,12 +113,16 @@ CHANGES = """\
 ## Changes after numbers were seen
 
 Each change of a class, margin, rule or space of an entry after numbers of it were seen
-(`asyncfl/claims/decisions/`). An entry, or the list of readings and corners of a main result, that changes
-without a line here fails a test, by a digest; digests begin on 2026-11-23, of main results on 2026-11-26, and
-what was changed before was read off the history of the repository.
+(`asyncfl/claims/decisions/`). An entry that changes without a line here fails a test, by a digest, and so
+does a main result to which readings are added, or from which they are taken. Digests begin on 2026-11-23, of
+main results on 2026-11-26, and see additions from 2026-11-27; what was changed before was read off the
+history of the repository.
 """
 
 
+BASIS = """\
+The best of the decided readings of each main result. A word without a neural network says nothing about one.
+"""
 COSTS = """\
 What it would cost: gradients times operations, at 60 GFLOP/s a core, as measured with a network of seven
 layers, and, as an assumption, 10 TFLOP/s a GPU. Where nothing is said, an evening of two cores is enough.
@@ -128,19 +138,23 @@ def readme(readings: Sequence[Reading]) -> str:
         counts = Counter(outcome.word for outcome in mine)
         paper = f"[{mine[0].paper.title}](docs/claims/{mine[0].paper.name}.md)"
         rows.append((paper, *(str(counts[word] or "") for word in words)))
-    header = ("Paper", *("\xa0".join(matrix.OUTCOMES[word]) for word in words))
+    header = ("Paper", *(f"{matrix.OUTCOMES[word]}\xa0{word}" for word in words))
     return _joined([matrix.summary(every), _table(header, rows)])
 
 
 def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
-    """claims.md and claims/PAPER.md: path → text."""
+    """claims.md with its figure, and claims/PAPER.md: path → text."""
     papers = {reading.paper.name: reading.paper for reading in readings}
-    by_paper = matrix.by_paper(outcomes(readings))
+    every = outcomes(readings)
+    by_paper = matrix.by_paper(every)
     matrices = [_matrix(mine, f"claims/{mine[0].paper.name}.md") for mine in by_paper]
     first = [
         "# What the papers claim, and what came of it",
         f"{MADE}; nothing here is written by hand. Each main result leads to all of its readings.",
-        matrix.summary(outcomes(readings)),
+        matrix.summary(every),
+        "![Forest plot of all main results: word, share that holds, and pooled effect](claims.svg)",
+        *_basis(every),
+        "## All readings, by arrangement and workload",
         *matrices,
         HOW,
         *_rate(results),
@@ -148,6 +162,7 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
     ]
     return {
         "claims.md": _joined(first),
+        "claims.svg": overview.file(every),
         **{f"claims/{name}.md": _page(paper, readings) for name, paper in papers.items()},
     }
 
@@ -184,6 +199,26 @@ def _heading(outcome: Outcome) -> str:
     return outcome.result.words.replace("²", "2")
 
 
+def _basis(every: Sequence[Outcome]) -> Iterator[str]:
+    """What the words rest on, and what a GPU would add."""
+    rows = [
+        (caption, str(len(mine)), "; ".join(f"{_said_of(outcome)}" for outcome in mine))
+        for caption, mine in basis.groups(every, RanOn())
+    ]
+    yield f"## What the words rest on\n\n{BASIS}\n{_table(('Decided readings', 'Results', 'Which'), rows)}"
+    costs = [
+        (title, need.runs, need.gpu, "; ".join(f"{outcome.result.words} ({n})" for outcome, n in mine))
+        for title, need, mine in basis.missing(every)
+    ]
+    if costs:
+        header = ("Paper", "Runs", "On a GPU, about", "Main results, and the readings that they would get")
+        yield f"## What a GPU would add\n\n{COSTS}\n{_table(header, costs)}"
+
+
+def _said_of(outcome: Outcome) -> str:
+    return f"{outcome.result.words}: *{outcome.word}*" if outcome.decided else outcome.result.words
+
+
 def _rate(results: Path) -> Iterator[str]:
     """How often a row ends with a false verdict, as simulated."""
     if rates := simulated.stored(results):
@@ -216,7 +251,10 @@ def _page(paper: Paper, readings: Iterable[Reading]) -> str:
         "\n".join(f"- **{term}**: {meaning}" for term, meaning in paper.terms.items()),
     ]
     for outcome in results:
-        parts += [f"## {_heading(outcome)}", f"**{outcome.word}** ({outcome.result.place})."]
+        parts += [
+            f"## {_heading(outcome)}",
+            f"**{outcome.word}**{matrix.scoped(outcome)}. {outcome.result.place}.",
+        ]
         parts += [matrix.sentence(outcome), *_entries(outcome.readings)]
     shown = {(reading.claim.id, reading.scale) for outcome in results for reading in outcome.readings}
     for evidence, heading in KINDS.items():

@@ -8,22 +8,24 @@ from math import inf, isfinite, nan
 from typing import get_args
 
 from asyncfl.claims.claim import Arrangement, Evidence, Workload
+from asyncfl.claims.pages.forest import what as measured
 from asyncfl.claims.pages.table import ARRANGED, SAID, ranked
-from asyncfl.claims.verdicts.main import DECIDED, MainWord, Outcome
+from asyncfl.claims.verdicts.main import DECIDED, MOSTLY, MainWord, Outcome, decides
 from asyncfl.claims.verdicts.readings import Reading
 from asyncfl.claims.verdicts.rules import Word
 from asyncfl.claims.verdicts.tables import PrintedTable, tables
 from fl_core.text import many
 from reports import numbers
 
-# Square and word of a main result, the best first.
-OUTCOMES: dict[MainWord, tuple[str, str]] = {
-    "reproduced": ("🟩", "reproduced"),
-    "reproduced on stand-ins": ("🟩", "on stand-ins"),
-    "depends on the reading": ("🟨", "depends"),
-    "not reproduced": ("🟥", "not reproduced"),
-    "undecided": ("⬜", "undecided"),
-    "not run": ("⬜", "not run"),
+# Square of a main result's word, the best first.
+OUTCOMES: dict[MainWord, str] = {
+    "holds": "🟩",
+    "mostly holds": "🟩",
+    "mixed": "🟨",
+    "mostly fails": "🟥",
+    "fails": "🟥",
+    "undecided": "⬜",
+    "not run": "⬜",
 }
 LEGEND = "2/21: 2 of 21 decided readings hold with this arrangement; * on a stand-in."
 OPEN: tuple[Word, ...] = ("leans for", "leans against", "compatible", "undecided")
@@ -110,23 +112,30 @@ def typical(readings: Sequence[Reading]) -> Reading | None:
 
 
 def summary(every: Sequence[Outcome]) -> str:
-    """Return how many main results have which word, as one sentence."""
+    """Return how many main results have which word, as one line."""
     words = Counter(outcome.word for outcome in every)
-    counts = [f"{words[word]} {word}" for word in OUTCOMES if words[word]]
-    return f"Of {len(every)} main results: {', '.join(counts).replace('depends', 'depend')}."
+    counts = [f"{word} {words[word]}" for word in OUTCOMES if words[word]]
+    return f"{len(every)} main results: {', '.join(counts)}."
 
 
 def short(outcome: Outcome) -> str:
-    """The word of a main result, abbreviated, after its colour."""
-    return "\xa0".join(OUTCOMES[outcome.word])
+    """The word of a main result after its colour, with its scope and the counts that it rests on."""
+    return "\xa0".join((OUTCOMES[outcome.word], outcome.word)) + scoped(outcome)
+
+
+def scoped(outcome: Outcome) -> str:
+    """Return the scope of a word, and how many decided readings hold, in brackets; empty without any."""
+    if outcome.scope is None:
+        return ""
+    return f" ({outcome.scope}, {len(outcome.holding)} of {len(outcome.decided)})"
 
 
 def counts(outcome: Outcome) -> str:
     """Return what was found, in counts by kind of evidence, as one sentence."""
     parts = [text for evidence in KINDS if (text := _of_kind(outcome, evidence))]
-    words = Counter(reading.word for reading in outcome.readings)
+    words = Counter(reading.word for reading in outcome.deciding)
     parts += [f"{words[word]} {SAID[word].long}" for word in OPEN if words[word]]
-    if waiting := words["not run"]:
+    if waiting := sum(not reading.ran for reading in outcome.readings):
         parts.append(f"{many(waiting, 'reading')} not run ({cost(outcome)})")
     return _sentence("; ".join(parts))
 
@@ -145,14 +154,59 @@ def _sentence(text: str) -> str:
 
 
 def sentence(outcome: Outcome) -> str:
-    """Return the counts, on what the outcome depends, printed tables as a whole, and what is left open."""
-    sentences = []
-    if outcome.word == "depends on the reading" and outcome.divide is not None:
-        name, values = outcome.divide.name, sorted(outcome.divide.counts.items(), key=_rising)
-        each = [f"{kept} of {n} with {OF.get(value, value)}" for value, (kept, n) in values]
-        sentences.append(f"depends most on {name}: {', '.join(each)}")
-    sentences += [_of_table(table) for table in tables(outcome.readings)]
-    return " ".join(filter(None, (counts(outcome), *map(_sentence, sentences), outcome.result.open)))
+    """Return where it holds, counts, pooled effect, printed tables as a whole, and what is left open."""
+    sentences = [where(outcome), counts(outcome), pooled(outcome), aside(outcome)]
+    sentences += [_sentence(_of_table(table)) for table in tables(outcome.readings)]
+    return " ".join(filter(None, (*sentences, outcome.result.open)))
+
+
+def where(outcome: Outcome) -> str:
+    """Return where a main result holds, by the condition that divides its readings best, as one sentence."""
+    if outcome.word in {"holds", "fails", "undecided", "not run"}:
+        return ""
+    if outcome.divide is None:
+        return "No recorded condition divides its readings."
+    groups: dict[str, list[str]] = {}
+    for value, (kept, n) in sorted(outcome.divide.counts.items(), key=_rising):
+        group = "holds" if kept >= MOSTLY * n else "fails" if n - kept >= MOSTLY * n else "mixed"
+        groups.setdefault(group, []).append(f"{OF.get(value, value)} ({kept} of {n})")
+    each = [
+        f"{name} with {', '.join(groups[name])}" for name in ("holds", "mixed", "fails") if name in groups
+    ]
+    return _sentence(f"by {outcome.divide.name}: {'; '.join(each)}")
+
+
+def pooled(outcome: Outcome) -> str:
+    """Return the effect pooled over clusters, with its interval and prediction interval, as one sentence."""
+    if outcome.pooled is None:
+        return ""
+    effect = outcome.pooled.effect
+    if effect.clusters == 1:
+        over = f"{many(outcome.pooled.readings, 'reading')} of one cluster"
+    else:
+        over = f"{many(outcome.pooled.readings, 'reading')} of {effect.clusters} clusters"
+    write = partial(numbers.number, digits=2)
+    found = f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)}"
+    ahead = ""
+    if effect.predicted:
+        ahead = f"; in one more cluster {numbers.interval(*effect.predicted, write)}"
+    return f"Pooled over {over}, {measured(outcome.pooled.typical)}: {found}{ahead}."
+
+
+def aside(outcome: Outcome) -> str:
+    """Return how many readings are shown and decide nothing, by the reason, as one sentence."""
+    reasons = {
+        "twins": lambda claim: claim.twin,
+        "statements of ours": lambda claim: claim.stated_by == "ours",
+        "outside the paper's conditions": lambda claim: claim.outside_conditions,
+    }
+    ran = [reading for reading in outcome.readings if reading.ran and not decides(reading)]
+    parts = []
+    for reason, meant in reasons.items():
+        if mine := [reading for reading in ran if meant(reading.claim)]:
+            words = Counter(SAID[reading.word].long or reading.word for reading in mine)
+            parts.append(f"{reason}: {', '.join(f'{n} {word}' for word, n in words.items())}")
+    return f"Not counted: {'; '.join(parts)}." if parts else ""
 
 
 def _of_table(table: PrintedTable) -> str:
@@ -188,7 +242,7 @@ def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
         said = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"
         return f"{said}, {' to '.join(slack)} times what is measured" if slack else said
     what = "comparison" if _compare(mine) else KINDS[evidence]
-    return _decisions(outcome, mine, many(len(mine), f"decided {what}"))
+    return _decisions(mine, many(len(mine), f"decided {what}"))
 
 
 def _compare(readings: Sequence[Reading]) -> bool:
@@ -198,7 +252,7 @@ def _compare(readings: Sequence[Reading]) -> bool:
     return len(sides) == len(readings) and not ahead & behind
 
 
-def _decisions(outcome: Outcome, readings: Sequence[Reading], total: str) -> str:
+def _decisions(readings: Sequence[Reading], total: str) -> str:
     """The words of decisions and their counts, the most frequent first; of comparisons, who is ahead."""
     compare = _compare(readings)
     words = {
@@ -206,6 +260,5 @@ def _decisions(outcome: Outcome, readings: Sequence[Reading], total: str) -> str
     }
     texts: list[str] = []
     for word, n in Counter(reading.word for reading in readings).most_common():
-        corners = f" ({', '.join(outcome.corners)})" if word == "confirmed" and outcome.corners else ""
-        texts.append(f"{words[word]} in {n}{'' if texts else f' of {total}'}{corners}")
+        texts.append(f"{words[word]} in {n}{'' if texts else f' of {total}'}")
     return ", ".join(texts)

@@ -8,7 +8,7 @@ from asyncfl.claims.claim import Claim, Sample
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import Number
 from asyncfl.claims.kinds import Theorem
-from asyncfl.claims.pages.matrix import sentence
+from asyncfl.claims.pages.matrix import scoped, sentence
 from asyncfl.claims.pages.table import ORDER, arranged, besides, interval, line, said
 from asyncfl.claims.verdicts.looks import SEEDS
 from asyncfl.claims.verdicts.main import outcomes
@@ -33,7 +33,7 @@ def of_result(paper: Paper, name: str, folder: Path) -> tuple[list[str], list[tu
     """What became of a main result, in sentences, and its readings under `HEADER` and the scale."""
     (outcome,) = (outcome for outcome in outcomes(all_of([paper], folder)) if outcome.result.id == name)
     by_word = sorted(outcome.readings, key=lambda reading: ORDER.index(reading.word))
-    head = f"{outcome.result.words}: {outcome.word}"
+    head = f"{outcome.result.words}: {outcome.word}{scoped(outcome)}"
     texts = [head, f"{paper.title}, {outcome.result.place}. {sentence(outcome)}"]
     return texts, [(reading.scale, *line(reading)) for reading in by_word]
 

@@ -119,12 +119,12 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
     rows = [" ".join(line.split()) for line in summary.splitlines()]
     assert "It trains would take about an hour on a GPU, a week without." in rows
     assert rows[:7] == [
-        "Of 3 main results: 1 not reproduced, 1 undecided, 1 not run.",
+        "3 main results: fails 1, undecided 1, not run 1.",
         "",
         "Toy et al.",
         "main result outcome paper show",
         "Slow is behind undecided 1 open slow",
-        "Sums are wrong not reproduced 0/1 sums",
+        "Sums are wrong fails 0/1 sums",
         "It trains not run – large",
     ]
     table = done("claims", "--claims", str(toy), "--paper", "toy")
@@ -137,7 +137,7 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
     assert "small  T-better/slow  the paper’s  ahead in 3 of 3 seeds  " in row
     result = done("claims", "show", "sums", "--claims", str(toy))
     assert result.startswith(
-        "Sums are wrong: not reproduced\nToy et al., §3. Fails in 1 of 1 decided tested "
+        "Sums are wrong: fails (toy, 0 of 1)\nToy et al., §3. Fails in 1 of 1 decided tested "
     )
     assert "The text is lost." in result and "theorem  T-theorem/sum" in result
     shown = done("claims", "show", "T-better/slow", "--claims", str(toy))
@@ -158,7 +158,7 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
 def _pages_tell_it(done: Callable[..., str], toy: Path) -> None:
     """README, the summary and the page of the paper."""
     readme = done("claims", "--readme", "--claims", str(toy))
-    assert readme.startswith("Of 3 main results: 1 not reproduced, 1 undecided, 1 not run.")
+    assert readme.startswith("3 main results: fails 1, undecided 1, not run 1.")
     paper, *counts = readme.splitlines()[-1].strip("| ").split(" | ")
     assert "(docs/claims/toy.md)" in paper and counts == ["1", "1", "1"]
     done("claims", "--markdown", str(toy / "docs"), "--claims", str(toy))

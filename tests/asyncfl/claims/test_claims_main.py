@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from asyncfl.claims.claim import Sample
+from asyncfl.claims import kept
+from asyncfl.claims.claim import SCALES, Sample
 from asyncfl.claims.command.group import command
 from asyncfl.claims.files import MainResult, Paper, papers
 from asyncfl.claims.kinds import KINDS
 from asyncfl.claims.pages import matrix
 from asyncfl.claims.pages.table import SAID
-from asyncfl.claims.verdicts.main import Outcome, outcomes
+from asyncfl.claims.verdicts.main import Outcome, outcomes, scope
 from asyncfl.claims.verdicts.readings import Reading, all_of
 from asyncfl.claims.verdicts.rules import Verdict
 
@@ -22,16 +25,16 @@ PAPER, STAND_IN, READ = ("paper", "paper"), ("paper", "stand-in"), ("reading", "
 Case = tuple[str, tuple[str, str]]  # word, arrangement and workload
 
 
-def outcome(*cases: Case, corners: dict[str, tuple[str, ...]] | None = None, open_: str = "") -> Outcome:
+def outcome(*cases: Case, open_: str = "") -> Outcome:
     """A main result with these readings; β is 1 for every second one."""
     readings = tuple(reading(f"T-row/{at}", *case, beta=at % 2) for at, case in enumerate(cases))
-    result = MainResult(
-        id="it", words="It works", place="§1", readings=("T-row/*",), corners=corners or {}, open=open_
-    )
+    result = MainResult(id="it", words="It works", place="§1", readings=("T-row/*",), open=open_)
     return Outcome(TOY, result, readings)
 
 
-def reading(id_: str, word: str, how: tuple[str, str], beta: int = 0, bound: bool = False) -> Reading:
+def reading(
+    id_: str, word: str, how: tuple[str, str], beta: int = 0, bound: bool = False, **more: object
+) -> Reading:
     """A reading with this verdict."""
     claim = KINDS["theorem" if bound else "better"].model_construct(
         id=id_,
@@ -42,48 +45,57 @@ def reading(id_: str, word: str, how: tuple[str, str], beta: int = 0, bound: boo
         bound=bound,
         a=Sample(),
         b=Sample(),
+        **more,
     )
     return Reading(TOY, claim, "small", Verdict(word, 3.0 + beta if bound else 0.1))
 
 
 @pytest.mark.parametrize(
-    ("cases", "word"),
+    ("cases", "word", "scope"),
     [
-        ([], "not run"),
-        ([("not run", PAPER)] * 3, "not run"),
-        ([("undecided", PAPER), ("not run", PAPER)], "undecided"),
-        ([("reported", PAPER)], "undecided"),
-        ([("confirmed", PAPER), ("undecided", PAPER)], "reproduced"),
-        ([("confirmed", PAPER), ("confirmed", STAND_IN), ("not run", READ)], "reproduced"),
-        ([("confirmed", STAND_IN)] * 2, "reproduced on stand-ins"),
-        ([("confirmed", READ), ("confirmed", STAND_IN)], "reproduced on stand-ins"),
-        ([("confirmed", STAND_IN), ("undecided", PAPER)], "reproduced on stand-ins"),
-        ([("confirmed", PAPER), ("refuted", STAND_IN)], "depends on the reading"),
-        ([("confirmed", PAPER), ("equal", PAPER)], "depends on the reading"),
-        ([("confirmed", PAPER), ("no effect", PAPER)], "depends on the reading"),
-        ([("refuted", STAND_IN), ("undecided", PAPER)], "not reproduced"),
-        ([("equal", PAPER), ("refuted", PAPER)], "not reproduced"),
-        ([("no effect", READ)], "not reproduced"),
-        ([("leans for", PAPER), ("leans against", PAPER), ("compatible", PAPER)], "undecided"),
-        ([("confirmed", PAPER), ("leans for", PAPER), ("compatible", PAPER)], "reproduced"),
-        ([("confirmed", PAPER), ("leans against", STAND_IN)], "depends on the reading"),
-        ([("refuted", STAND_IN), ("leans for", PAPER)], "depends on the reading"),
-        ([("refuted", STAND_IN), ("leans against", PAPER)], "not reproduced"),
+        ([], "not run", None),
+        ([("not run", PAPER)] * 3, "not run", None),
+        ([("undecided", PAPER), ("not run", PAPER)], "undecided", None),
+        ([("reported", PAPER)], "undecided", None),
+        ([("confirmed", PAPER), ("undecided", PAPER)], "holds", "paper's workload"),
+        ([("confirmed", PAPER), ("confirmed", STAND_IN), ("not run", READ)], "holds", "paper's workload"),
+        ([("confirmed", STAND_IN)] * 2, "holds", "stand-ins"),
+        ([("confirmed", READ), ("confirmed", STAND_IN)], "holds", "paper's workload"),
+        ([("confirmed", STAND_IN), ("undecided", PAPER)], "holds", "stand-ins"),
+        ([*[("confirmed", STAND_IN)] * 4, ("refuted", PAPER)], "mostly holds", "stand-ins"),
+        ([*[("confirmed", STAND_IN)] * 3, ("refuted", PAPER)], "mixed", "paper's workload"),
+        ([("confirmed", PAPER), ("equal", PAPER)], "mixed", "paper's workload"),
+        ([("confirmed", PAPER), ("no effect", PAPER)], "mixed", "paper's workload"),
+        ([("confirmed", PAPER), *[("refuted", STAND_IN)] * 4], "mostly fails", "stand-ins"),
+        ([("confirmed", PAPER), *[("refuted", STAND_IN)] * 3], "mixed", "paper's workload"),
+        ([("refuted", STAND_IN), ("undecided", PAPER)], "fails", "stand-ins"),
+        ([("equal", PAPER), ("refuted", PAPER)], "fails", "paper's workload"),
+        ([("leans for", PAPER), ("leans against", PAPER), ("compatible", PAPER)], "undecided", None),
+        ([("confirmed", PAPER), ("leans for", PAPER), ("compatible", PAPER)], "holds", "paper's workload"),
+        ([("confirmed", PAPER), ("leans against", STAND_IN)], "mostly holds", "paper's workload"),
+        ([("refuted", STAND_IN), ("leans for", PAPER)], "mostly fails", "stand-ins"),
+        ([("refuted", STAND_IN), ("leans against", PAPER)], "fails", "stand-ins"),
     ],
 )
-def test_the_word_of_a_main_result(cases: list[Case], word: str) -> None:
-    assert outcome(*cases).word == word
+def test_the_word_of_a_main_result_and_its_scope(cases: list[Case], word: str, scope: str | None) -> None:
+    assert (outcome(*cases).word, outcome(*cases).scope) == (word, scope)
     assert outcome(*reversed(cases)).word == word  # whatever the order
 
 
-def test_a_corner_is_named_or_it_counts() -> None:
-    cases = [("confirmed", PAPER), *[("refuted", PAPER)] * 6]
-    assert outcome(*cases).word == "depends on the reading"
-    corner = outcome(*cases, corners={"the first": ("T-row/0",), "the second": ("T-row/1",)})
-    assert (corner.word, corner.corners) == ("not reproduced", ["the first"])
-    both = [("confirmed", PAPER), *cases]
-    assert outcome(*both, corners={"the first": ("T-row/0",)}).word == "depends on the reading"
-    assert outcome(*[("confirmed", PAPER)] * 2, corners={"all": ("T-row/*",)}).word == "reproduced"
+@pytest.mark.parametrize("more", [{"twin": True}, {"stated_by": "ours"}, {"outside_conditions": True}])
+def test_twins_statements_of_ours_and_what_is_outside_conditions_decide_nothing(more: dict[str, Any]) -> None:
+    here = outcome(("confirmed", PAPER), ("confirmed", STAND_IN))
+    others = [reading(f"T-row/{at}", "refuted", PAPER, **more) for at in range(9)]
+    both = Outcome(TOY, here.result, (*here.readings, *others))
+    assert (both.word, len(both.decided), both.share) == ("holds", 2, 1)
+    assert both.pooled == here.pooled
+    assert Outcome(TOY, here.result, tuple(others)).word == "undecided"
+
+
+def test_theorems_are_toys_unless_they_print_a_number() -> None:
+    theorem = reading("T-row/0", "confirmed", PAPER, bound=True)
+    printed = replace(theorem, claim=theorem.claim.model_copy(update={"printed": "3.2"}))
+    assert (scope(theorem), scope(printed)) == ("toy", "paper's workload")
 
 
 def test_what_it_depends_on_is_what_separates_best() -> None:
@@ -92,11 +104,11 @@ def test_what_it_depends_on_is_what_separates_best() -> None:
     by_beta = outcome(*[(word[at % 2], (PAPER, STAND_IN)[at // 2 % 2]) for at in range(8)])
     assert by_beta.divide is not None
     assert (by_beta.divide.name, by_beta.divide.counts) == ("β", {"0": (4, 4), "1": (0, 4)})
-    assert "Depends most on β: 4 of 4 with 0, 0 of 4 with 1." in matrix.sentence(by_beta)
+    assert "By β: holds with 0 (4 of 4); fails with 1 (0 of 4)." in matrix.sentence(by_beta)
     by_workload = outcome(*[(word[at // 2 % 2], (PAPER, STAND_IN)[at // 2 % 2]) for at in range(8)])
     assert by_workload.divide is not None and by_workload.divide.name == "workload"
     alike = outcome(*[("confirmed", PAPER)] * 4, *[("refuted", PAPER)] * 4)
-    assert alike.divide is None and "Depends" not in matrix.sentence(alike)
+    assert alike.divide is None and "By " not in matrix.sentence(alike)
     first, *others = by_beta.readings
     without = replace(first, claim=first.claim.model_copy(update={"case": {}}))
     assert replace(by_beta, readings=(without, *others)).divide is None  # not all of them have a β
@@ -105,10 +117,11 @@ def test_what_it_depends_on_is_what_separates_best() -> None:
 def test_the_sentence_counts_each_kind_of_evidence_by_itself() -> None:
     cases = [*[("refuted", PAPER)] * 3, ("confirmed", PAPER), ("equal", PAPER), ("not run", PAPER)]
     here = outcome(*cases, ("undecided", PAPER), open_="p is lost.")
-    assert matrix.sentence(here) == (
+    assert matrix.counts(here) == (
         "Behind in 3 of 5 decided comparisons, ahead in 1, equal in 1; 1 undecided; 1 reading not run "
-        "(an evening of two cores). p is lost."
+        "(an evening of two cores)."
     )
+    assert matrix.sentence(here).endswith(" p is lost.")
     bounds = [reading(f"T-row/b{at}", "confirmed", STAND_IN, beta=at, bound=True) for at in (0, 9)]
     both = Outcome(TOY, here.result, (*here.readings, *bounds))
     assert "; 2 of 2 bounds seen to hold, 3.0 to 12 times what is measured; 1 undecided" in matrix.sentence(
@@ -136,19 +149,27 @@ def test_who_is_ahead_is_told_of_methods_that_stand_on_one_side() -> None:
 MAIN = {
     "ace": (
         *("ace-fedbuff", "ace-ca2fl", "ace-delay-adaptive", "ace-vanilla", "ca2fl-others"),
-        *("fewest-iterations", "everyone-declines", "delay-and-heterogeneity", "error-terms"),
-        *("drop-outs", "other-tasks", "eight-bits"),
+        *("fewest-iterations", "equal-uploads", "everyone-declines", "delay-and-heterogeneity"),
+        *("error-terms", "local-steps", "vanilla-floor", "drop-outs", "other-tasks", "eight-bits"),
     ),
     "anarchic": (
         *("anarchy-is-free", "tables-logistic", "tables-cnn", "tables-lstm", "general-arrivals"),
         *("biased-arrivals", "speed-up", "arbitrary-arrivals", "afl-keeps"),
     ),
     "asyncsgd": (
-        *("per-update", "per-time", "ten-to-thirty", "printed-numbers", "delays-and-bounds"),
+        *(
+            "per-update",
+            "per-time",
+            "ten-to-thirty-g",
+            "ten-to-thirty-h",
+            "printed-numbers",
+            "delays-and-bounds",
+        ),
         *("number-of-tasks", "steadier"),
     ),
     "fraboni": (
         *("time-based", "surrogate", "sync-async", "balance", "fedbuff-async", "rate-sensitivity", "bounds"),
+        "exponential-times",
     ),
 }
 
@@ -194,19 +215,32 @@ def test_no_comparison_of_who_leads_is_left_out_of_the_main_results(shipped: lis
     assert missing == set()
 
 
-def test_corners_are_few(shipped: list[Outcome]) -> None:
-    """A corner that held a fifth of the decided readings would be no corner."""
+def test_no_entry_is_a_reading_of_two_main_results(shipped: list[Outcome]) -> None:
+    times = Counter(
+        (one.paper.name, reading.claim.id, reading.scale) for one in shipped for reading in one.readings
+    )
+    assert [key for key, n in times.items() if n > 1] == []
+
+
+def test_every_twin_shares_runs_with_a_reading_that_counts(shipped: list[Outcome]) -> None:
+    """Of the same main result, under one of its seeds at least, where both have numbers."""
     for one in shipped:
-        if one.corners:
-            assert len(one.holding) < len(one.decided) / 5
+        runs: dict[tuple[str, str], set[str]] = {}
+        for scale in SCALES:
+            for number in kept.read(kept.path(one.paper.name, scale)):
+                runs.setdefault((number.claim, scale), set()).update(number.runs.split())
+        counted = [runs[at] for reading in one.deciding if (at := (reading.claim.id, reading.scale)) in runs]
+        for reading in one.readings:
+            mine = runs.get((reading.claim.id, reading.scale))
+            if reading.claim.twin and mine:
+                assert any(mine & other for other in counted), reading.claim.id
 
 
 def test_ace_against_fedbuff_is_told_with_its_numbers(shipped: list[Outcome]) -> None:
     (one,) = (one for one in shipped if one.result.id == "ace-fedbuff")
-    assert one.word == "not reproduced"
-    assert matrix.sentence(one).startswith(
-        "Behind in 53 of 57 decided comparisons, ahead in 4 (the shortest delays)"
-    )
+    assert (one.word, one.scope, len(one.decided)) == ("fails", "stand-ins", 18)
+    assert matrix.sentence(one).startswith("Behind in 18 of 18 decided comparisons")
+    assert one.pooled is not None and one.pooled.effect.high < 0
 
 
 def test_front_pages_are_short(shipped: list[Outcome]) -> None:

@@ -66,19 +66,25 @@ def test_a_change_needs_a_line(toy: Path, old: str, new: str) -> None:
     assert [decision for _, decision in register.history(read(toy), results)[ID]] == ["", "2026-11-23-it"]
 
 
-def test_a_main_result_does_not_change_its_readings_or_corners_without_a_line(toy: Path) -> None:
-    results, main = toy / "results", {"id": "it", "words": "It works", "place": "§1", "readings": ["T-*"]}
+def test_a_main_result_does_not_change_its_readings_without_a_line(toy: Path) -> None:
+    """Neither by other patterns nor by an entry more that they match."""
+    results, main = (
+        toy / "results",
+        {"id": "it", "words": "It works", "place": "§1", "readings": ["T-*/slow*"]},
+    )
 
-    def write(**changed: object) -> None:
-        (toy / "toy.yaml").write_text(f"{CLAIMS}\nmain: {json.dumps([{**main, **changed}])}\n")
+    def write(claims: str = CLAIMS, **changed: object) -> None:
+        (toy / "toy.yaml").write_text(f"{claims}\nmain: {json.dumps([{**main, **changed}])}\n")
 
     write()
     register.begin(read(toy), results)
-    write(words="It hardly works", open="How is lost.")
+    write(words="It hardly works", open="How is lost.", readings=[ID])
     assert register.changed(read(toy), results) == []
-    for change in ({"corners": {"slow ones": [ID]}}, {"readings": [ID]}):
-        write(**change)
-        assert register.changed(read(toy), results) == ["main/it"]
+    document = yaml.safe_load(CLAIMS)
+    (entry,) = (one for one in document["claims"] if one["id"] == ID)
+    document["claims"].append({**entry, "id": f"{ID}-again"})
+    write(yaml.safe_dump(document, allow_unicode=True))
+    assert register.changed(read(toy), results) == ["main/it"]
     decide(toy, "2026-11-23-it", entries="main/it")
     assert register.record(read(toy), results) == 1
     assert register.changed(read(toy), results) == []
