@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from asyncfl.claims.claim import Band, Claim, Evidence, Finite, Sample
 from fl_core.parts import FieldError
 
-POINTS = 0.02  # two percentage points: the default margin of "the same", and of printed numbers
+HALF_POINT = 0.005  # of accuracy: the default margin of "the same", and of printed numbers
 
 Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
 Margin = Annotated[float, Field(gt=0)]
@@ -64,8 +64,8 @@ class Same(Better):
 
     @property
     def allowed(self) -> float:
-        """The margin; by default two percentage points."""
-        return POINTS if self.margin is None else self.margin
+        """The margin; by default half a percentage point."""
+        return HALF_POINT if self.margin is None else self.margin
 
     @property
     def holds(self) -> Band:
@@ -87,8 +87,8 @@ class Value(Claim):
 
     @property
     def allowed(self) -> float:
-        """The margin; by default two percentage points."""
-        return POINTS if self.margin is None else self.margin
+        """The margin; by default half a percentage point."""
+        return HALF_POINT if self.margin is None else self.margin
 
     @property
     def holds(self) -> Band | None:

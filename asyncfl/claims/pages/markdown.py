@@ -83,11 +83,15 @@ HOW = """\
 - *Where runs collapse*, the sign test decides, on the typical seed; on spreads nothing does. A run collapses
   if it diverges, never reaches its target, or ends with less than half of the accuracy that a quarter of its
   method's seeds reach.
-- *A printed number* has a margin, two points of accuracy where its entry names none. The interval of our mean
-  over all seeds is widened by the noise of theirs, as that of as many runs as the paper made (one where it
-  does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**, else it is
-  *compatible, imprecise*. A single run of theirs may be a rare one: it fails only if fewer than 2.5 % of our
-  seeds would be as far. Each printed table has one statement over all of its cells besides.
+- *A printed number* has a margin: half a point of accuracy, or a quarter of the standard deviation of the
+  numbers of its table, whichever is smaller; *A like B* has half a point where its entry names none. The
+  interval of our mean over all seeds is widened by the noise of theirs, as that of as many runs as the paper
+  made (one where it does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**,
+  else it is *compatible, imprecise*. A single run of theirs may be a rare one: it fails only if fewer than
+  2.5 % of our seeds would be as far.
+- A printed *table* **passes** if no cell fails and no group of cells, those with one value of a condition,
+  differs on average, significantly and by more than the margin. The same is asked of *placebos*, the table
+  with the numbers of two neighbouring conditions exchanged.
 - *A theorem*, or a printed number that needs no training, is decided by a test in `tests/papers/`, whose name
   stands beside it: within its band, or equal to nine digits or to all that are printed.
 - *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of their

@@ -13,7 +13,7 @@ from asyncfl.claims.pages.table import ARRANGED, SAID, ranked
 from asyncfl.claims.verdicts.main import DECIDED, MOSTLY, MainWord, Outcome, decides
 from asyncfl.claims.verdicts.readings import Reading
 from asyncfl.claims.verdicts.rules import Word
-from asyncfl.claims.verdicts.tables import PrintedTable, tables
+from asyncfl.claims.verdicts.tables import PrintedTable, TableCheck, tables
 from fl_core.text import many
 from reports import numbers
 
@@ -156,7 +156,7 @@ def _sentence(text: str) -> str:
 def sentence(outcome: Outcome) -> str:
     """Return where it holds, counts, pooled effect, printed tables as a whole, and what is left open."""
     sentences = [where(outcome), counts(outcome), pooled(outcome), aside(outcome)]
-    sentences += [_sentence(_of_table(table)) for table in tables(outcome.readings)]
+    sentences += [said for table in tables(outcome.readings) for said in of_table(table)]
     return " ".join(filter(None, (*sentences, outcome.result.open)))
 
 
@@ -209,16 +209,40 @@ def aside(outcome: Outcome) -> str:
     return f"Not counted: {'; '.join(parts)}." if parts else ""
 
 
-def _of_table(table: PrintedTable) -> str:
-    """A printed table as a whole."""
+def of_table(table: PrintedTable) -> list[str]:
+    """A printed table as a whole, its systematic differences, and its placebos, a sentence each."""
     away = table.difference
     write = partial(numbers.number, digits=2)
     difference = f"{write(away.mean)} {numbers.interval(away.low, away.high, write)}"
-    return (
-        f"{table.name}: {table.outside} of {table.cells} printed numbers beyond 95 % of our runs "
-        f"(a cell holds within ± {table.margin:g} of its number); "
-        f"ours − printed {difference} on average over cells"
-    )
+    differing = [
+        f"{group.condition} {group.value}: {write(group.difference.mean)}, above in {group.above} of "
+        f"{group.difference.n} cells"
+        for group in table.own.groups
+        if group.differs
+    ]
+    passing = sum(placebo.passes for placebo in table.placebos)
+    each = [f"{placebo.name} exchanged: {checked(placebo)}" for placebo in table.placebos]
+    away_from = f"ours − printed {difference} on average over {table.cells} cells"
+    near = f"root mean square difference {write(table.error)}, {away_from}"
+    beyond = f"{table.outside} of them beyond 95 % of our runs (a cell holds within ± {table.margin:g})"
+    sentences = [
+        f"{table.name}: correlation with the printed numbers {write(table.correlation)}, {near}, {beyond}",
+        f"{table.name} {'passes' if table.own.passes else 'does not pass'}: {checked(table.own)}",
+    ]
+    if differing:
+        sentences.append(f"Systematic differences: {'; '.join(differing)}")
+    if each:
+        sentences.append(f"Placebos that pass: {passing} of {len(each)} ({'; '.join(each)})")
+    return [f"{sentence}." for sentence in sentences]
+
+
+def checked(check: TableCheck) -> str:
+    """Return what the rule says of the cells of a table, or of a placebo, and of its groups."""
+    words: dict[Word, str] = {"confirmed": "hold", "refuted": "fail", "compatible": "compatible"}
+    parts = [f"{check.words[word]} {text}" for word, text in words.items() if check.words.get(word)]
+    if differing := sum(group.differs for group in check.groups):
+        parts.append(f"{many(differing, 'group')} {'differs' if differing == 1 else 'differ'}")
+    return ", ".join(parts)
 
 
 def _rising(pair: tuple[str, tuple[int, int]]) -> tuple[float, str]:

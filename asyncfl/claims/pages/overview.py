@@ -77,7 +77,7 @@ def figure(every: Sequence[Outcome]) -> Markup:
     parts += [_text(LEFT, top + 20 + 15 * at, line, "small") for at, line in enumerate(LEGEND)]
     size = f'viewBox="0 0 {WIDTH} {top + FOOT:.0f}"'
     name = f'class="overview" role="img" aria-label="{escape(matrix.summary(every))}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {name} {size}>'
+    head = f"<svg {name} {size}>"
     return Markup(f"{head}<style>{STYLE}</style>{''.join(parts)}</svg>")
 
 
@@ -88,7 +88,8 @@ def file(every: Sequence[Outcome]) -> str:
         "".join(f"--{name}:{look.palette(dark)[name]};" for name in names) for dark in (False, True)
     )
     themes = f":root{{{light}background:var(--paper)}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
-    return str(figure(every)).replace("<style>", f"<style>{themes}", 1) + "\n"
+    text = str(figure(every)).replace("<style>", f"<style>{themes}", 1)
+    return text.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
 
 
 def _head() -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Readings: claims at a scale with the verdicts on their stored numbers; nothing here imports torch."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from asyncfl.claims import kept
 from asyncfl.claims.claim import SCALES, Arrangement, Claim, Failure, Need, Workload
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import RESULTS
-from asyncfl.claims.verdicts.rules import Verdict, Word
+from asyncfl.claims.verdicts.rules import Values, Verdict, Word
 from asyncfl.claims.verdicts.verdicts import verdicts
 
 THEOREM = "theorem"  # stands where a scale would
@@ -23,6 +23,7 @@ class Reading:
     claim: Claim
     scale: str  # or `theorem`
     verdict: Verdict
+    values: Values = field(default_factory=dict, repr=False)  # that it is about
 
     @property
     def word(self) -> Word:
@@ -58,8 +59,9 @@ class Reading:
 def readings(paper: Paper, scale: str, folder: Path = RESULTS) -> list[Reading]:
     """The claims of a paper at a scale, or its theorems, with their verdicts."""
     claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
-    by_claim = verdicts(claims, kept.values(kept.read(kept.path(paper.name, scale, folder))))
-    return [Reading(paper, claim, scale, by_claim[id_]) for id_, claim in claims.items()]
+    values = kept.values(kept.read(kept.path(paper.name, scale, folder)))
+    by_claim = verdicts(claims, values)
+    return [Reading(paper, claim, scale, by_claim[id_], values.get(id_, {})) for id_, claim in claims.items()]
 
 
 def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:

@@ -153,7 +153,14 @@ MAIN = {
         *("error-terms", "local-steps", "vanilla-floor", "drop-outs", "other-tasks", "eight-bits"),
     ),
     "anarchic": (
-        *("anarchy-is-free", "tables-logistic", "tables-cnn", "tables-lstm", "general-arrivals"),
+        *(
+            "anarchy-is-free",
+            "table-2-logistic",
+            "table-3-logistic",
+            "tables-cnn",
+            "tables-lstm",
+            "general-arrivals",
+        ),
         *("biased-arrivals", "speed-up", "arbitrary-arrivals", "afl-keeps"),
     ),
     "asyncsgd": (

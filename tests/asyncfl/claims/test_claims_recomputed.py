@@ -192,7 +192,7 @@ def printed(claim: Value, values: np.ndarray) -> Chances:
     """
     n, number, rounding = len(values), float(claim.printed or "nan"), claim.rounding
     error = values.std(ddof=1) * np.sqrt(1 / n + 1 / claim.runs)
-    away, margin = abs(values.mean() - number), 0.02 if claim.margin is None else claim.margin
+    away, margin = abs(values.mean() - number), 0.005 if claim.margin is None else claim.margin
     inside = stats.t.sf((margin - rounding - away) / error, n - 1)
     outside = stats.t.sf((away - margin - rounding) / error, n - 1)
     if claim.runs == 1:
