@@ -287,7 +287,6 @@ def test_what_a_failure_means_follows_from_the_two_attributes(
     ("main", "words"),
     [
         ({"readings": ["T-none/*"]}, "toy: main.it: no claim has the id T-none/*"),
-        ({"readings": ["T-row/*"], "corners": {"x": ["T-row/b*"]}}, "main.it: no claim has the id T-row/b*"),
         ({"readings": []}, "main.0.readings"),
     ],
 )

@@ -178,6 +178,7 @@ MAIN = {
         *("time-based", "surrogate", "sync-async", "balance", "fedbuff-async", "rate-sensitivity", "bounds"),
         "exponential-times",
     ),
+    "liu": ("naive", "momentum", "repaired", "dylu"),
 }
 
 

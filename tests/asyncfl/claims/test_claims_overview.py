@@ -1,7 +1,7 @@
 """The forest plot of main results, and what their words rest on."""
 
 from dataclasses import replace
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -21,7 +21,7 @@ def shipped() -> list[Outcome]:
 
 
 def test_every_main_result_has_a_row_with_its_word_and_counts(shipped: list[Outcome]) -> None:
-    root = ElementTree.fromstring(overview.file(shipped))
+    root = ET.fromstring(overview.file(shipped))
     texts = ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
     words = [text for text in texts if text in overview.COLOURS]
     assert sorted(words) == sorted(outcome.word for outcome in shipped)
@@ -36,7 +36,7 @@ def test_every_main_result_has_a_row_with_its_word_and_counts(shipped: list[Outc
 
 def test_bars_have_the_shares_of_readings(shipped: list[Outcome]) -> None:
     (one,) = (one for one in shipped if one.result.id == "drop-outs")
-    root = ElementTree.fromstring(overview.file([one]))
+    root = ET.fromstring(overview.file([one]))
     widths = [float(rect.get("width", 0)) for rect in root.iter(f"{SVG}rect") if rect.get("fill")]
     failing = sum(reading.word == "refuted" for reading in one.decided)
     shares = [len(one.holding), len(one.decided) - len(one.holding) - failing, failing]
@@ -82,5 +82,5 @@ def test_what_a_gpu_would_add_is_what_has_not_run(shipped: list[Outcome]) -> Non
 def test_a_main_result_without_readings_has_a_row() -> None:
     result = MainResult(id="it", words="It works & lasts", place="§1", readings=("T/*",))
     empty = Outcome(Paper("toy", "Toy et al."), result, ())
-    root = ElementTree.fromstring(overview.file([empty, replace(empty)]))
+    root = ET.fromstring(overview.file([empty, replace(empty)]))
     assert [text.text for text in root.iter(f"{SVG}text")].count("It works & lasts") == 2

@@ -256,7 +256,9 @@ def test_the_register_is_whole(shipped: dict[str, Paper]) -> None:
     page = (DOCS / "claims.md").read_text(encoding="utf-8")
     for paper in shipped.values():
         known = {one.id: one for one in register.decisions(paper)}
-        assert known and list(known) == [one.id for one in register.decisions(paper)]
+        ran = any(kept.read(kept.path(paper.name, scale)) for scale in SCALES)
+        assert known or not ran
+        assert list(known) == [one.id for one in register.decisions(paper)]
         assert [one.date for one in known.values()] == sorted(one.date for one in known.values())
         for id_, states in register.history(paper).items():
             assert all(known[decision].concerns(id_) for _, decision in states[1:]), id_
