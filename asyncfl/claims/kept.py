@@ -12,6 +12,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from filelock import FileLock
 
 from asyncfl.claims.files import FOLDER
 from benchmarks.errors import UserError
+from benchmarks.tracking.provenance import has_commit
 from fl_core import reading
 from fl_core.recording.atomic import whole
 
@@ -26,6 +28,16 @@ T = TypeVar("T")
 
 RESULTS = FOLDER / "results"
 COLUMNS = ("claim", "sample", "seed", "value", "runs", "when", "origin")
+TRACED_SINCE = "2026-11-27T00:00:00+00:00"  # end of a run, from which numbers must be traceable
+# Commits that earlier numbers name and the repository does not have.
+LOST_COMMITS = frozenset(
+    {
+        "c747dbf48e4602b8a7242d2d9f464d3cb04c20d1",
+        "9b7665f336738d3c5c119d4e6fc8dc1fccc9c673",
+        "92014c9d02f8973583eba011b755d5a18593408d",
+        "2d316d9ea826f6dde8e77c926c520bbed6dbae31",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +114,29 @@ def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:
     for number in numbers:
         by_claim.setdefault(number.claim, {}).setdefault(number.sample, {})[number.seed] = number.value
     return by_claim
+
+
+def commits(origin: str) -> list[str]:
+    """Return the commits that an origin names, with `+` where files had been changed; none without one."""
+    named = origin.partition(",")[0]
+    return [] if named == "no commit" else named.split()
+
+
+@cache
+def traceable(origin: str) -> bool:
+    """Whether numbers of an origin come from commits of the repository without uncommitted changes."""
+    named = commits(origin)
+    return bool(named) and not any(name.endswith("+") or name in LOST_COMMITS for name in named)
+
+
+def untraceable(numbers: Iterable[Number], folder: Path = FOLDER) -> list[str]:
+    """Return the origins that no number may have: changed trees, and commits not in the repository."""
+    origins = dict.fromkeys(number.origin for number in numbers)
+    return [
+        origin
+        for origin in origins
+        if not traceable(origin) or not all(has_commit(name, folder) for name in commits(origin))
+    ]
 
 
 @contextmanager

@@ -54,6 +54,11 @@ def commit(folder: Path = ROOT) -> str:
     return head + "+" if changed else head
 
 
+def has_commit(name: str, folder: Path = ROOT) -> bool:
+    """Return whether the repository of a folder has this commit."""
+    return bool(_git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"))
+
+
 def _git(folder: Path, *arguments: str) -> str:
     try:
         done = subprocess.run(

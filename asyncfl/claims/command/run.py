@@ -84,6 +84,7 @@ def command(
     if dry_run:
         say_cost(plans, results) if until_decided else _say_size(plans)
         return
+    _must_be_traceable(results)
     computes = engines.engine(engine, address, workers)
     interrupts.are_raised()
     try:
@@ -97,6 +98,21 @@ def command(
         click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
     sys.exit(1 if any(failed) else 0)
+
+
+def _must_be_traceable(results: Path) -> None:
+    """Refuse runs whose numbers could not be stored: of the package's claims, from a tree with changes."""
+    from asyncfl.claims.kept import RESULTS
+    from benchmarks.errors import UserError
+    from benchmarks.tracking.provenance import commit
+
+    here = commit()
+    if results == RESULTS and (not here or here.endswith("+")):
+        what = "uncommitted changes" if here else "no commit"
+        raise UserError(
+            f"claims run: the repository has {what}, so that numbers could not be traced. Commit first, or "
+            "keep numbers of your own with --claims DIR."
+        )
 
 
 def _say_size(plans: list[ClaimPlan]) -> None:
@@ -129,12 +145,21 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     from asyncfl.claims import kept, register
     from asyncfl.claims.cost import merged
     from asyncfl.claims.measure import measured
+    from benchmarks.errors import UserError
     from reports.records.store import load
 
     there = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})
     recorded = {run.key: run for run in there.runs}
     numbers = [number for claim in plan.claims for number in measured(plan, claim, recorded)]
     file = kept.path(plan.paper.name, plan.scale, results)
+    if results == kept.RESULTS and (untraced := kept.untraceable(numbers)):
+        raise UserError(
+            *(
+                f"not stored: numbers from {kept.commits(one) or 'no commit'}, with changes or unknown here. "
+                "Run them again from a commit."
+                for one in untraced
+            )
+        )
     with kept.changing():
         kept.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
         register.begin(plan.paper, results)

@@ -1,6 +1,7 @@
 """What the words rest on: workloads and networks that have run, and what a GPU would add."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from asyncfl.claims.claim import Need
 from asyncfl.claims.pages.ran_on import RanOn
@@ -9,13 +10,30 @@ from asyncfl.claims.verdicts.main import SCOPES, Outcome, Scope, scope
 NO_NETWORK = {"logistic", "linear"}
 
 
-def rests_on(outcome: Outcome, ran_on: RanOn) -> tuple[Scope, bool] | None:
-    """Return the best workload of decided readings, and whether it has a network; None without any."""
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The best workload of a main result's decided readings, and what they say there."""
+
+    outcome: Outcome
+    scope: Scope | None  # None where none is decided
+    network: bool = False  # whether one was trained on it
+    holding: int = 0
+    decided: int = 0
+
+    def __str__(self) -> str:
+        words = self.outcome.result.words
+        return f"{words}: {self.holding} of {self.decided}" if self.decided else words
+
+
+def basis(outcome: Outcome, ran_on: RanOn) -> Basis:
+    """Return the best workload of decided readings: with a network where one was trained on it."""
     if not outcome.decided:
-        return None
-    each = [(scope(reading), reading) for reading in outcome.decided]
-    best = min((how for how, _ in each), key=SCOPES.index)
-    return best, any(how == best and _has_network(ran_on(reading)) for how, reading in each)
+        return Basis(outcome, None)
+    each = [(scope(reading), _has_network(ran_on(reading)), reading) for reading in outcome.decided]
+    best, without = min((SCOPES.index(how), not network) for how, network, _ in each)
+    there = [reading for how, network, reading in each if (SCOPES.index(how), not network) == (best, without)]
+    holding = sum(reading.word == "confirmed" for reading in there)
+    return Basis(outcome, SCOPES[best], not without, holding, len(there))
 
 
 def _has_network(problems: str) -> bool:
@@ -24,21 +42,20 @@ def _has_network(problems: str) -> bool:
     return any(model and model not in NO_NETWORK for model in models)
 
 
-def groups(every: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[Outcome]]]:
-    """Return main results by what their decided readings were run on, the nearest to the papers first."""
-    captions = {
+def groups(every: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[Basis]]]:
+    """Return main results by what their best readings were run on, the nearest to the papers first."""
+    captions: dict[tuple[Scope | None, bool], str] = {
         ("paper's workload", True): "The paper's workload, a neural network",
         ("paper's workload", False): "The paper's workload, without a neural network",
-        ("stand-ins", True): "Stand-ins, a neural network among them",
-        ("stand-ins", False): "Stand-ins, logistic regression alone",
+        ("stand-ins", True): "Stand-ins, a neural network",
+        ("stand-ins", False): "Stand-ins, without a neural network",
         ("toy", False): "Toys: quadratics, and tests of theorems",
+        (None, False): "Nothing that is decided",
     }
-    found = [(rests_on(outcome, ran_on), outcome) for outcome in every]
+    found = [basis(outcome, ran_on) for outcome in every]
     for key, caption in captions.items():
-        if mine := [outcome for basis, outcome in found if basis == key]:
+        if mine := [one for one in found if (one.scope, one.network) == key]:
             yield caption, mine
-    if mine := [outcome for basis, outcome in found if basis is None]:
-        yield "Nothing that is decided", mine
 
 
 def missing(every: Sequence[Outcome]) -> list[tuple[str, Need, list[tuple[Outcome, int]]]]:

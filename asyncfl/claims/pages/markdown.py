@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from asyncfl.claims import register
-from asyncfl.claims.claim import Band, Claim, Evidence, Need
+from asyncfl.claims import kept, register
+from asyncfl.claims.claim import SCALES, Band, Claim, Evidence, Need
 from asyncfl.claims.files import Paper
 from asyncfl.claims.kept import RESULTS
 from asyncfl.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value
@@ -113,6 +113,14 @@ Measured, not assumed (`asyncfl claims simulate`): {campaigns} campaigns of each
 from the stored numbers, moved so that there is no effect, or one of the margin, and go through the whole
 procedure. **{rate:.1f} %** end with any false verdict; by t alone it was 10 to 15 %. Rows above 5 %: {worst}.
 """
+UNTRACED = "†"
+PROVENANCE = """\
+## Where the numbers come from
+
+{traced:,} of {all:,} stored numbers ({share:.0f} %) come from a commit of the repository without uncommitted
+changes. Since {since} a number is stored only if it does. {mark} beside the seeds of an entry: not all of its
+numbers do. They are shown and judged as before.
+"""
 CHANGES = """\
 ## Changes after numbers were seen
 
@@ -125,7 +133,8 @@ history of the repository.
 
 
 BASIS = """\
-The best of the decided readings of each main result. A word without a neural network says nothing about one.
+The best workload among the decided readings of each main result, and how many hold there. Without a neural
+network a word says nothing about one.
 """
 COSTS = """\
 What it would cost: gradients times operations, at 60 GFLOP/s a core, as measured with a network of seven
@@ -162,6 +171,7 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
         *matrices,
         HOW,
         *_rate(results),
+        *_provenance(papers.values(), results),
         *_changes(papers.values(), results),
     ]
     return {
@@ -206,10 +216,10 @@ def _heading(outcome: Outcome) -> str:
 def _basis(every: Sequence[Outcome]) -> Iterator[str]:
     """What the words rest on, and what a GPU would add."""
     rows = [
-        (caption, str(len(mine)), "; ".join(f"{_said_of(outcome)}" for outcome in mine))
-        for caption, mine in basis.groups(every, RanOn())
+        (caption, str(len(mine)), "; ".join(map(str, mine))) for caption, mine in basis.groups(every, RanOn())
     ]
-    yield f"## What the words rest on\n\n{BASIS}\n{_table(('Decided readings', 'Results', 'Which'), rows)}"
+    header = ("Best workload", "Results", "Which, and readings that hold there")
+    yield f"## What the words rest on\n\n{BASIS}\n{_table(header, rows)}"
     costs = [
         (title, need.runs, need.gpu, "; ".join(f"{outcome.result.words} ({n})" for outcome, n in mine))
         for title, need, mine in basis.missing(every)
@@ -217,10 +227,6 @@ def _basis(every: Sequence[Outcome]) -> Iterator[str]:
     if costs:
         header = ("Paper", "Runs", "On a GPU, about", "Main results, and the readings that they would get")
         yield f"## What a GPU would add\n\n{COSTS}\n{_table(header, costs)}"
-
-
-def _said_of(outcome: Outcome) -> str:
-    return f"{outcome.result.words}: *{outcome.word}*" if outcome.decided else outcome.result.words
 
 
 def _rate(results: Path) -> Iterator[str]:
@@ -231,6 +237,21 @@ def _rate(results: Path) -> Iterator[str]:
         texts = [f"{rate.row} ({rate.paper}, {rate.scale}) {100 * rate.share:.0f} %" for rate in worst]
         campaigns = rates[0].campaigns
         yield RATE.format(campaigns=campaigns, rows=len(rates), rate=share, worst=", ".join(texts) or "none")
+
+
+def _provenance(papers: Iterable[Paper], results: Path) -> Iterator[str]:
+    """How many stored numbers can be traced to a commit."""
+    files = (kept.path(paper.name, scale, results) for paper in papers for scale in SCALES)
+    stored = [number for file in files for number in kept.read(file)]
+    if stored:
+        traced = sum(kept.traceable(number.origin) for number in stored)
+        yield PROVENANCE.format(
+            traced=traced,
+            all=len(stored),
+            share=100 * traced / len(stored),
+            mark=UNTRACED,
+            since=kept.TRACED_SINCE[:10],
+        )
 
 
 def _changes(papers: Iterable[Paper], results: Path) -> Iterator[str]:
@@ -302,7 +323,7 @@ def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, 
         _said(reading, notes),
         _claimed(claim),
         " <br>".join(filter(None, (f"{_found(claim, verdict)} {interval(verdict)}".strip(), sides(verdict)))),
-        str(verdict.seeds or ""),
+        f"{verdict.seeds or ''}{'' if reading.traced else UNTRACED}",
         f"{arranged(reading)}, {where}",
     )
 

@@ -6,7 +6,7 @@ Effects that are differences of accuracy share an axis, in points; others are wr
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from textwrap import wrap
+from textwrap import shorten, wrap
 
 from markupsafe import Markup, escape
 
@@ -19,10 +19,11 @@ from reports import numbers
 from reports.figures import look
 
 WIDTH = 1080  # pixels
-LEFT, WORD, SCOPE, BAR, COUNT, AXIS = 12, 452, 546, 630, 740, 806  # left ends of columns
+LEFT, WORD, SCOPE, BAR, COUNT, AXIS = 12, 452, 549, 630, 740, 806  # left ends of columns
 BAR_WIDTH, AXIS_WIDTH = 104, 258
 HEAD, PAPER, LINE, ROW, FOOT = 50, 34, 14, 9, 72  # heights; of a row without its lines
 LETTERS = 62  # of a line of words
+MOST_LETTERS = 42  # of a written effect
 MOST_POINTS = 30  # of accuracy at both ends of the axis
 COLOURS: dict[MainWord, str] = {
     "holds": "s2",
@@ -180,7 +181,8 @@ def _written(pooled: PooledEffect) -> str:
     write = partial(numbers.number, digits=2)
     measure, _, form = what(pooled.typical).partition(": ")
     measure = " ".join(filter(None, ("ratio of" if form == "ratio" else "", measure.partition(" Σ")[0])))
-    return f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)} {measure}"
+    found = f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)}"
+    return shorten(f"{found} {measure}", MOST_LETTERS, placeholder=" …")
 
 
 def _text(x: float, y: float, text: str, name: str = "", **style: str) -> str:

@@ -24,6 +24,7 @@ class Reading:
     scale: str  # or `theorem`
     verdict: Verdict
     values: Values = field(default_factory=dict, repr=False)  # that it is about
+    traced: bool = True  # whether all of its numbers come from a commit without uncommitted changes
 
     @property
     def word(self) -> Word:
@@ -59,9 +60,14 @@ class Reading:
 def readings(paper: Paper, scale: str, folder: Path = RESULTS) -> list[Reading]:
     """The claims of a paper at a scale, or its theorems, with their verdicts."""
     claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
-    values = kept.values(kept.read(kept.path(paper.name, scale, folder)))
+    stored = kept.read(kept.path(paper.name, scale, folder))
+    values = kept.values(stored)
+    untraced = {number.claim for number in stored if not kept.traceable(number.origin)}
     by_claim = verdicts(claims, values)
-    return [Reading(paper, claim, scale, by_claim[id_], values.get(id_, {})) for id_, claim in claims.items()]
+    return [
+        Reading(paper, claim, scale, by_claim[id_], values.get(id_, {}), id_ not in untraced)
+        for id_, claim in claims.items()
+    ]
 
 
 def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:

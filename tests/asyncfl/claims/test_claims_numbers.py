@@ -1,5 +1,6 @@
 """How a claim's numbers are read off recorded runs, on runs whose curves are known."""
 
+import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
@@ -170,3 +171,35 @@ def test_unusable_share_by_hand() -> None:
         return SimpleNamespace(status=status, files=SimpleNamespace(curve={"fp/loss": np.array([9.0, loss])}))
 
     assert unusable_share([run(1.0), run(2.0), run(2.1), run(0.9, Status.DIVERGED)]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        ("no commit, python 3.11", False),
+        ("5640dc7b401369059cef8d6538b8e938a6a79a7f+, python 3.11", False),
+        (f"{min(kept.LOST_COMMITS)}, python 3.11", False),
+        ("5640dc7b401369059cef8d6538b8e938a6a79a7f, python 3.11", True),
+        (
+            "5640dc7b401369059cef8d6538b8e938a6a79a7f 2b706b149633ac7b0e77c3e4a28c59fdea89c5cb+, python 3.11",
+            False,
+        ),
+    ],
+)
+def test_an_origin_is_traceable_without_changes_in_a_commit_that_exists(origin: str, expected: bool) -> None:
+    assert kept.traceable(origin) is expected
+
+
+def test_numbers_of_unknown_commits_are_not_stored(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        author = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+        return subprocess.run(
+            ["git", "-C", tmp_path, *author, *arguments], check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    git("init")
+    git("commit", "--allow-empty", "-m", "first")
+    head = git("rev-parse", "HEAD")
+    origins = [f"{head}, python", f"{head}+, python", f"{'0' * 40}, python"]
+    numbers = [kept.Number("T/a", "a", seed, 1.0, "key", "", origin) for seed, origin in enumerate(origins)]
+    assert kept.untraceable(numbers, tmp_path) == origins[1:]

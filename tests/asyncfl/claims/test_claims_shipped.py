@@ -3,6 +3,7 @@
 import csv
 import importlib
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from asyncfl.claims.kinds import Report, Theorem, Value
 from asyncfl.claims.plan import ClaimPlan, mistakes
 from asyncfl.claims.verdicts.main import outcomes
 from asyncfl.claims.verdicts.readings import THEOREM, all_of
+from benchmarks.tracking.provenance import has_commit
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
@@ -265,3 +267,21 @@ def test_the_register_is_whole(shipped: dict[str, Paper]) -> None:
             assert len({decision for _, decision in states}) == len(states), id_
         for one in known.values():
             assert f"| {one.date} | " in page and one.reason in page
+
+
+def test_new_numbers_come_from_commits_of_the_repository(shipped: dict[str, Paper]) -> None:
+    """Without uncommitted changes; commits are looked up where the history is there."""
+    files = [kept.path(name, scale) for name in shipped for scale in SCALES]
+    stored = [number for file in files for number in kept.read(file)]
+    fresh = {number.origin for number in stored if number.when >= kept.TRACED_SINCE}
+    assert fresh and all(map(kept.traceable, fresh))
+    shallow = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "--is-shallow-repository"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if shallow.stdout.strip() != "false":
+        pytest.skip("the history of the repository is not here")
+    named = {name.rstrip("+") for number in stored for name in kept.commits(number.origin)}
+    assert {name for name in named if not has_commit(name, ROOT)} == kept.LOST_COMMITS
