@@ -234,8 +234,8 @@ def test_pages_are_of_all_papers(toy: Path) -> None:
 def test_all_pages_that_are_asked_for_are_written(toy: Path) -> None:
     pages = ["--markdown", str(toy / "docs"), "--html", str(toy / "page.html")]
     said = CliRunner().invoke(command, ["--claims", str(toy), "--readme", *pages], catch_exceptions=False)
-    assert said.output.startswith("Of 3 main results: ")
-    assert (toy / "docs/claims.md").is_file() and (toy / "page.html").is_file()
+    assert said.output.startswith("3 main results: ")
+    assert all((toy / path).is_file() for path in ("docs/claims.md", "docs/claims.svg", "page.html"))
 
 
 def test_the_cost_of_a_larger_scale_has_its_command(toy: Path) -> None:
