@@ -54,9 +54,9 @@ def render(readings: Sequence[Reading]) -> str:
 def template(name: str) -> Template:
     """A template of this folder, with the style sheet and the script of the report page."""
     words = (anchor, arranged, besides, found, interval, many, number, quantity, ranked, said, sides, worded)
-    words += (matrix.scoped,)
     folder = environment().overlay(loader=FileSystemLoader(TEMPLATES))
-    folder.filters = {**folder.filters, **{word.__name__: word for word in words}, "ran_on": RanOn()}
+    named = {word.__name__: word for word in (*words, matrix.scoped)}
+    folder.filters = {**folder.filters, **named, "ran_on": RanOn()}
     return folder.get_template(name)
 
 

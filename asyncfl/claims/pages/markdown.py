@@ -225,8 +225,8 @@ def _basis(every: Sequence[Outcome]) -> Iterator[str]:
         for title, need, mine in basis.missing(every)
     ]
     if costs:
-        header = ("Paper", "Runs", "On a GPU, about", "Main results, and the readings that they would get")
-        yield f"## What a GPU would add\n\n{COSTS}\n{_table(header, costs)}"
+        needed = ("Paper", "Runs", "On a GPU, about", "Main results, and the readings that they would get")
+        yield f"## What a GPU would add\n\n{COSTS}\n{_table(needed, costs)}"
 
 
 def _rate(results: Path) -> Iterator[str]:

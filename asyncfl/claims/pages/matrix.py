@@ -195,15 +195,15 @@ def pooled(outcome: Outcome) -> str:
 
 def aside(outcome: Outcome) -> str:
     """Return how many readings are shown and decide nothing, by the reason, as one sentence."""
-    reasons = {
-        "twins": lambda claim: claim.twin,
-        "statements of ours": lambda claim: claim.stated_by == "ours",
-        "outside the paper's conditions": lambda claim: claim.outside_conditions,
-    }
     ran = [reading for reading in outcome.readings if reading.ran and not decides(reading)]
+    reasons = {
+        "twins": [reading for reading in ran if reading.claim.twin],
+        "statements of ours": [reading for reading in ran if reading.claim.stated_by == "ours"],
+        "outside the paper's conditions": [reading for reading in ran if reading.claim.outside_conditions],
+    }
     parts = []
-    for reason, meant in reasons.items():
-        if mine := [reading for reading in ran if meant(reading.claim)]:
+    for reason, mine in reasons.items():
+        if mine:
             words = Counter(SAID[reading.word].long or reading.word for reading in mine)
             parts.append(f"{reason}: {', '.join(f'{n} {word}' for word, n in words.items())}")
     return f"Not counted: {'; '.join(parts)}." if parts else ""

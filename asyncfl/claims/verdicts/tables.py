@@ -144,7 +144,7 @@ def placebo(cells: Sequence[Cell], name: str) -> list[Cell]:
     Values are paired in their order: the first with the second, the third with the fourth.
     """
     values = list(dict.fromkeys(cell.claim.case[name] for cell in cells))
-    partner = {}
+    partner: dict[object, object] = {}
     for first, second in list(pairwise(values))[::2]:
         partner |= {first: second, second: first}
     others = [key for key in cells[0].claim.case if key != name and not _follows(cells, key, name)]
