@@ -95,6 +95,9 @@ class Study:
             number=number,
             origin=origin,
             values=dict(values),
+            logarithmic=tuple(
+                name for name, spec in self.space.described().items() if spec.get("log") and values.get(name)
+            ),
             objective=self.objective,
         )
         return [

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
+from math import isfinite, log10
 from typing import Any, ClassVar
 
 from benchmarks.suite.suite import PlannedRun
+from benchmarks.tracking import views
 from fl_core.keys import key
 from fl_core.recording.recorder import Record
 from fl_core.schema import Kind, Origin, Status, Tag, TrialMetric
@@ -26,6 +27,7 @@ class TrialRun(PlannedRun):
     number: int = 0  # of the trial
     origin: Origin = Origin.SAMPLER
     values: Mapping[str, Any] = field(default_factory=dict)  # of the searched parameters
+    logarithmic: tuple[str, ...] = ()  # parameters that are searched on a logarithmic scale
     objective: Objective | None = None
 
     @cached_property
@@ -68,12 +70,13 @@ class TrialRun(PlannedRun):
         """
         objective = self.objective
         assert objective is not None
+        logarithms = {views.log10(name): log10(self.values[name]) for name in self.logarithmic}
         if record.status is Status.PRUNED:
-            return {}
+            return logarithms
         curve = curve_of(record, objective.metric.name)
         if not isfinite(curve.points[0].value):
             raise ValueError(f"{objective.metric.name} of the first model is not finite")
-        return {
+        return logarithms | {
             TrialMetric.OBJECTIVE: objective.of(curve),
             TrialMetric.REACHED: float(objective.reached(curve)),
             **objective.measured(curve),

@@ -25,7 +25,7 @@ from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from benchmarks.tracking import database
 from benchmarks.tracking.database import UI_HOST, UI_PORT
-from fl_core.schema import DEFAULT, Kind, Tag
+from fl_core.schema import CAMPAIGN, DEFAULT, Kind, Tag
 from fl_core.text import nearest
 
 if TYPE_CHECKING:
@@ -186,6 +186,9 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     links = [(name, views.page(id_, key)) for name, key in views.saved(valid_tags(experiment.tags))]
     reports = [entry.run_id for entry in entries if entry.tags.get(Tag.KIND) == Kind.REPORT]
     links += [("Report page", notes.report_page(suite, id_, report)) for report in reports[:1]]
+    if (tuning := experiments.get(f"{suite}{CAMPAIGN}")) is not None:
+        studies = views.saved(valid_tags(tuning.tags))
+        links += [(f"Tuning · {name}", views.page(tuning.id, key)) for name, key in studies]
     return links or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
 
 

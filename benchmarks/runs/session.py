@@ -209,10 +209,10 @@ def missing(planned: Sequence[AnyTask], suite: str, delivery: Delivery) -> list[
 
 def results(delivery: Delivery, suite: str, keys: AbstractSet[str]) -> dict[str, Finished]:
     """Return the results of finished tasks by key."""
-    found = delivery.results(suite, keys)
+    known = delivery.results(suite, keys)
     return {
         key: Finished(status, reason, 0.0, metrics=metrics)
-        for key, (status, reason, metrics) in found.items()
+        for key, (status, reason, metrics) in known.items()
     }
 
 

@@ -177,6 +177,12 @@ class Tracking:
             if study[Tag.STATUS] == StudyStatus.FINISHED and not known.finished:
                 self._client.set_terminated(known.id, MlflowStatus.FINISHED)
                 known.finished = True
+        scenarios = {scenario for scenario, _ in pairs}
+        for study in studies:
+            parts = (study[Tag.STRATEGY], study[Tag.SCENARIO])
+            view = views.study_view(study, " · ".join(parts[: min(2, len(scenarios))]))
+            self._label(experiment, view.tag, view.value)
+        self._annotate(experiment)
 
     def _study(self, experiment: TrackedExperiment, tags: Mapping[str, str]) -> TrackedStudy:
         """Return the study with these tags, or of a trial with them; made if it is not there."""

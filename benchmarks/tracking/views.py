@@ -13,7 +13,7 @@ from typing import Any
 from zlib import compress
 
 from fl_core.metrics import Metric
-from fl_core.schema import SPREAD, Clock, Kind, Tag, Total
+from fl_core.schema import SPREAD, Clock, Kind, Tag, Total, TrialMetric
 from fl_core.text import natural
 
 TAG = "mlflow.sharedViewState."
@@ -26,6 +26,7 @@ COLOURS = ("#244d85", "#cf2f17", "#3a7e66", "#d77f29", "#a280b1", "#4e94fe", "#3
 
 CLOCKS = (Clock.UPDATES, Clock.TIME)  # of the charts of a metric
 TO_TARGET = "to_target"  # the section of charts of it
+PARAMETERS = "parameters"  # the section of charts of a study's parameters
 COLUMNS = 2  # as charts stand side by side: there is room for two
 
 
@@ -89,6 +90,54 @@ def view(
     return View(scenario or EVERYTHING, state)
 
 
+def study_view(study: Mapping[str, str], name: str) -> View:
+    """Return the trials of a study: their objective over each parameter, and their learning curves.
+
+    MLflow has no logarithmic axes for parameters: their logarithms are metrics of their own (`log10`).
+
+    Args:
+        study: Its tags.
+        name: The name of the view.
+    """
+    space = json.loads(study[Tag.SPACE])
+    logarithmic = [parameter for parameter, spec in space.items() if spec.get("log")]
+    plain = [parameter for parameter in space if parameter not in logarithmic]
+    metric, identity = Metric(study[Tag.METRIC]), study[Tag.IDENTITY]
+    axes = [(log10(parameter), "METRIC") for parameter in logarithmic]
+    axes += [(parameter, "PARAM") for parameter in plain]
+    objective = {"key": TrialMetric.OBJECTIVE, "type": "METRIC"}
+    parallel = _described("PARALLEL", "All parameters and the objective", PARAMETERS) | {
+        "selectedParams": plain,
+        "selectedMetrics": [*map(log10, logarithmic), TrialMetric.OBJECTIVE],
+        "showAllRuns": True,
+    }
+    scatter = [
+        _described("SCATTER", f"Objective over {key}", PARAMETERS)
+        | {"xaxis": {"key": key, "type": kind}, "yaxis": objective, "runsCountToCompare": 100}
+        for key, kind in axes
+    ]
+    state = {
+        "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND tags.`{Tag.IDENTITY}` = '{identity}'",
+        "orderByKey": f"metrics.`{TrialMetric.OBJECTIVE}`",
+        "orderByAsc": study[Tag.DIRECTION] == "minimize",
+        "selectedColumns": [
+            *(f"tags.`{tag}`" for tag in (Tag.STRATEGY, Tag.TRIAL, Tag.SEED)),
+            f"metrics.`{TrialMetric.OBJECTIVE}`",
+            *(f"params.`{parameter}`" for parameter in space),
+        ],
+        "runsHiddenMode": "SHOW_ALL",
+        "isAccordionReordered": True,
+        "compareRunSections": [_section(PARAMETERS, "Parameters"), _section(metric.name, metric.title)],
+        "compareRunCharts": [parallel, *scatter, *(_curves(metric, clock) for clock in CLOCKS)],
+    }
+    return View(name, state)
+
+
+def log10(parameter: str) -> str:
+    """Return the name of the metric that holds the decimal logarithm of a parameter."""
+    return f"log10/{parameter}"
+
+
 def colours(strategies: Iterable[str]) -> dict[str, str]:
     """A colour for each label, the same as on the report page; after eight they begin again."""
     ordered = sorted(set(strategies), key=natural)
@@ -150,15 +199,22 @@ def _curves(metric: Metric, clock: Clock) -> dict[str, Any]:
 
 
 def _chart(kind: str, clock: Clock, metric: str, section: str) -> dict[str, Any]:
-    """What all charts have."""
-    return {
-        "type": kind,
+    """Return a chart of a metric."""
+    return _described(kind, clock.words.capitalize(), section) | {
         "uuid": f"{metric} {clock.metric}",
-        "displayName": clock.words.capitalize(),
-        "metricSectionId": section,
         "metricKey": metric,
         "selectedMetricKeys": [metric],
         "runsCountToCompare": 100,
+    }
+
+
+def _described(kind: str, name: str, section: str) -> dict[str, Any]:
+    """Return what all charts have."""
+    return {
+        "type": kind,
+        "uuid": f"{kind} {name}",
+        "displayName": name,
+        "metricSectionId": section,
         "isGenerated": False,
         "deleted": False,
     }

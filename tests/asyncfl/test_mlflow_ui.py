@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 from mlflow import MlflowClient
 from patience import PATIENCE
-from recorded import write_suite
+from recorded import write_campaign, write_suite
 
 from asyncfl.commands.ui import pages
 from benchmarks.engine import Local
@@ -23,6 +23,9 @@ from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
 from benchmarks.tracking.delivery import keep_page
 from benchmarks.tracking.store import Store
+from tuning.campaign import Driver
+from tuning.plan import plan
+from tuning.storage import open_storage
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,6 +63,43 @@ def test_a_suite_without_saved_views_has_a_link(store: Store) -> None:
     experiment = MlflowClient(store.tracking_uri).create_experiment("bare")
     ((title, address),) = pages(store.tracking_uri, "bare")
     assert "asyncfl run bare" in title and f"experiments/{experiment}/runs" in address
+
+
+@pytest.fixture
+def tuned(tmp_path: Path, recorded: Store) -> Store:
+    """The store with a campaign: six rates for each strategy, on two seeds."""
+    campaign = plan(load(str(write_campaign(tmp_path, "asgd, fedbuff", updates=20)), tuned=False))
+    storage = open_storage(str(tmp_path / "tuning.journal"))
+    Driver(campaign, storage, recorded).run(Local(1), lambda _: None)
+    return recorded
+
+
+def test_each_study_has_a_view_of_its_trials(tuned: Store) -> None:
+    links = dict(pages(tuned.tracking_uri, "small"))
+    assert {title for title in links if title.startswith("Tuning")} == {"Tuning · ASGD", "Tuning · FedBuff"}
+    client = MlflowClient(tuned.tracking_uri)
+    experiment = client.get_experiment_by_name("small.tuning")
+    assert experiment is not None
+    for title, address in links.items():
+        if title.startswith("Tuning"):
+            key = address.partition("viewStateShareKey=")[2]
+            assert f"mlflow.sharedViewState.{key}" in experiment.tags
+    runs = client.search_runs([experiment.experiment_id], "tags.`asyncfl.kind` = 'trial'")
+    assert len(runs) == 24
+    for run in runs:
+        rate = float(run.data.params["local_lr"])
+        assert run.data.params.keys() == {"local_lr"} and rate in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+@pytest.mark.slow
+def test_a_study_is_drawn_over_its_parameters(tuned: Store, ui: dict[str, str], tab: Any) -> None:
+    tab.goto(ui["Tuning · ASGD"])
+    tab.wait_for_function(f"{LINES}.length >= 3", timeout=PATIENCE * 1000)
+    scatter, *curves = tab.evaluate(LINES)[:3]
+    assert scatter[0] == "local_lr"
+    for axis, lines in curves:
+        assert axis in ("clock/updates", "clock/virtual_time")
+        assert len({name for name, _ in lines}) == 12
 
 
 @pytest.fixture
