@@ -8,8 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from asyncfl.claims import kept
 from asyncfl.claims.files import FOLDER, Paper, papers
 from asyncfl.claims.plan import ClaimPlan, expanded
+from benchmarks.discrepancies import discrepancies
 from benchmarks.suite import tuned as tuned_values
 from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.suite.tuned import TunedEntry
@@ -163,3 +165,16 @@ def told(label: str) -> list[str]:
     """The fields that a label names and that bear on the rate: `ASGD (concurrency 20)` → concurrency."""
     inside = label.partition(" (")[2].rstrip(")")
     return [word.split(" ")[0] for word in inside.split(", ") if word and word.split(" ")[0] != "cache"]
+
+
+def test_errata_of_the_published_code_tell_the_means_that_are_stored() -> None:
+    """X-21 and X-22, at α = 0.1: accuracies of each method without its defect, and with it."""
+    stored = kept.values(kept.read(kept.path("ace", "small")))
+    told = {entry.id: entry.reading for entry in discrepancies()}
+    for number, pairs in {"X-21": ("fedbuff-starved", "ca2fl-starved"), "X-22": ("aced-trigger",)}.items():
+        for pair in pairs:
+            samples = stored[f"A-code-parts/{pair}-a0.1"]
+            a, b = (np.mean(list(samples[name].values())) for name in ("a", "b"))
+            without, with_it = (b, a) if number == "X-22" else (a, b)
+            assert f"{without:.3f} without the defect, {with_it:.3f} with it" in told[number]
+            assert f"{len(samples['a'])} seeds" in told[number]
