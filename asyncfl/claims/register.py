@@ -126,7 +126,8 @@ def _digests(paper: Paper, results: Path) -> dict[str, str]:
     entries = {
         id_: digest(claim) for id_, claim in paper.claims.items() if id_ in ids or not claim.needs_runs
     }
-    return entries | {f"main/{id_}": _hash(sorted(paper.readings(one))) for id_, one in paper.main.items()}
+    main = {f"main/{id_}": _hash(sorted(paper.readings(result))) for id_, result in paper.main.items()}
+    return entries | main
 
 
 def _write(path: Path, past: dict[str, list[tuple[str, str]]]) -> None:

@@ -52,9 +52,9 @@ def groups(every: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[
         ("toy", False): "Toys: quadratics, and tests of theorems",
         (None, False): "Nothing that is decided",
     }
-    found = [basis(outcome, ran_on) for outcome in every]
+    results = [basis(outcome, ran_on) for outcome in every]
     for key, caption in captions.items():
-        if mine := [one for one in found if (one.scope, one.network) == key]:
+        if mine := [result for result in results if (result.scope, result.network) == key]:
             yield caption, mine
 
 

@@ -186,11 +186,11 @@ def pooled(outcome: Outcome) -> str:
     else:
         over = f"{many(outcome.pooled.readings, 'reading')} of {effect.clusters} clusters"
     write = partial(numbers.number, digits=2)
-    found = f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)}"
+    estimate = f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)}"
     ahead = ""
     if effect.predicted:
         ahead = f"; in one more cluster {numbers.interval(*effect.predicted, write)}"
-    return f"Pooled over {over}, {measured(outcome.pooled.typical)}: {found}{ahead}."
+    return f"Pooled over {over}, {measured(outcome.pooled.typical)}: {estimate}{ahead}."
 
 
 def aside(outcome: Outcome) -> str:

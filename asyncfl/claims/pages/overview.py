@@ -71,7 +71,7 @@ def figure(every: Sequence[Outcome]) -> Markup:
         parts.append(_text(LEFT, top + 23, mine[0].paper.title, "paper"))
         top += PAPER
         order = list(matrix.OUTCOMES)
-        for outcome in sorted(mine, key=lambda one: (order.index(one.word), -(one.share or 0))):
+        for outcome in sorted(mine, key=lambda result: (order.index(result.word), -(result.share or 0))):
             row = PlotRow(outcome, wrap(outcome.result.words, LETTERS), top)
             parts += _row(row)
             top += ROW + LINE * len(row.lines)
@@ -181,8 +181,8 @@ def _written(pooled: PooledEffect) -> str:
     write = partial(numbers.number, digits=2)
     measure, _, form = what(pooled.typical).partition(": ")
     measure = " ".join(filter(None, ("ratio of" if form == "ratio" else "", measure.partition(" Σ")[0])))
-    found = f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)}"
-    return shorten(f"{found} {measure}", MOST_LETTERS, placeholder=" …")
+    estimate = f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)}"
+    return shorten(f"{estimate} {measure}", MOST_LETTERS, placeholder=" …")
 
 
 def _text(x: float, y: float, text: str, name: str = "", **style: str) -> str:

@@ -129,7 +129,7 @@ def _group(condition: str, value: str, cells: Sequence[Cell], margin: float, lev
     away = [cell.ours - cell.printed for cell in cells]
     effect = student(away, level)
     differs = (effect.low > 0 or effect.high < 0) and abs(effect.mean) > margin
-    return GroupDifference(condition, value, effect, sum(one > 0 for one in away), differs)
+    return GroupDifference(condition, value, effect, sum(distance > 0 for distance in away), differs)
 
 
 def _conditions(cells: Sequence[Cell]) -> list[str]:
