@@ -155,7 +155,7 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     if results == kept.RESULTS and (untraced := kept.untraceable(numbers)):
         raise UserError(
             *(
-                f"not stored: numbers from {kept.commits(origin) or 'no commit'}, with changes or unknown here. "
+                f"not stored: numbers from {kept.commits(origin) or 'no commit'}, changed or unknown here. "
                 "Run them again from a commit."
                 for origin in untraced
             )
