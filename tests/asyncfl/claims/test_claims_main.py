@@ -150,7 +150,8 @@ MAIN = {
     "ace": (
         *("ace-fedbuff", "ace-ca2fl", "ace-delay-adaptive", "ace-vanilla", "ca2fl-others"),
         *("fewest-iterations", "equal-uploads", "everyone-declines", "delay-and-heterogeneity"),
-        *("error-terms", "local-steps", "vanilla-floor", "drop-outs", "other-tasks", "eight-bits", "published-code"),
+        *("error-terms", "local-steps", "vanilla-floor", "drop-outs", "other-tasks", "eight-bits"),
+        "published-code",
     ),
     "anarchic": (
         *(
