@@ -74,7 +74,7 @@ def test_a_replay_equals_the_run_in_real_time(name: str) -> None:
     run = lived(experiment(strategy, **fields))
     compared = held_to(run)
     assert compared.events == len(run.log.events[TIME]) > 0
-    assert str(compared) == f"{compared.events} events and all models equal, bit for bit"
+    assert str(compared) == f"{compared.events:,} events and all models equal, bit for bit"
 
 
 @pytest.mark.slow
