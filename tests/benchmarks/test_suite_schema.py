@@ -95,4 +95,4 @@ def test_a_description_is_the_comment_beside_the_field() -> None:
     (fedbuff,) = [
         one for one in suite_schema()["$defs"]["Strategy"]["anyOf"] if one.get("title") == "FedBuff"
     ]
-    assert fedbuff["properties"]["buffer"]["description"] == "K, updates a step waits for"
+    assert fedbuff["properties"]["buffer"]["description"] == "updates a step waits for"
