@@ -46,7 +46,7 @@ def remember(address: str) -> None:
 def redacted(text: str) -> str:
     """Return the text without secrets."""
     given = tuple(_given())
-    values = tuple(value for name, value in os.environ.items() if VARIABLE.search(name))
+    values = tuple(value for name, value in _variables().items() if VARIABLE.search(name))
     text = HEADER.sub(rf"\1{HIDDEN}", NAMED.sub(rf"\1\2{HIDDEN}", _with_addresses_redacted(text, given)))
     return _secrets_of(given, values).sub(HIDDEN, text)
 
@@ -64,9 +64,15 @@ def command_line(words: Iterable[str]) -> str:
 def _given() -> Iterator[Address]:
     """The addresses that this process was given."""
     options = (word.partition("=")[2] for word in sys.argv)
-    for word in (*sys.argv, *options, *os.environ.values(), *_remembered):
+    for word in (*sys.argv, *options, *_variables().values(), *_remembered):
         if scheme := SCHEME.match(word):
             yield scheme[1], word[scheme.end() :]
+
+
+def _variables() -> dict[str, str]:
+    """Return the environment, to which another thread may add variables, and remove them, meanwhile."""
+    values = ((name, os.environ.get(name)) for name in os.environ)
+    return {name: value for name, value in values if value is not None}
 
 
 def _with_addresses_redacted(text: str, given: tuple[Address, ...]) -> str:

@@ -314,8 +314,10 @@ def test_list_a_part_prints_its_fields_in_words(here: AsyncFL) -> None:
     for field in (
         "buffer whole number ≥ 1 default 10 tuned 1 to 32, logarithmic updates a step waits for",
         "local_lr number > 0 default 0.1 tuned 0.001 to 1, logarithmic η_l, the clients' learning rate",
-        "scaling inverse_root or one_plus_root or none default inverse_root "
-        "s(τ) by staleness: 1/√(1+τ), 1/(1+√(1+τ)), or 1",
+        (
+            "scaling inverse_root or one_plus_root or none default inverse_root "
+            "s(τ) by staleness: 1/√(1+τ), 1/(1+√(1+τ)), or 1"
+        ),
     ):
         assert field in fields
     assert here("list", "durations", "two_speed").stdout.startswith("two_speed: Two-speed mixture")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import UserDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from subprocess import CompletedProcess
@@ -220,3 +221,14 @@ def test_an_error_is_one_line_without_a_password() -> None:
     assert "secret" not in str(error)
     assert told(OSError("postgresql://me:secret@host is away\nmore")) == "OSError: postgresql://host is away"
     assert one_line("η = 0.1, 80 %") == "η = 0.1, 80 %"
+
+
+def test_variables_may_be_removed_by_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `PYTHONSAFEPATH` is, which is set while workers start."""
+
+    class Changing(UserDict[str, str]):
+        def __iter__(self) -> Iterator[str]:
+            yield from [*self.data, "REMOVED"]
+
+    monkeypatch.setattr("os.environ", Changing({"PGPASSWORD": "hidden-word"}))
+    assert redacted("it is hidden-word") == "it is ***"
