@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import TypeAdapter
 
 from benchmarks import yaml_io
@@ -76,4 +75,4 @@ def save(entries: Sequence[Peer]) -> None:
     """Write the entries."""
     comment = "# Written by `python -m tests.peers` from tests/peers/frameworks.yaml; not edited by hand.\n"
     dumped = [entry.model_dump(mode="json") for entry in entries]
-    FILE.write_text(comment + yaml.safe_dump(dumped, allow_unicode=True, sort_keys=False, width=1_000))
+    FILE.write_text(comment + yaml_io.dump(dumped))

@@ -381,7 +381,7 @@ def test_runs_are_renamed_with_their_strategy(tmp_path: Path, store: Store, outb
         delivery = Delivery(store, outbox)
         delivery.announce(Announcement("small", "", there, highlight))
         delivery.close()
-    mine = {strategy for _, strategy, _ in renamed.values()}
+    mine = {strategy for _, strategy, *_ in renamed.values()}
     groups = runs(store, kind="group")
     assert sorted(run.data.tags["asyncfl.strategy"] for run in groups) == sorted(mine)
     assert {run.data.tags["asyncfl.strategy"] for run in runs(store)} == mine

@@ -195,7 +195,11 @@ def test_images(model: str, execution: type[Execution], device: torch.device) ->
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if name == "resnet18" else ()) for name in Model.members()],
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "resnet18" else ())
+        for name in Model.members()
+        if name != "decoder"  # whose targets are texts
+    ],
 )
 def test_every_network(name: str, device: torch.device) -> None:
     """Gradients one by one, stacked and on all data, evaluation; dropout and cropped images among them."""
@@ -306,7 +310,7 @@ def test_a_stack_waits_for_the_device_once() -> None:
     """However many steps: mini-batches go there in one piece, and it is asked once whether all is finite."""
     counted = {}
     with stand_in.StandIn() as watched:
-        for steps in (1, 6):
+        for steps in (2, 6):
             experiment = digits("logistic")
             local = experiment.strategy.local.model_copy(update={"steps": steps})
             strategy = experiment.strategy.model_copy(update={"local": local})
@@ -319,7 +323,7 @@ def test_a_stack_waits_for_the_device_once() -> None:
             before = watched.moved, watched.waited
             work_together([(job, request.world) for job in jobs], request.local)
             counted[steps] = watched.moved - before[0], watched.waited - before[1]
-    assert counted[1] == counted[6] == (4, 1)  # clients, learning rates, steps and mini-batches
+    assert counted[2] == counted[6] == (4, 1)  # clients, learning rates, steps and mini-batches
 
 
 def test_the_stand_in_is_strict() -> None:

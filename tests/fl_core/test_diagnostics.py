@@ -43,7 +43,9 @@ ALL = {
     name: member.model_validate({"name": name, "local_lr": 0.05})
     for name, member in Strategy.members().items()
 }
-LINEAR = [name for name, strategy in ALL.items() if strategy.linear is True]
+LINEAR = [
+    name for name, strategy in ALL.items() if strategy.linear is True and strategy.server.linear is True
+]
 
 
 def experiment(strategy: Strategy, seed: int = 1, **where: Any) -> Experiment:

@@ -22,6 +22,7 @@ from fl_core.strategies.every_arrival.asgd import ASGD
 # What the docstring of Server promises, and nothing else.
 READ = (
     "model version now time updates n p sizes mean_time lr in_flight jobs due idle present ringing newly_gone"
+    " blocks"
 )
 WRITTEN = "memory local local_lr misread"
 VERBS = "step dismiss collect wake draw stream zeros ticks losses jobs_of"

@@ -32,11 +32,11 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
     tuned.write(where, results.found(campaign, driver.studies))
     suite = load(str(path), tuned=True)
     assert suite.name == "small-tuned"
-    for ledger in driver.studies:
-        best = ledger.best()
+    for study in driver.studies:
+        best = study.best
         assert best is not None
-        runs = [run for run in suite.runs() if run.strategy == ledger.plan.strategy]
-        assert {run.experiment.strategy.local_lr for run in runs} == {best.params["local_lr"]}
+        runs = [run for run in suite.runs() if run.strategy == study.plan.strategy]
+        assert {run.experiment.strategy.local_lr for run in runs} == {best.values["local_lr"]}
     assert (
         load(str(write(strategies=strategies, lr="tuned"))).runs()[0].experiment == suite.runs()[0].experiment
     )

@@ -35,9 +35,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.command(
-    cls=Listing, short_help="Show what a suite can choose from, errata, theory and other frameworks."
-)
+@click.command(cls=Listing, short_help="Show what a suite can choose from, errata, theory, frameworks.")
 @click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
 @click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
 @click.option(

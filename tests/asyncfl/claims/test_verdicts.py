@@ -426,10 +426,10 @@ def test_a_printed_mean_of_runs_has_a_margin_and_its_own_noise(runs: int, margin
 def test_a_single_printed_run_is_outside_only_if_it_would_be_among_ours_too(side: int) -> None:
     """Of 40 seeds one that is as far makes it 2 of 41, above 2.5 %; 38 seeds alone show nothing."""
     values = 0.8 + 0.001 * stats.norm.ppf((np.arange(40) + 0.5) / 40)
-    one = claim("value", printed=f"{0.8 + 0.1 * side:.2f}", looks=[40])
+    one = claim("value", printed=f"{0.8 + 0.1 * side:.2f}", margin=0.02, looks=[40])
     assert judge(one, samples(value=values)).word == "refuted"
     assert (
-        judge(claim("value", printed=one.printed, looks=[38]), samples(value=values[:38])).word
+        judge(claim("value", printed=one.printed, margin=0.02, looks=[38]), samples(value=values[:38])).word
         == "compatible"
     )
     rare = np.append(values[:39], 0.8 + 0.081 * side)
@@ -438,7 +438,7 @@ def test_a_single_printed_run_is_outside_only_if_it_would_be_among_ours_too(side
 
 
 def test_a_printed_value_is_judged_on_all_seeds_at_the_level_of_their_last_look() -> None:
-    one = claim("value", printed="0.8916", looks=[4, 8])
+    one = claim("value", printed="0.8916", margin=0.02, looks=[4, 8])
     near, far = [0.889, 0.890, 0.89, 0.891], [0.5, 0.501, 0.499, 0.5]
     assert rules.judge(one, samples(value=near[:3])).word == "not run"
     assert [rules.judge(one, samples(value=of)).word for of in (near, near + far)] == [
