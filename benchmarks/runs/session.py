@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ from benchmarks.tracking.entries import Made
 from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.turn import Turn
+from benchmarks.tracking.turn import StoreInUseError, Turn
 from fl_core.schema import Status, Tag
 from fl_core.text import many
 
@@ -303,7 +303,7 @@ def delivering(store: Store, *, shared: bool = False) -> Iterator[Delivery]:
             stack.enter_context(turn.taken())
         stack.enter_context(logs.kept(store.session_log))
         outbox = Outbox(store.outbox)
-        with turn.taken() if shared else nullcontext():
+        with suppress(StoreInUseError), turn.taken() if shared else nullcontext():  # who is at work has swept
             for aside in outbox.sweep():
                 warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}; it is made again")
         delivery = Delivery(store, outbox, turn if shared else None)

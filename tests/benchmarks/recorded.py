@@ -89,7 +89,8 @@ def trials(store: Store, suite: str = "small") -> dict[tuple[str, int, int], dic
     tags = [run.data.tags for run in there]
     places = [(t["asyncfl.study"], int(t["asyncfl.trial"]), int(t["asyncfl.seed"])) for t in tags]
     assert len(set(places)) == len(there), "a trial is there twice"
-    return dict(zip(places, (run.data.metrics for run in there), strict=True))
+    metrics = [{k: v for k, v in run.data.metrics.items() if k != "wall_seconds"} for run in there]
+    return dict(zip(places, metrics, strict=True))
 
 
 def computed(suite: Path) -> dict[str, list[Any]]:

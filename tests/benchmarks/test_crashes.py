@@ -258,7 +258,7 @@ def test_tune(tmp_path: Path, start: Start, fresh: Callable[[], Store], tell: Te
     def outcome(store: Store) -> Outcome:
         found, written = trials(store), file.read_text()
         file.unlink()
-        assert len(found) == 6, "a trial is missing"
+        assert len(found) == 2 * 6, "a trial is missing"
         assert "before: null" not in written
         return found | {"tuned values": written}
 
@@ -270,7 +270,7 @@ def in_journal(path: Path) -> list[tuple[str, str, str]]:
     """Study, number and parameters of each trial that Optuna's storage has, by Optuna itself."""
     storage = JournalStorage(JournalFileBackend(str(path)))
     return [
-        (study.study_name, str(trial.number), str(trial.params))
+        (study.user_attrs["plan"], str(trial.number), str(trial.params))
         for study in storage.get_all_studies()
         for trial in storage.get_all_trials(study._study_id)
         if trial.state is TrialState.COMPLETE
@@ -292,9 +292,14 @@ def test_two_drivers(tmp_path: Path, start: Start, fresh: Callable[[], Store], t
         optuna = in_journal(journal)
         tags = [run.data.tags for run in runs(store, "small.tuning", "trial")]
         assert len(optuna) == len({rate for *_, rate in optuna}) == 16, said
-        assert sorted((tag["asyncfl.study"], tag["asyncfl.trial"]) for tag in tags) == sorted(
-            (study, number) for study, number, _ in optuna
+        assert sorted(
+            (tag["asyncfl.study"], tag["asyncfl.trial"], tag["asyncfl.seed"]) for tag in tags
+        ) == sorted(
+            (study, number, seed)
+            for study, number, _ in optuna
+            for seed in {tag["asyncfl.seed"] for tag in tags}
         ), said
+        assert len(tags) == 2 * 16
         tally.rounds, tally.records = tally.rounds + 1, tally.records + len(tags)
     tell("tune, two drivers", tally)
 
