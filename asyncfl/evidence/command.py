@@ -96,5 +96,5 @@ def command(
     appendix.write(findings, asked.manifest(findings, digests), out)
     click.echo(f"\n{findings.claim()}\n\nWritten: {out / appendix.PAGE}, {out / appendix.APPENDIX}")
     if failed := findings.ablation_failed:
-        warn(f"the ablation is open: {failed}; mend it, and give another --storage")
+        warn(f"the ablation is open: {failed}; mend it, and run the same command again")
         sys.exit(1)

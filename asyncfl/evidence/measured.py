@@ -101,7 +101,9 @@ class Evidence:
         """
         studies = run(self.campaign)
         if any(own.errors() for own in studies if own.plan.strategy == self.strategy):
-            raise UserError(f"{self.strategy}: trials ended in error; mend it, and give another --storage")
+            raise UserError(
+                f"{self.strategy}: trials ended in error; mend it, and run the same command again"
+            )
         made = entry.Design(self.asked, self.campaign, studies)
         tables = entry.with_finals(made, made.rules(), run)
         if incomplete(tables, self.strategy):

@@ -106,7 +106,7 @@ def test_what_failed_in_trials_is_said_once(write: Write, store: Store, tmp_path
     )
     words = ("--store", str(store.folder))
     done = asyncfl(tmp_path, "evidence", "mine:Broken", "--suite", suite, "--out", "evidence", *words)
-    assert done.returncode == 2 and "final" not in done.stdout and not (tmp_path / "evidence").exists()
+    assert done.returncode == 2 and "Written" not in done.stdout and not (tmp_path / "evidence").exists()
     failed, refused = done.stderr.strip().splitlines()[-2:]
     assert re.fullmatch(
         r"Warning: Broken: 2 trials ended in error: RuntimeError: it is broken \(mine\.py:\d+\)", failed
