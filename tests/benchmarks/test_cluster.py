@@ -90,7 +90,7 @@ def test_trials_on_a_cluster_that_loses_a_node(tmp_path: Path, cluster: Cluster,
     finished(driver, 2)
     cluster.remove_node(node, allow_graceful=False)
     done(driver)
-    assert trials(there) == trials(here) and len(trials(here)) == 12
+    assert trials(there) == trials(here) and len(trials(here)) == 24
     assert len(runs(there, "small.tuning", "trial")) == 12  # no other was begun
     assert (tmp_path / "tuned-small.yaml").read_bytes() == found
 

@@ -97,5 +97,5 @@ def test_commands_that_begin_together_on_a_new_store_lose_nothing(
                 assert start(*drivers[name], *at).wait(PATIENCE) == 0
         assert tables(store) == wanted
         wanted_trials = wanted_trials or trials(store)
-        assert len(trials(store)) == 12 and trials(store) == wanted_trials
+        assert len(trials(store)) == 24 and trials(store) == wanted_trials
         assert len(runs(store, "claims-toy-small")) == len(tables(store, "claims-toy-small")) == 6

@@ -117,8 +117,8 @@ def test_tune(tmp_path: Path, postgres: Path, server: MlflowServer, start: Start
 
     server.start()
     assert "all finished already" in ended(start(*there), 0)
-    assert trials(store) == trials(here) and len(trials(here)) == 6
-    assert len(runs(store, "small.tuning", "trial")) == 6
+    assert trials(store) == trials(here) and len(trials(here)) == 12
+    assert len(runs(store, "small.tuning", "trial")) == 12
     (study,) = runs(store, "small.tuning", "study")
     (same,) = runs(here, "small.tuning", "study")
     for tag in ("status", "best", "best_value", "space"):
@@ -159,6 +159,6 @@ def test_tune_with_studies_in_postgresql(tmp_path: Path, postgres: Path, start: 
     words += ("--tracking-uri", uri) if uri else ()
     ended(start(*words), 0)
     there = trials(store, renamed.stem)
-    assert len(there) == 6
+    assert len(there) == 12
     assert "all finished already" in ended(start(*words), 0)
     assert trials(store, renamed.stem) == there
