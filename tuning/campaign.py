@@ -128,6 +128,7 @@ class Driver:
         self.before = self.ended
         self.away = ""  # why MLflow could not be reached at the end
         self.failing = False  # whether records wait for another reason than a store that does not answer
+        self._planned: dict[tuple[str, int], list[TrialRun]] = {}  # by identity of the study and number
         self._trials: dict[str, TrialInProgress] = {}  # by the key of each run
         self._batches: list[list[TrialInProgress]] = []
         self._prepared: list[TrialInProgress] = []  # begun, for the worker that is idle next
@@ -153,10 +154,7 @@ class Driver:
         return [
             StudyResult(
                 search.plan,
-                [
-                    trial_result(trial, self._runs(search, trial, again=True), self.results)
-                    for trial in search.ended()
-                ],
+                [trial_result(trial, self._runs(search, trial), self.results) for trial in search.ended()],
             )
             for search in self.searches
         ]
@@ -174,12 +172,12 @@ class Driver:
             stack.enter_context(self.storage.locks.held(f"worker {self.name}"))
             log.info("%s: %d of %d trials ended", self.campaign.suite.name, self.before, self.campaign.trials)
             try:
-                lost = self._read(delivery)
+                left = self._left(delivery)
                 self._announce(delivery, StudyStatus.RUNNING)
-                while lost or not self.finished or self._again(set()):
+                while left or not self.finished:
                     with logs.phase("computing"):
-                        self._compute(lost, delivery, engine, show)
-                    lost = self._read(delivery)  # what other processes computed
+                        self._compute(left, delivery, engine, show)
+                    left = self._left(delivery)  # once results of other processes are read
             except KeyboardInterrupt:
                 self._announce(delivery, StudyStatus.INTERRUPTED)
                 raise
@@ -196,51 +194,56 @@ class Driver:
         with delivering(self.store, shared=True) as delivery, storage_errors_explained(self.storage.name):
             self._read(delivery)
 
-    def _runs(self, search: Search, trial: Any, *, again: bool) -> list[TrialRun]:
-        """Return the runs of a trial; with `again`, those under more seeds too, as far as they are known."""
-        plan = search.plan
-        origin = Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER))
-        runs = plan.runs(trial.number, trial.params, origin, plan.seeds)
-        if again and plan.seeds_again:
-            more = plan.runs(trial.number, trial.params, origin, plan.seeds_again)
-            runs += [run for run in more if run.key in self.results]
-        return runs
+    def _runs(self, search: Search, trial: FrozenTrial | Trial) -> list[TrialRun]:
+        """Return the runs of a trial, those of a repetition under more seeds at the end; made once."""
+        place = search.plan.identity, trial.number
+        if place not in self._planned:
+            plan, origin = search.plan, Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER))
+            self._planned[place] = plan.runs(
+                trial.number, trial.params, origin, plan.seeds + plan.seeds_again
+            )
+        return self._planned[place]
+
+    def _first(self, search: Search, trial: FrozenTrial | Trial) -> list[TrialRun]:
+        """Return the runs of a trial under the seeds that all trials have."""
+        return self._runs(search, trial)[: len(search.plan.seeds)]
 
     def _read(self, delivery: Delivery) -> list[TrialRun]:
-        """Read the results of ended trials; return the runs of complete ones that are lost."""
-        ended = [
-            (run, trial)
+        """Read the results of trials; return the runs of complete trials that are lost."""
+        keys = {
+            run.key
             for search in self.searches
-            for trial in search.ended()
-            for run in search.plan.runs(
-                trial.number,
-                trial.params,
-                Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER)),
-                search.plan.seeds + search.plan.seeds_again,
-            )
-        ]
-        unknown = {run.key for run, _ in ended if run.key not in self.results}
-        if not unknown:
-            return []
-        self.results |= results(delivery, self.experiment, unknown)
-        again = set(self.campaign.studies[0].seeds_again)
+            for trial in search.drawn()
+            for run in self._runs(search, trial)
+        }
+        if unknown := keys - self.results.keys():
+            self.results |= results(delivery, self.experiment, unknown)
         needed = [
             run
-            for run, trial in ended
-            if run.key in unknown and trial.state.name == "COMPLETE" and run.seed not in again
+            for search in self.searches
+            for trial in search.ended()
+            if trial.state.name == "COMPLETE"
+            for run in self._first(search, trial)
+            if run.key in unknown
         ]
-        lost = missing(needed, self.experiment, delivery)
+        lost = missing(needed, self.experiment, delivery) if needed else []
         for run in lost:
             self.results.pop(run.key, None)
         return lost
+
+    def _left(self, delivery: Delivery) -> list[TrialRun]:
+        """Return what is left besides trials to take: lost runs, then the best trials under more seeds."""
+        lost = self._read(delivery)
+        return lost or (self._repeated() if self.finished else [])
 
     def _announce(self, delivery: Delivery, status: StudyStatus) -> None:
         """Bring to MLflow what the studies are, how they stand, and which runs count."""
         runs = [
             run
             for search in self.searches
-            for trial in search.counted()
-            for run in self._runs(search, trial, again=True)
+            for trial in search.drawn()
+            for run in self._runs(search, trial)
+            if run.seed in search.plan.seeds or run.key in self.results
         ]
         studies = [
             {str(tag): text(value) for tag, value in tags.items() if value not in (None, {}, [], "")}
@@ -261,7 +264,7 @@ class Driver:
         return UserError(f"{where}: {done}; {GO_ON}")
 
     def _compute(
-        self, lost: Sequence[TrialRun], delivery: Delivery, engine: Engine, show: Callable[[int], None]
+        self, left: Sequence[TrialRun], delivery: Delivery, engine: Engine, show: Callable[[int], None]
     ) -> None:
         about = provenance()
         worlds = {study.tried_on.problem: study.seeds[0] for study in self.campaign.studies}
@@ -271,16 +274,13 @@ class Driver:
             for run in runs:
                 pool.submit(RunJob(run, delivery.outbox, about))
 
-        asked: set[str] = set()  # keys of runs under more seeds
         with pool:
-            submit(lost)
+            submit(left)
             while True:
                 if delivery.full:
                     raise self._no_room(delivery.full)
                 self._begin(pool, submit)
-                if self.finished and not self._batches:
-                    submit(more := self._again(asked))
-                    asked |= {run.key for run in more}
+                self._tell(show)  # of interrupted trials all runs may have ended before
                 if not pool.busy and self.finished:
                     return
                 messages = pool.messages(PULSE)
@@ -322,12 +322,23 @@ class Driver:
         for search in sorted(searches, key=place):
             if trials := search.take(self.campaign.spec.batch):
                 batch = [
-                    TrialInProgress(search, trial, self._runs(search, trial, again=False)) for trial in trials
+                    TrialInProgress(search, trial, self._first(search, trial), self._before(search, trial))
+                    for trial in trials
                 ]
                 self._trials |= {run.key: trial for trial in batch for run in trial.runs}
                 self._batches.append(batch)
                 return batch
         return []
+
+    def _before(self, search: Search, trial: Trial) -> dict[str, Finished]:
+        """Return the results of runs that ended before their trial was interrupted, by key.
+
+        A pruner has to see them again.
+        """
+        if search.plan.pruner != "none":
+            return {}
+        known = {run.key: self.results.get(run.key) for run in self._first(search, trial)}
+        return {key: result for key, result in known.items() if result and result.status.terminated}
 
     def _see(
         self,
@@ -371,17 +382,15 @@ class Driver:
                         del self._trials[run.key]
                 show(self.ended)
 
-    def _again(self, asked: set[str]) -> list[TrialRun]:
-        """Return the runs of the best trials under more seeds that are still to be computed."""
+    def _repeated(self) -> list[TrialRun]:
+        """Return the runs of the best trials under more seeds that have no result."""
         left = []
         for search, result in zip(self.searches, self.studies, strict=True):
-            plan = search.plan
-            if not plan.repeated:
-                continue
+            plan, trials = search.plan, {trial.number: trial for trial in search.ended()}
             first = StudyResult(plan, [trial.under(plan.seeds) for trial in result.trials])
-            for trial in first.best_first[: plan.repeated]:
-                runs = plan.runs(trial.number, dict(trial.values), trial.origin, plan.seeds_again)
-                left += [run for run in runs if run.key not in self.results and run.key not in asked]
+            for best in first.best_first[: plan.repeated]:
+                more = self._runs(search, trials[best.number])[len(plan.seeds) :]
+                left += [run for run in more if run.key not in self.results]
         return left
 
 

@@ -88,6 +88,10 @@ class Search:
         """Return the trials that count towards the plan: those running or ended."""
         return [trial for trial in self.trials() if trial.state.name != "WAITING"]
 
+    def drawn(self) -> list[FrozenTrial]:
+        """Return the trials whose parameters are all drawn; a process may have died while it drew others."""
+        return [trial for trial in self.trials() if WORKER in trial.user_attrs]
+
     def ended(self) -> list[FrozenTrial]:
         """Return the counted trials that are complete, pruned or failed."""
         return [trial for trial in self.counted() if trial.state.is_finished()]

@@ -19,6 +19,7 @@ from fl_core.strategies.hyperparameters import Space, Values
 from tuning.objective import Objective
 from tuning.trial import TrialRun
 
+GIVEN = "chosen"  # sampler of studies whose one trial is given
 BY_EVALUATION, BY_SEED = ("median", "hyperband"), ("wilcoxon",)  # pruners, by what they look at
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, log10
 from typing import Any, ClassVar
@@ -16,19 +16,19 @@ from fl_core.schema import Kind, Origin, Status, Tag, TrialMetric
 from tuning.objective import Objective, curve_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrialRun(PlannedRun):
     """A trial under one seed."""
 
     kind: ClassVar = Kind.TRIAL
     curve_only: ClassVar = True
-    study: str = ""  # name
-    identity: str = ""  # of the study: a hash of all that its trials have in common
-    number: int = 0  # of the trial
-    origin: Origin = Origin.SAMPLER
-    values: Mapping[str, Any] = field(default_factory=dict)  # of the searched parameters
+    study: str  # name
+    identity: str  # of the study: a hash of all that its trials have in common
+    number: int  # of the trial
+    origin: Origin
+    values: Mapping[str, Any]  # of the searched parameters
     logarithmic: tuple[str, ...] = ()  # parameters that are searched on a logarithmic scale
-    objective: Objective | None = None
+    objective: Objective
 
     @cached_property
     def key(self) -> str:
@@ -52,7 +52,6 @@ class TrialRun(PlannedRun):
 
     def about(self) -> dict[Tag, Any]:
         """Return the tags by which trials are searched and grouped."""
-        assert self.objective is not None
         return {
             **super().about(),
             Tag.METRIC: self.objective.metric.name,
@@ -69,7 +68,6 @@ class TrialRun(PlannedRun):
             ValueError: The metric of the first model is not finite: a diverged seed has no value then.
         """
         objective = self.objective
-        assert objective is not None
         logarithms = {views.log10(name): log10(self.values[name]) for name in self.logarithmic}
         if record.status is Status.PRUNED:
             return logarithms

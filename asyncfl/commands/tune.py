@@ -19,8 +19,6 @@ from benchmarks.redaction import command_line
 from benchmarks.tables import print_headed
 from fl_core.text import duration, many
 
-CHOSEN = "chosen"  # sampler of studies whose trials are given
-
 if TYPE_CHECKING:
     from benchmarks.engine import Engine
     from benchmarks.suite.suite import Suite
@@ -140,9 +138,11 @@ def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str |
 
 def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> list[StudyResult]:
     """Run what is left of a campaign, with its size and progress shown, and return its results."""
+    from tuning.study import GIVEN
+
     scenarios = len({study.scenario for study in campaign.studies})
     click.echo(f"{many(scenarios, 'scenario')}, {many(campaign.simulations, 'run')}")
-    if campaign.studies[0].sampler == CHOSEN:
+    if campaign.studies[0].sampler == GIVEN:
         return _fixed(campaign, computes, store)
     driver = driver_of(campaign, computes, store, storage)
     _run(driver, computes, quiet=False)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fl_core.schema import Origin
 from fl_core.strategies.hyperparameters import Values
-from tuning.study import Campaign
+from tuning.study import GIVEN, Campaign
 
 POINT = ", point "
 
@@ -34,7 +34,7 @@ def finals(campaign: Campaign, chosen: Mapping[tuple[str, str], Mapping[int, Val
             trials=1,
             seeds_again=(),
             repeated=0,
-            sampler="chosen",
+            sampler=GIVEN,
             first=((Origin.SAMPLER, values),),
         )
         for where, study in on_test_data.items()

@@ -44,7 +44,6 @@ class Delivery:
         self.failure = ""  # why MLflow cannot be used, unless it only does not answer for now
         self.unread = False  # whether a group has no sums, since a curve could not be read
         self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
-        self._empty = database.is_new(store.tracking_uri)
         self._announced: Announcement | None = None
         self._tracking: Tracking | None = None
         self._usable = False  # whether MLflow has ever opened the store
@@ -81,7 +80,7 @@ class Delivery:
 
         Raises UserError if it exists and cannot be used.
         """
-        if self._empty:
+        if database.is_new(self.store.tracking_uri):
             if self.store.lost_its_database:
                 warn(
                     f"{self.store.folder} holds artifacts, but no mlflow.db that lists them: all is computed "
@@ -103,7 +102,7 @@ class Delivery:
                 self._forget()  # others may have written
             return self._opened().results(suite, keys - known.keys())
 
-        if known.keys() != keys and not self._empty:
+        if known.keys() != keys and not database.is_new(self.store.tracking_uri):
             known |= self._soon(read).result() or {}
         return known
 

@@ -1,4 +1,4 @@
-"""Whose turn it is to write: of the processes at work on a store, one at a time."""
+"""Lock of a store, by which the processes that share it write one at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

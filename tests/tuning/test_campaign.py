@@ -21,6 +21,7 @@ from patience import PATIENCE, eventually
 from small import QUADRATIC, RATE, Make, Write, tune
 
 from benchmarks.engine import Local
+from benchmarks.runs.messages import Finished
 from benchmarks.suite import tuned
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.store import Store
@@ -152,6 +153,24 @@ def test_runs_of_trials_that_are_lost_are_computed_again(make: Make, store: Stor
     assert [trial.value for trial in after.studies[0].trials] == [
         trial.value for trial in before.studies[0].trials
     ]
+
+
+def test_runs_that_ended_before_an_interruption_are_not_computed_again(make: Make, store: Store) -> None:
+    campaign = make(tuning={"trials": 4, "seeds": 3, "batch": 4, "space": RATE})
+    interrupted_after(8, campaign, store, killed=False)
+    before = {run.data.tags["asyncfl.key"] for run in current(store).values()}
+    assert 0 < len(before) < 12
+    driver = Driver(campaign, open_storage(str(store.folder / "tuning.journal")), store)
+    see, ended = driver._see, []
+
+    def seen(job: Any, event: Any, *rest: Any) -> None:
+        ended.extend([job.key] if isinstance(event, Finished) else [])
+        see(job, event, *rest)
+
+    driver._see = seen  # type: ignore[method-assign]
+    driver.run(Local(1), lambda _: None)
+    after = {run.data.tags["asyncfl.key"] for run in current(store).values()}
+    assert len(after) == 12 and sorted(ended) == sorted(after - before)
 
 
 @pytest.mark.slow
