@@ -13,7 +13,7 @@ from typing import Any, Self
 from fl_core.execution.one_by_one import work
 from fl_core.experiment import Experiment
 from fl_core.import_guard import in_a_line
-from fl_core.live.transport import JobMessage, UpdateMessage, digest_of
+from fl_core.live.transport import JobMessage, UpdateMessage
 from fl_core.local.work import LocalWork
 from fl_core.problems.problem import World
 
@@ -56,21 +56,7 @@ def train(message: JobMessage, world: World, local: LocalWork, steps: int | None
     if steps is not None:
         job.steps = steps
     work(job, world, local)
-    assert job.delta is not None and job.gradient is not None
-    return UpdateMessage(
-        client=job.client,
-        index=job.index,
-        version=job.version,
-        received=digest_of(message.start),
-        steps=job.steps,
-        delta=job.delta,
-        gradient=job.gradient,
-        new_moments=job.new_moments,
-        reported=job.reported,
-        finite=job.finite,
-        began=began,
-        computed=monotonic() - clock,
-    )
+    return UpdateMessage.of(job, message.start, began=began, computed=monotonic() - clock)
 
 
 class ClientProcess:

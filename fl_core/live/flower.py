@@ -24,7 +24,7 @@ from fl_core.live.client import train
 from fl_core.live.run import LiveRun, refuses
 from fl_core.live.saved import SavedRun
 from fl_core.live.service import PULSE
-from fl_core.live.transport import JobMessage, LostClients, RefusedError, UpdateMessage, digest_of
+from fl_core.live.transport import JobMessage, LostClients, RefusedError, UpdateMessage
 from fl_core.loop.simulation import Event
 from fl_core.problems.apps.world import AppError, FlowerWorld
 from fl_core.problems.flower import Flower
@@ -153,21 +153,9 @@ class AppNodes(SuperNodes):
         message, began, clock = self.jobs.pop(answer.metadata.reply_to_message_id)
         job = message.job()
         self.world.finish(job, answer.content)
-        assert job.delta is not None and job.gradient is not None
-        return UpdateMessage(
-            client=job.client,
-            index=job.index,
-            version=job.version,
-            received=digest_of(message.start),
-            steps=job.steps,
-            delta=job.delta,
-            gradient=job.gradient,
-            new_moments={},  # a node keeps its Context.state
-            reported=job.reported,
-            finite=job.finite,
-            began=began,
-            computed=monotonic() - clock,  # Flower's share included
-        )
+        job.new_moments = {}  # a node keeps its Context.state
+        computed = monotonic() - clock  # Flower's share included
+        return UpdateMessage.of(job, message.start, began=began, computed=computed)
 
 
 class CannotRunError(Exception):

@@ -102,6 +102,13 @@ class UpdateMessage(Packed):
     began: float  # seconds since 1970, by the client's clock: when it took up the job
     computed: float  # seconds of computing
 
+    @classmethod
+    def of(cls, job: Job, received: Tensor, *, began: float, computed: float) -> Self:
+        """Return the message that a job becomes, computed on the model that its client received."""
+        given: dict[str, Any] = {"received": digest_of(received), "began": began, "computed": computed}
+        taken = {field.name: getattr(job, field.name) for field in fields(cls) if field.name not in given}
+        return cls(**taken, **given)
+
 
 @dataclass(frozen=True, slots=True)
 class LostClients:
