@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import itertools
 import os
 import re
 import shutil
@@ -14,6 +16,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from asyncfl import PACKAGES
 
@@ -48,12 +52,31 @@ def test_what_github_reads_is_yaml() -> None:
     assert len(files) == 6 and all(yaml.safe_load(file.read_text()) for file in files)
 
 
-def test_every_dependency_has_a_bound_and_a_tested_version() -> None:
-    pinned = re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    known = {name.lower().replace("_", "-") for name in pinned}
-    for dependency in PROJECT["dependencies"]:
-        name, bound, _ = dependency.partition(">=")
-        assert bound and name in known, dependency
+def test_every_dependency_has_a_bound_and_a_tested_version_within_it() -> None:
+    pins = re.findall(r"^([\w-]+)==(.+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    tested = {canonicalize_name(name): version for name, version in pins}
+    for text in PROJECT["dependencies"]:
+        dependency = Requirement(text)
+        assert dependency.specifier and canonicalize_name(dependency.name) in tested, text
+    for text in itertools.chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()):
+        dependency = Requirement(text)
+        version = tested.get(canonicalize_name(dependency.name))
+        assert version is None or version in dependency.specifier, f"{text}, but {version} is tested"
+
+
+def test_checkpoints_are_read_by_a_lightning_that_executes_none_of_them() -> None:
+    [lightning] = [text for text in PROJECT["dependencies"] if text.startswith("pytorch-lightning")]
+    assert "2.6.5" not in Requirement(lightning).specifier
+
+
+def test_the_newest_versions_are_tried_without_constraints() -> None:
+    """With PyTorch's own pin, since the registry's newest wheel may bring gigabytes of CUDA."""
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    newest = tox["testenv:newest"]
+    assert "constraints" not in newest["install_command"] and "newest" not in tox["tox"]["env_list"]
+    constraints = (ROOT / "constraints.txt").read_text().splitlines()
+    assert set(newest["deps"].split()) <= set(constraints)
 
 
 def test_every_python_that_is_named_is_tried() -> None:
