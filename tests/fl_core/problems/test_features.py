@@ -52,6 +52,27 @@ def test_a_file_is_read_in_its_own_units_but_for_one_factor(folder: Path) -> Non
     assert data.y_train.tolist() == [0, 1, 2, 3, 4, 5] and data.y_test.tolist() == [0, 1, 2]
 
 
+def test_features_do_not_depend_on_the_number_of_threads(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "IMAGES", {"train": 20_000, "test": 3})
+    rng, threads = np.random.default_rng(0), torch.get_num_threads()
+    stored = arrays(rng) | {
+        "train": rng.integers(-127, 128, (20_000, 64), dtype=np.int8),
+        "train_labels": np.zeros(20_000, dtype=np.uint8),
+    }
+    np.savez(folder / "cifar10_features.npz", **stored)  # type: ignore[arg-type]
+    fingerprints = set()
+    try:
+        for count in range(1, 9):
+            torch.set_num_threads(count)
+            features._data.cache_clear()
+            fingerprints.add(CIFAR10Features().load().fingerprint)
+    finally:
+        torch.set_num_threads(threads)
+    assert len(fingerprints) == 1
+
+
 def test_a_missing_file_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "PACKAGES", ("no_such_package",))
     with pytest.raises(DataMissingError, match=r"100_features\.npz.*\[features\]"):
