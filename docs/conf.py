@@ -23,7 +23,7 @@ except metadata.PackageNotFoundError:
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 # Generated tables are included by other pages
-exclude_patterns = ["_build", "reference/generated/names.md", "reference/generated/peers.md"]
+exclude_patterns = ["_build", *(f"reference/generated/{name}.md" for name in ("names", "peers", "switches"))]
 html_theme = "furo"
 html_title = project
 html_static_path = ["_static"]

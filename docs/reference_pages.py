@@ -15,7 +15,9 @@ from benchmarks.reference.catalogue import FAMILIES, CatalogueEntry, entries
 from benchmarks.reference.parts import Description, Field, described, fields_of, in_words
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.labels import first_line
+from fl_core.comments import of_fields
 from fl_core.parts import Frozen, Part
+from fl_core.strategies.strategy import Strategy
 
 TITLES = {
     "strategies": "Strategies",
@@ -35,17 +37,34 @@ TITLES = {
 
 
 def pages(commands: click.Group, public: ModuleType) -> dict[str, str]:
-    """The pages by name: kinds of parts, shipped suites, keys of a suite, commands, public names, peers."""
+    """The pages by name: kinds of parts, shipped suites, keys of a suite, commands, public names, tables."""
     found = {kind: _parts(kind) for kind in FAMILIES}
     suites = f"# {TITLES['suites']}\n\n{_overview(entries('suites'))}"
     commands_page = "\n".join(_commands(commands))
     made = {"suites": suites, "suite": _keys(), "cli": commands_page, "names": _names(public)}
-    return {**found, **made, "peers": _peers()}
+    return {**found, **made, "switches": _switches(), "peers": _peers()}
 
 
 def _names(public: ModuleType) -> str:
     rows = [(f"`{name}`", text(_said(getattr(public, name)))) for name in public.__all__]
     return table(("name", "what it is"), rows)
+
+
+def _switches() -> str:
+    """The table of class variables and properties that a strategy may set."""
+    comments = of_fields(Strategy)
+    described = {name: what for name, what in comments.items() if name not in Strategy.model_fields}
+    properties = {
+        name: first_line(member.fget).rstrip(".")
+        for name, member in vars(Strategy).items()
+        if isinstance(member, property) and not name.startswith("_")
+    }
+    rows = [
+        (f"`{name}`", text(what), f"`{getattr(Strategy, name)}`" if name in vars(Strategy) else "")
+        for name, what in described.items()
+    ]
+    rows += [(f"`{name}`", text(what), "") for name, what in properties.items()]
+    return table(("name", "what it is", "default"), rows)
 
 
 def _said(named: Any) -> str:

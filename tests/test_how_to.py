@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pages
 import pytest
 import yaml
 
@@ -26,9 +28,6 @@ from fl_core.strategies.strategy import Strategy
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 GUIDES = DOCS / "how-to"
-FILE = re.compile(r"^```(?:python|yaml|text)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMANDS = re.compile(r"^ *```\n( *asyncfl .*?)^ *```$", re.MULTILINE | re.DOTALL)
-PYTHON = re.compile(r"^```python\n(?!# \S+\.py\n)(.*?)^```$", re.MULTILINE | re.DOTALL)
 ASYNCFL = "from asyncfl.__main__ import main; main()"
 
 
@@ -49,19 +48,13 @@ def python(folder: Path, *arguments: str, text: str = "") -> str:
 
 
 def written(guide: str, folder: Path) -> list[str]:
-    """Write the files of a guide into a folder; their names."""
-    files = FILE.findall((GUIDES / guide).read_text())
-    for name, text in files:
-        (folder / name).parent.mkdir(exist_ok=True, parents=True)
-        with (folder / name).open("a") as file:  # a guide may add to a file
-            file.write(text.lstrip("\n"))
-    return [name for name, _ in files]
+    """Write the files of a guide into a folder, and return their names."""
+    return pages.write_files(GUIDES / guide, folder)
 
 
 def commands(guide: str) -> list[str]:
-    """The command lines of a guide, without `asyncfl` and comments."""
-    lines = "".join(COMMANDS.findall((GUIDES / guide).read_text())).splitlines()
-    return [re.sub(r"\s+#.*", "", line).strip().removeprefix("asyncfl ") for line in lines]
+    """Return the command lines of a guide, without `asyncfl` and comments."""
+    return pages.commands(GUIDES / guide)
 
 
 def asyncfl(folder: Path, line: str) -> str:
@@ -82,45 +75,122 @@ def asyncfl(folder: Path, line: str) -> str:
 
 
 @pytest.mark.slow
-class TestOwnStrategy:
-    """A strategy, a law of durations, a suite that uses both, and their conformance tests."""
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_runs_as_pasted(page: Path, tmp_path: Path) -> None:
+    """In order, in a fresh folder; what follows a command as `text` is in its output."""
+    done = pages.run_in(tmp_path, page)
+    assert done.returncode == 0, done.stdout
 
-    @pytest.fixture(scope="class")
-    def folder(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        folder = tmp_path_factory.mktemp("stranger")
-        names = written("own-strategy.md", folder)
-        assert names == [
-            "mine/strategies.py",
-            "mine/selection.py",
-            "mine/durations.py",
-            "mine.yaml",
-            "test_mine.py",
-        ]
-        return folder
 
-    def test_a_suite_runs_the_strategy_under_the_duration_law(self, folder: Path) -> None:
-        """Both are in the table, with their parameters."""
-        said = asyncfl(folder, "run mine.yaml")
-        assert re.search(r"Momentum ASGD \(momentum 0\.3\).*\d", said), said
-        assert re.search(r"^.*\bASGD\b.*\d", said, re.MULTILINE)
-        assert "riangular" in said
+BLOCKS_NOT_RUN = {
+    "needs Flower": 6,
+    "needs NVIDIA FLARE": 1,
+    "needs PostgreSQL": 2,
+    "needs Ray": 1,
+    "needs a GPU": 2,
+    "needs a network": 5,
+    "part of Flower's configuration": 1,
+    "part of a module": 1,
+    "part of a suite": 2,
+    "stays open": 1,
+    "takes an hour": 1,
+    "takes hours": 2,
+}
 
-    def test_list_prints_the_fields_of_a_strangers_class(self, folder: Path) -> None:
-        """By its import path, with the comments beside them."""
-        said = asyncfl(folder, "list mine.strategies:MomentumASGD")
-        assert "Paper: Author et al., Venue 2026, Algorithm 1" in said
-        fields = [" ".join(line.split()) for line in said.splitlines()]
-        described = "momentum number ≥ 0, ≤ 1 default 0.5 tuned 0.1 to 0.9 β, the share of the last step kept"
-        assert described in fields
 
-    def test_the_conformance_suite_checks_both(self, folder: Path) -> None:
-        """The test of the guide passes, and it is no empty one."""
-        said = python(
-            folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "test_mine.py"
-        )
-        passed = re.search(r"^(\d+) passed", said, re.MULTILINE)
-        assert passed is not None, said
-        assert int(passed[1]) == 30
+def test_blocks_that_are_not_run_have_a_reason() -> None:
+    """Adding a block that is not run takes a number here."""
+    left_out = pages.blocks_not_run()
+    reasons = Counter(block.reason_not_run for block in left_out)
+    assert reasons == BLOCKS_NOT_RUN, [f"{block.place}: {block.reason_not_run}" for block in left_out]
+
+
+def test_every_block_is_a_command_a_file_python_or_output() -> None:
+    """A command is never shown as output, where it would not be run."""
+    for block in (block for page in pages.PAGES for block in pages.blocks(page)):
+        assert block.language in pages.SHELL | pages.FILES | {"text"}, block.place
+        data = block.language in pages.FILES - {"python"}
+        assert not data or block.file or block.reason_not_run, block.place
+        assert block.language != "text" or not re.search(
+            r"^(asyncfl|pip|python) ", block.text, re.MULTILINE
+        ), block.place
+        assert block.tested or block.is_shortened
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("false", "page.md:1"),
+        ("true", None),
+        ("echo a; exit 3", "exit code 3"),
+        ("asyncfl no-such-command", "page.md:1"),
+    ],
+)
+def test_a_block_that_fails_is_named(
+    command: str, error: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"```\n{command}\n```\n")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    if error is None:
+        pages.run(page)
+    else:
+        with pytest.raises(AssertionError, match=error):
+            pages.run(page)
+
+
+EXAMPLE_PAGE = """
+Rows in `a.csv`:
+```csv
+x
+1
+```
+```python
+# mod.py
+x = 2
+```
+More:
+```python
+# mod.py
+y = x + 1
+```
+```python
+import mod
+```
+<!-- in tests: 100 → 10 -->
+```python
+print(mod.y, 100)
+```
+```text
+other
+```
+<!-- not run: needs a GPU -->
+```
+false
+```
+```
+cat a.csv; echo took 3 s
+```
+```text
+x
+1
+took … s
+```
+"""
+
+
+def test_files_output_and_comments_of_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are named inside or above; Python goes on in one namespace; output is compared line by line."""
+    page = tmp_path / "page.md"
+    page.write_text(EXAMPLE_PAGE)
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    pages.run(page)
+    assert [block.reason_not_run for block in pages.blocks(page)].count("needs a GPU") == 1
+    page.write_text(page.read_text().replace("took …", "lasted …"))
+    with pytest.raises(AssertionError, match="not in the output: lasted"):
+        pages.run(page)
 
 
 def test_the_strategy_of_the_guide_to_evidence_conforms(tmp_path: Path) -> None:
@@ -140,37 +210,6 @@ def test_a_metric_of_ones_own_has_a_column_and_is_compared(tmp_path: Path) -> No
     assert {"Mean", "absolute", "(minutes)", "Late", "arrivals", "(%)"} <= {*said.split()}, said
     compared = asyncfl(tmp_path, compare)
     assert "points" in compared or "%" in compared, compared
-
-
-@pytest.mark.slow
-def test_the_head_and_the_adapters_of_the_guide_learn(tmp_path: Path) -> None:
-    """Under both strategies, as the page says; guessing is right a third of the time."""
-    written("fine-tuning.md", tmp_path)
-    head, adapters = (asyncfl(tmp_path, line) for line in commands("fine-tuning.md"))
-    for said in (head, adapters):
-        assert re.findall(r"^(Fed\w+) +100\.0 ", said, re.MULTILINE) == ["FedAsync", "FedBuff"], said
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("guide", ["suites.md", "trace.md", "choose.md", "evidence.md"])
-def test_the_commands_of_a_guide_succeed(tmp_path: Path, guide: str) -> None:
-    """In the order in which they stand there, on the files that it shows."""
-    assert written(guide, tmp_path) or guide == "choose.md"  # a command writes its suite
-    lines = commands(guide)
-    assert len(lines) > 1
-    for line in lines:
-        asyncfl(tmp_path, line)
-
-
-@pytest.mark.slow
-def test_the_commands_for_authors_succeed(tmp_path: Path) -> None:
-    """On a copy of the claims, as the guide has it; what it shows of a main result is all of its readings."""
-    shutil.copytree(ROOT / "asyncfl" / "claims", tmp_path / "my-claims")
-    show, *others = commands("your-result.md")
-    assert asyncfl(tmp_path, show).startswith("ACE is ahead of vanilla ASGD: ")
-    assert len(others) == 6
-    for line in others:
-        asyncfl(tmp_path, line)
 
 
 def of_action(inputs: dict[str, str]) -> list[dict[str, Any]]:
@@ -391,38 +430,12 @@ def test_the_space_of_the_guide_is_searched(
     assert any(" ASGD " in row and "local_lr 0.01 to 1 (log)" in row and "buffer" not in row for row in rows)
 
 
-@pytest.mark.slow
-def test_the_calls_of_the_notebook_guide_work(tmp_path: Path) -> None:
-    """All but the first block, which runs the whole quickstart."""
-    blocks = PYTHON.findall((GUIDES / "notebook.md").read_text())
-    suite = "{name: tiny, seeds: 2, problem: quadratic, budget: {updates: 9}, strategies: [asgd]}"
-    (tmp_path / "tiny.yaml").write_text(suite)
-    code = (
-        "\n".join(blocks)
-        .replace('"quickstart"', '"tiny.yaml"')
-        .replace('"test/accuracy"].mean', '"distance"].mean')
-    )
-    python(tmp_path, "-c", code)
-    assert (tmp_path / "quickstart.parquet").is_file()
-
-
-@pytest.mark.slow
-def test_the_tutorial_leads_to_a_table(tmp_path: Path) -> None:
-    """Its cells one after another; those of `%%bash` are for the shell."""
-    notebook = json.loads((DOCS / "tutorial" / "paper-table.ipynb").read_text())
-    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert not any(cell["outputs"] or cell["execution_count"] for cell in cells)  # made by the build
-    shell = tmp_path / "asyncfl"
-    shell.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{ASYNCFL}" "$@"\n')
-    shell.chmod(0o755)
-    code = "\n".join("".join(cell["source"]) for cell in cells)
-    assert "\n!" not in code  # would go on after a refusal
-    code = re.sub(
-        r"^%%bash\n(.*)$", r'subprocess.run("""./\1""", shell=True, check=True)', code, flags=re.MULTILINE
-    )
-    said = python(tmp_path, "-c", f"import subprocess\n{code}")
-    assert "\\toprule" in said and "FedBuff" in said
-    assert (tmp_path / "tuned-study.yaml").is_file()
+def test_the_build_makes_the_outputs_of_notebooks() -> None:
+    notebooks = sorted((DOCS / "tutorial").glob("*.ipynb"))
+    cells = [cell for path in notebooks for cell in json.loads(path.read_text())["cells"]]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code and not any(cell["outputs"] or cell["execution_count"] for cell in code)
+    assert not any("\n!" in "".join(cell["source"]) for cell in code)  # would go on after a failure
 
 
 class TestDeploy:
@@ -478,15 +491,36 @@ def test_paths_that_the_project_names_exist() -> None:
     assert [name for name in folders if not (ROOT / "fl_core" / "strategies" / name).is_dir()] == []
 
 
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+EVERY_PAGE = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")])
 
 
-@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]))
-def test_links_lead_somewhere(page: Path) -> None:
-    """Relative ones; pages that are made when the site is built are checked by the build."""
-    text = re.sub(r"^```(?!\{).*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    links = [link for link in LINK.findall(text) if "://" not in link and "/generated/" not in link]
-    assert [link for link in links if not (page.parent / link).exists()] == []
+def prose(page: Path) -> str:
+    """Return a page without its blocks."""
+    return re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+@functools.cache
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page: its headings as GitHub and the site name them, and explicit ones."""
+    headings = re.findall(r"^#{1,6} +(.+?) *$", prose(page), re.MULTILINE)
+    words = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    slugs = {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in words}
+    return slugs | set(re.findall(r"^\(([\w-]+)\)=$|id=\"([\w-]+)\"", page.read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_relative_links_and_anchors_exist(page: Path) -> None:
+    """Pages that are made when the site is built are checked by the build."""
+    missing = []
+    for link in LINK.findall(prose(page)):
+        path, _, anchor = link.partition("#")
+        if "://" in link or "generated/" in link or link.startswith("mailto:"):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+            missing.append(link)
+    assert missing == []
 
 
 def test_the_readme_is_short() -> None:
