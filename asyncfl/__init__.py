@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from asyncfl.functions import (
+    from benchmarks.commands.functions import (
         Simulated,
         compare,
         curves,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
         tune,
     )
     from benchmarks.errors import UserError
-    from fl_core.arrangements.arrangement import Arrangement
-    from fl_core.coding.coding import Coding
+    from fl_core.arrangements import Arrangement
+    from fl_core.coding import Coding
     from fl_core.experiment import Experiment
-    from fl_core.local.work import LocalWork
+    from fl_core.local_work import LocalWork
     from fl_core.metrics import Metric
     from fl_core.parts import Count, Length, Rate, Share, Tune, TuneAmong
     from fl_core.problems.models.model import Model
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from fl_core.server.jobs import Send, Update
     from fl_core.server.optimizers import ServerOptimizer
     from fl_core.server.server import Server
-    from fl_core.strategies.rounds.sampling import Sampling
+    from fl_core.strategies.sampling import Sampling
     from fl_core.strategies.strategy import Strategy
     from fl_core.testing import conformance
     from fl_core.timing.availability import Availability
     from fl_core.timing.durations import Durations
-    from fl_core.timing.network.per_client import PerClient
+    from fl_core.timing.per_client import PerClient
 
 __all__ = [  # noqa: RUF022 - by their use
     # what the commands do
@@ -101,11 +101,11 @@ __all__ = [  # noqa: RUF022 - by their use
 PACKAGES = ("fl_core", "benchmarks", "tuning", "reports")
 HOMES = {
     "benchmarks.errors": "UserError",
-    "asyncfl.functions": "Simulated compare curves figures report results run simulate tune",
-    "fl_core.arrangements.arrangement": "Arrangement",
-    "fl_core.coding.coding": "Coding",
+    "benchmarks.commands.functions": "Simulated compare curves figures report results run simulate tune",
+    "fl_core.arrangements": "Arrangement",
+    "fl_core.coding": "Coding",
     "fl_core.experiment": "Experiment",
-    "fl_core.local.work": "LocalWork",
+    "fl_core.local_work": "LocalWork",
     "fl_core.metrics": "Metric",
     "fl_core.parts": "Count Length Rate Share Tune TuneAmong",
     "fl_core.problems.models.model": "Model",
@@ -115,11 +115,11 @@ HOMES = {
     "fl_core.server.jobs": "Send Update",
     "fl_core.server.optimizers": "ServerOptimizer",
     "fl_core.server.server": "Server",
-    "fl_core.strategies.rounds.sampling": "Sampling",
+    "fl_core.strategies.sampling": "Sampling",
     "fl_core.strategies.strategy": "Strategy",
     "fl_core.testing": "conformance",
     "fl_core.timing.availability": "Availability",
-    "fl_core.timing.network.per_client": "PerClient",
+    "fl_core.timing.per_client": "PerClient",
     "fl_core.timing.durations": "Durations",
 }
 

@@ -6,6 +6,6 @@ from benchmarks import interrupts
 def main() -> None:
     """Run the command line; user errors are reported in one line each and end with exit code 2."""
     interrupts.end_at_once()
-    from asyncfl.commands.group import execute
+    from benchmarks.commands.group import execute
 
     execute()

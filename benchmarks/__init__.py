@@ -1,1 +1,1 @@
-"""Suites, the pool, tracking and the command line: everything between the science and its reports."""
+"""Suites, their runs, tracking in MLflow, and the commands."""

@@ -12,7 +12,7 @@ from nbclient import NotebookClient  # noqa: E402
 from reference_pages import pages  # noqa: E402
 
 import asyncfl  # noqa: E402 - found by the path set above
-from asyncfl.commands.group import asyncfl as commands  # noqa: E402
+from benchmarks.commands.group import asyncfl as commands  # noqa: E402
 
 project = "asyncfl-bench"
 author = copyright = "The asyncfl-bench authors"  # noqa: A001 - Sphinx's name

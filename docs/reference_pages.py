@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from benchmarks.catalogue import FAMILIES, CatalogueEntry, entries
+from benchmarks.part_descriptions import Description, Field, described, fields_of, in_words
 from benchmarks.peers import peers
-from benchmarks.reference.catalogue import FAMILIES, CatalogueEntry, entries
-from benchmarks.reference.parts import Description, Field, described, fields_of, in_words
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.labels import first_line
 from fl_core.comments import of_fields

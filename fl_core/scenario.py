@@ -5,15 +5,15 @@ from typing import Literal, Self
 
 from pydantic import SerializeAsAny, model_validator
 
-from fl_core.arrangements.arrangement import Arrangement
+from fl_core.arrangements import Arrangement
 from fl_core.parts import Count, FieldError, Frozen, Length
 from fl_core.problems.problem import Problem
 from fl_core.text import many
 from fl_core.timing import traces
 from fl_core.timing.availability import Always, Availability
 from fl_core.timing.durations import Durations, means
-from fl_core.timing.network.network import Network
-from fl_core.timing.network.per_client import Column
+from fl_core.timing.network import Network
+from fl_core.timing.per_client import Column
 from fl_core.timing.presence import Trace as PresenceTrace
 from fl_core.timing.speeds import Fixed
 from fl_core.timing.speeds import Trace as DurationTrace

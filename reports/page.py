@@ -19,20 +19,23 @@ from reports.records.store import load
 from reports.sections import (
     answer,
     behind,
+    certain,
     cost,
     curves,
     errors,
     fairness,
     heat,
+    methods,
+    overview,
     participation,
     phases,
+    provenance,
     ranked,
     reaching,
     staleness,
+    tuning,
 )
-from reports.sections.about import certain, methods, overview, provenance
 from reports.sections.section import Results, Section
-from reports.sections.tuning import tuning
 
 # Parts on how runs went, closed at first where there are more strategies than colours
 FOLDED = ("fairness", "staleness", "participation", "phases", "errors", "cost", "strategies")

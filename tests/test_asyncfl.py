@@ -13,7 +13,7 @@ from shell import python
 from test_architecture import TREES
 
 import asyncfl
-from benchmarks.reference.catalogue import FAMILIES, family
+from benchmarks.catalogue import FAMILIES, family
 
 ROOT = Path(__file__).parents[1]
 

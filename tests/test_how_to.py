@@ -22,7 +22,7 @@ import yaml
 
 from asyncfl import Experiment
 from fl_core.live.run import refuses
-from fl_core.local.work import LocalWork
+from fl_core.local_work import LocalWork
 from fl_core.strategies.strategy import Strategy
 
 ROOT = Path(__file__).parents[1]

@@ -22,10 +22,9 @@ from benchmarks.suite.document import as_part, part_name
 from benchmarks.suite.limits import MOST_CLIENTS, MOST_RUNS, too_many
 from benchmarks.suite.scales import reserved
 from benchmarks.suite.tuning_section import Tuning
-from fl_core.arrangements.arrangement import Arrangement
+from fl_core.arrangements import Arrangement
 from fl_core.diagnostics.diagnosis import Diagnostics
-from fl_core.local.sgd import SGD
-from fl_core.local.work import LocalWork
+from fl_core.local_work import SGD, LocalWork
 from fl_core.metrics import TRAINING
 from fl_core.parts import Count, Frozen, Rate, find
 from fl_core.problems.problem import Problem

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fl_core.diagnostics.shadow import Content, OneHot, Shadow, halves
 from fl_core.experiment import Experiment
-from fl_core.local.work import Work
+from fl_core.local_work import Work
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World

@@ -12,8 +12,8 @@ from torch import Tensor
 from fl_core.execution.execution import ComputeRequest
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
+from fl_core.strategies.caches import Precision
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.caches import Precision
 
 TABLE: Any = Precision  # the type of a field for the rounding of a table of updates
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, final
 
-from fl_core.local.work import LocalWork
+from fl_core.local_work import LocalWork
 from fl_core.problems.problem import World
 from fl_core.server.jobs import Job
 

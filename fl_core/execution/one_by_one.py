@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fl_core.execution.execution import ComputeRequest
-from fl_core.local.work import LocalWork, Work
+from fl_core.local_work import LocalWork, Work
 from fl_core.problems.problem import Report, World
 from fl_core.server.jobs import Job
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.one_by_one import must_be_like, work, written_into
-from fl_core.local.work import LocalWork, Work
+from fl_core.local_work import LocalWork, Work
 from fl_core.problems.problem import Report, World
 from fl_core.server.jobs import Job
 

@@ -14,7 +14,7 @@ from fl_core.execution.one_by_one import work
 from fl_core.experiment import Experiment
 from fl_core.import_guard import in_a_line
 from fl_core.live.transport import JobMessage, UpdateMessage
-from fl_core.local.work import LocalWork
+from fl_core.local_work import LocalWork
 from fl_core.problems.problem import World
 
 READY = b"ready"  # the first message: the world is built

@@ -7,7 +7,7 @@ from fl_core.loop.simulation import Event, Simulation
 from fl_core.schema import TIME, Name
 from fl_core.server.jobs import Job
 from fl_core.timing.clock import Clock
-from fl_core.timing.network.network import Way
+from fl_core.timing.network import Way
 
 JOB = (
     *(Name.CLIENT, Name.JOB, Name.VERSION, Name.SENT, Name.ARRIVED, Name.STEPS, Name.DOWNLOADS, Name.UPLOADS),

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fl_core.arrangements.arrangement import Arrangement
+from fl_core.arrangements import Arrangement
 from fl_core.loop.events import Kind
 from fl_core.loop.messages import Messages
 from fl_core.loop.service import Service

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from fl_core.execution.one_by_one import work
-from fl_core.local.work import LocalWork
+from fl_core.local_work import LocalWork
 from fl_core.loop.service import Service
 from fl_core.problems.problem import World
 from fl_core.server.jobs import Job

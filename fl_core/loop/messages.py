@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from fl_core.coding.coding import bytes_of
+from fl_core.coding import bytes_of
 from fl_core.loop.state import RunState
 from fl_core.server.jobs import Update
 from fl_core.server.state import tensor_bytes

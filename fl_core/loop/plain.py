@@ -12,7 +12,7 @@ from fl_core.schema import Status
 from fl_core.server.jobs import Job, Update
 from fl_core.server.roster import Roster
 from fl_core.server.state import attributes
-from fl_core.timing.network.link import Link
+from fl_core.timing.link import Link
 
 KEPT = "tensors, Python's own numbers, strings and None, and lists, tuples and dicts of these"
 

@@ -9,7 +9,7 @@ from fl_core.loop.state import RunState
 from fl_core.loop.transfers import Transfers
 from fl_core.server.jobs import Job
 from fl_core.timing.durations import Lengths
-from fl_core.timing.network.network import Way
+from fl_core.timing.network import Way
 
 
 class Service:

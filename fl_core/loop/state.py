@@ -7,8 +7,8 @@ from fl_core.loop.events import JOBS, EventQueue, Kind
 from fl_core.schema import Status
 from fl_core.server.jobs import Update
 from fl_core.server.state import ServerState
-from fl_core.timing.network.link import Link
-from fl_core.timing.network.network import Way
+from fl_core.timing.link import Link
+from fl_core.timing.network import Way
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -6,8 +6,8 @@ from fractions import Fraction
 from fl_core.loop.events import Kind
 from fl_core.loop.state import RunState
 from fl_core.server.jobs import Job
-from fl_core.timing.network.link import GRAIN, Link, nearest
-from fl_core.timing.network.network import MBIT, Network, Way, grains
+from fl_core.timing.link import GRAIN, Link, nearest
+from fl_core.timing.network import MBIT, Network, Way, grains
 
 
 class Transfers:

@@ -24,7 +24,7 @@ from fl_core.problems.problem import Evaluation, World
 from fl_core.recording.evaluation import Evaluate, Sample, metrics, surrogate_weights
 from fl_core.recording.marks import Marks
 from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, TIME, Name, Reason, Status
-from fl_core.timing.network.network import Way
+from fl_core.timing.network import Way
 
 CLOCKS = (*CURVE.columns, Name.UPLOADS, Name.DOWNLOADS, BYTES)  # of every row of a curve
 

@@ -7,9 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny, ValidationError, model_validator
 
-from fl_core.coding.coding import Coding
-from fl_core.local.sgd import SGD
-from fl_core.local.work import LocalWork
+from fl_core.coding import Coding
+from fl_core.local_work import SGD, LocalWork
 from fl_core.parts import Count, FieldError, Part, Rate, Tune
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
@@ -24,12 +23,7 @@ LINKS = ("uplink", "downlink")
 class Strategy(Part):
     """A strategy: frozen hyper-parameters and a few short methods; all mutable state is the server's."""
 
-    homes: ClassVar[tuple[str, ...]] = (
-        "fl_core.strategies.every_arrival",
-        "fl_core.strategies.buffered",
-        "fl_core.strategies.tables",
-        "fl_core.strategies.rounds",
-    )
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.strategies",)
     title: ClassVar[str]  # as its paper spells it
     routed_by: ClassVar[str | None] = None  # name in `server.memory` of the routing probabilities p [n]
     collects: ClassVar[bool] = False  # whether it asks clients at work for their update: `Server.collect`

@@ -12,21 +12,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fl_core.coding.coding import Coding
-from fl_core.local.work import LocalWork
+from fl_core.coding import Coding
+from fl_core.local_work import LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Problem
 from fl_core.server.optimizers import ServerOptimizer
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.sampling import Sampling
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.sampling import Sampling
 from fl_core.strategies.strategy import Strategy
 from fl_core.testing import of_laws, of_problems, of_strategies
 from fl_core.testing.scene import experiment, must, scenario, without_name
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
-from fl_core.timing.network.per_client import PerClient
+from fl_core.timing.per_client import PerClient
 
 SHORTEST = 20  # characters of an informative first line
 

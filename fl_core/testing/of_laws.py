@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 import torch
 
-from fl_core.coding.coding import Coding
+from fl_core.coding import Coding
 from fl_core.problems.partitions.partition import Partition
 from fl_core.recording.recorder import run
 from fl_core.scenario import Scenario
@@ -14,7 +14,7 @@ from fl_core.streams import stream
 from fl_core.testing.scene import CLIENTS, experiment, must, scenario
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations, Lengths
-from fl_core.timing.network.per_client import PerClient
+from fl_core.timing.per_client import PerClient
 
 DRAWS = 20_000
 ERRORS = 5  # standard errors that the mean of the draws may be off

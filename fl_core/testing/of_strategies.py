@@ -15,7 +15,7 @@ from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World

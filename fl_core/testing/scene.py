@@ -5,7 +5,7 @@ from typing import Any
 from fl_core.experiment import Experiment
 from fl_core.parts import Part
 from fl_core.scenario import Scenario
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
 
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from fl_core.parts import Count
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
 
 

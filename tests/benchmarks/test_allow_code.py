@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from asyncfl.claims.files import papers
-from asyncfl.claims.plan import mistakes
-from asyncfl.commands.real_time.replay import replayed
-from asyncfl.leaderboard.group import command as leaderboard
-from asyncfl.options import LEADERBOARD
+from benchmarks.claims.files import papers
+from benchmarks.claims.plan import mistakes
+from benchmarks.commands.leaderboard import command as leaderboard
+from benchmarks.commands.options import LEADERBOARD
+from benchmarks.commands.replay import replayed
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from benchmarks.tracking.reader import Entry
@@ -32,7 +32,7 @@ budget: {updates: 5}
 strategies: ["theirs_for_a_test:Mine"]
 """
 MODULE = '''
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 
 class Mine(ASGD):
     """A strategy of a user's own."""

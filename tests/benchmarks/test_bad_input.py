@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from asyncfl.claims import files, kept
-from asyncfl.claims.families import members
-from asyncfl.options import LEADERBOARD
+from benchmarks.claims import files, kept
+from benchmarks.claims.families import members
+from benchmarks.commands.options import LEADERBOARD
 from benchmarks.errors import UserError, shown, users_mistake
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load

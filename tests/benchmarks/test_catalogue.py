@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from benchmarks.reference.catalogue import FAMILIES, CatalogueEntry, entries
+from benchmarks.catalogue import FAMILIES, CatalogueEntry, entries
 from fl_core.parts import Part
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from recorded import runs, write_suite
 
-from asyncfl.commands.run import command
+from benchmarks.commands.run import command
 from benchmarks.engine import Local
 from benchmarks.errors import users_mistake
 from benchmarks.runs.progress import Progress

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asyncfl.claims import kept
-from asyncfl.claims.verdicts import simulated
+from benchmarks.claims import kept
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
+from reports.claims import simulated
 from reports.gate import baseline
 from tuning.storage import open_storage, storage_errors_explained
 

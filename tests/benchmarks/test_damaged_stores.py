@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import pytest
 from damages import damages, fill
 
-from asyncfl.commands import ui
+from benchmarks.commands import ui
 from benchmarks.tracking.store import Store
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]

@@ -19,7 +19,7 @@ from patience import PATIENCE
 from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
 from sqlalchemy import Pool, event
 
-from asyncfl.commands.group import asyncfl
+from benchmarks.commands.group import asyncfl
 from benchmarks.engine import Local
 from benchmarks.errors import UserError, users_mistake
 from benchmarks.runs.progress import Progress

@@ -22,7 +22,7 @@ from fl_core.sources import named
 from reports.gate.baseline import take
 
 MODULE = '''
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 
 class Mine(ASGD):
     """A strategy of a user's own."""

@@ -14,7 +14,7 @@ from recorded import runs
 from test_claims_files import CLAIM, written
 from torch import Tensor
 
-from asyncfl.claims.plan import ClaimPlan
+from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from benchmarks.runs.session import Session
 from benchmarks.suite.shipped import shipped

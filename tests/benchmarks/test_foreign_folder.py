@@ -36,7 +36,7 @@ raise ImportError("as if it were not there")
 PLUGIN = "[mlflow.tracking_store]\nevil = evil:Store\n[mlflow.app]\nevil = evil:app\n"
 
 OWN = """
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 
 class Mine(ASGD):
     '''A strategy of a user's own.'''

@@ -28,10 +28,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from mutations import TOKENS, VALUES, changed, faults, spliced, splices
 
-from asyncfl.advice import devices, logs
-from asyncfl.claims import files, plan
 from asyncfl.cli import main
+from benchmarks import device_traces as devices
+from benchmarks import job_logs as logs
 from benchmarks import yaml_io
+from benchmarks.claims import files, plan
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from benchmarks.suite.shipped import SUITES
@@ -413,7 +414,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     for place in (
         "benchmarks.runs.session.Session.run",
         "tuning.campaign.Driver.run",
-        "asyncfl.commands.ui._server",
+        "benchmarks.commands.ui._server",
     ):
         monkeypatch.setattr(place, begin)
     monkeypatch.setattr("benchmarks.pool.fork_server.warm_up", lambda *_: None)  # before a suite is read

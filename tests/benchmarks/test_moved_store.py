@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from in_process import deliver
 from recorded import computed, runs, write_suite
 
-from asyncfl.commands.group import asyncfl
+from benchmarks.commands.group import asyncfl
 from benchmarks.tracking.places import are_lost, place
 from benchmarks.tracking.store import Store
 from reports.gate.baseline import schedule

@@ -6,9 +6,9 @@ import pytest
 from reference_pages import pages, table, text
 
 import asyncfl
-from asyncfl.commands.group import COMMANDS
-from asyncfl.commands.group import asyncfl as commands
-from benchmarks.reference.catalogue import FAMILIES, family
+from benchmarks.catalogue import FAMILIES, family
+from benchmarks.commands.group import COMMANDS
+from benchmarks.commands.group import asyncfl as commands
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.shipped import shipped
 from fl_core.parts import Part

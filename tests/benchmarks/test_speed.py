@@ -9,8 +9,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from workloads import Noise, endless
 
-from benchmarks.speed import measurement, yardstick
-from benchmarks.speed.measurement import simulations
+from benchmarks import speed as measurement
+from benchmarks import speed as yardstick
+from benchmarks.speed import simulations
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne

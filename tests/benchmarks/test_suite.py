@@ -8,16 +8,15 @@ import pytest
 from benchmarks.errors import UserError
 from benchmarks.suite.document import Setting
 from benchmarks.suite.suite import PlannedRun, load
-from fl_core.arrangements.rounds import Rounds
+from fl_core.arrangements import Rounds
 from fl_core.experiment import Experiment
-from fl_core.local.prox import Prox
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD, Prox
 from fl_core.problems.quadratic import Quadratic
 from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.schema import UNTUNED, Tag
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.tables.ace import ACE
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedbuff import FedBuff
 from fl_core.timing.speeds import FX, TwoSpeed
 
 BASE = """
@@ -194,7 +193,7 @@ def test_seeds_are_a_count_or_a_list(write: Write) -> None:
 def test_a_part_of_the_users_own(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine_for_the_suite.py").write_text(
         "from typing import ClassVar\n"
-        "from fl_core.strategies.tables.ace import ACE\n"
+        "from fl_core.strategies.ace import ACE\n"
         "class Mine(ACE):\n"
         '    """Mine, all mine."""\n'
         '    title: ClassVar[str] = "Mine"\n'

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from asyncfl.commands.lookup.schema import suite_schema
+from benchmarks.commands.list import suite_schema
 from benchmarks.suite.shipped import shipped
 
 jsonschema = pytest.importorskip(

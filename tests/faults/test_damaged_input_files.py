@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from asyncfl.advice import logs
-from asyncfl.commands.real_time.replay import of_file
+from benchmarks import job_logs as logs
+from benchmarks.commands.replay import of_file
 from benchmarks.errors import UserError
 from fl_core.live.replay import InvalidLogError
 from fl_core.live.saved import SavedRun
 from fl_core.problems.partitions.files import PartitionFile
 from fl_core.timing import traces
-from fl_core.timing.network.per_client import Column
+from fl_core.timing.per_client import Column
 from tests.fl_core.live.in_threads import lived
 from tests.fl_core.live.test_live import experiment
 

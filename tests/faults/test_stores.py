@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncfl.commands.compare import load
+from benchmarks.commands.compare import load
 from benchmarks.errors import UserError
 from benchmarks.tracking.store import Store
 from reports.records import store as records

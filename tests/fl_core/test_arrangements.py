@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from worlds import Everyone, play, scenario
 
-from fl_core.arrangements.rounds import Rounds
-from fl_core.strategies.buffered.afa_cd import AFACD
+from fl_core.arrangements import Rounds
+from fl_core.strategies.afa_cd import AFACD
 
 
 def test_no_more_versions_are_kept_than_an_arrangement_asks_for() -> None:

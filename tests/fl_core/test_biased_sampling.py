@@ -12,9 +12,9 @@ from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.scenario import Scenario
-from fl_core.strategies.every_arrival.async_fedavg import AsyncFedAvg
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.sampling import Fastest, Full
+from fl_core.strategies.async_fedavg import AsyncFedAvg
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.sampling import Fastest, Full
 
 TIMES = ["1", "2.1", "3.7", "7.9"]
 CENTRES = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -1.0], [4.0, 1.0]])

@@ -8,8 +8,8 @@ import torch
 from worlds import play, scenario
 
 from fl_core.server.server import Server
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.tables import caches
+from fl_core.strategies import caches
+from fl_core.strategies.asgd import ASGD
 
 
 def server_of(clients: int, d: int, monkeypatch: pytest.MonkeyPatch, block_rows: int) -> Server:

@@ -11,10 +11,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from fl_core.coding.coding import Coding, bytes_of
-from fl_core.coding.dense import QSGD, Float16
-from fl_core.coding.lattice import Lattice
-from fl_core.coding.sparse import RandomK, TopK
+from fl_core.coding import QSGD, Coding, Float16, Lattice, RandomK, TopK, bytes_of
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run

@@ -8,12 +8,9 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from fl_core.arrangements.arrangement import Arrangement
-from fl_core.coding.coding import Coding
-from fl_core.coding.dense import QSGD
-from fl_core.coding.sparse import TopK
-from fl_core.local.adamw import AdamW
-from fl_core.local.work import LocalWork
+from fl_core.arrangements import Arrangement
+from fl_core.coding import QSGD, Coding, TopK
+from fl_core.local_work import AdamW, LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions.partition import Partition
 from fl_core.problems.problem import Problem
@@ -22,17 +19,17 @@ from fl_core.recording.recorder import run
 from fl_core.server.jobs import Update
 from fl_core.server.optimizers import ServerOptimizer
 from fl_core.server.server import Server
-from fl_core.strategies.buffered.ca2fl import CA2FL
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.rounds.sampling import Sampling
+from fl_core.strategies.aced import ACED
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.ca2fl import CA2FL
+from fl_core.strategies.fedbuff import FedBuff
+from fl_core.strategies.sampling import Sampling
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.aced import ACED
 from fl_core.testing import conformance, of_strategies
 from fl_core.testing.scene import CENTRES, changed, experiment, scenario
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
-from fl_core.timing.network.per_client import PerClient
+from fl_core.timing.per_client import PerClient
 
 FAMILIES: tuple[type[Part], ...] = (
     *(Strategy, Sampling, LocalWork, ServerOptimizer, Coding, Arrangement),

@@ -22,19 +22,17 @@ from fl_core.diagnostics.staleness import by_client, one_job_each, queued
 from fl_core.diagnostics.summary import summary
 from fl_core.diagnostics.volatility import volatility
 from fl_core.experiment import Experiment
-from fl_core.local.prox import Prox
-from fl_core.local.scaffold import Scaffold
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD, Prox, Scaffold
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder, run
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.aced import ACED
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.ace import ACE
-from fl_core.strategies.tables.aced import ACED
 from fl_core.testing.of_strategies import resumed
 
 TIMES = [1, "11/15", "7/15", "1/5", 2, 2]

@@ -9,27 +9,26 @@ import pytest
 import torch
 from worlds import Everyone, play, scenario
 
-from fl_core.arrangements.arrangement import Arrangement
-from fl_core.arrangements.iteration_delay import IterationDelay
+from fl_core.arrangements import Arrangement, IterationDelay
 from fl_core.experiment import Experiment
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.strategies.buffered.afa_cd import AFACD
-from fl_core.strategies.buffered.ca2fl import CA2FL
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.every_arrival.generalized_asyncsgd import GeneralizedAsyncSGD
-from fl_core.strategies.every_arrival.ringmaster import Ringmaster
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.rennala import Rennala
+from fl_core.strategies import caches
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.aced import ACED
+from fl_core.strategies.afa_cd import AFACD
+from fl_core.strategies.afa_cs import AFACS
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.ca2fl import CA2FL
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedbuff import FedBuff
+from fl_core.strategies.generalized_asyncsgd import GeneralizedAsyncSGD
+from fl_core.strategies.malenia import Malenia
+from fl_core.strategies.mifa import MIFA
+from fl_core.strategies.rennala import Rennala
+from fl_core.strategies.ringleader import Ringleader
+from fl_core.strategies.ringmaster import Ringmaster
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables import caches
-from fl_core.strategies.tables.ace import ACE
-from fl_core.strategies.tables.aced import ACED
-from fl_core.strategies.tables.afa_cs import AFACS
-from fl_core.strategies.tables.malenia import Malenia
-from fl_core.strategies.tables.mifa import MIFA
-from fl_core.strategies.tables.ringleader import Ringleader
 
 TIMES = ["1", "2.1", "3.7", "7.9"]
 CENTRES = [[1.0, 0.0], [0.0, 2.0], [-1.0, -1.0], [4.0, 1.0]]

@@ -20,11 +20,10 @@ from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.quadratic import Quadratic
 from fl_core.server.block_sums import BlockSums
-from fl_core.strategies.every_arrival import async_fedavg
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies import async_fedavg, caches
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.malenia import Malenia
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables import caches
-from fl_core.strategies.tables.malenia import Malenia
 from fl_core.streams import stream
 
 AT_WORK = 10

@@ -19,7 +19,7 @@ from fl_core.execution.one_by_one import OneByOne, work
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.execution.stacked import AllInFlight, work_together
 from fl_core.experiment import Experiment
-from fl_core.local.work import LocalWork
+from fl_core.local_work import LocalWork
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording import checkpoint
 from fl_core.recording.interleave import interleave

@@ -16,7 +16,7 @@ from fl_core.loop.plain import checked
 from fl_core.loop.simulation import Simulation
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 
 numbers = st.one_of(st.booleans(), st.integers(), st.floats(allow_nan=False))
 keys = st.one_of(st.text(max_size=5), numbers, st.tuples(st.integers(), st.text(max_size=3)))

@@ -10,11 +10,11 @@ from pydantic import SerializeAsAny
 
 from fl_core.experiment import Experiment
 from fl_core.keys import is_older, key
-from fl_core.local.work import LocalWork
+from fl_core.local_work import LocalWork
 from fl_core.parts import Frozen, Rate
 from fl_core.problems.digits import Digits
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.strategy import Strategy
 
 # Written out by hand: every part with name and version, of its fields those that are not the default.
@@ -108,7 +108,7 @@ def test_a_new_field_leaves_keys_as_they_are_and_a_new_version_changes_them() ->
 
 def test_a_part_within_tells_its_version_even_where_it_is_the_default(monkeypatch: Any) -> None:
     before = experiment(ASGD()).key
-    monkeypatch.setattr("fl_core.local.sgd.SGD.version", 2)
+    monkeypatch.setattr("fl_core.local_work.SGD.version", 2)
     assert experiment(ASGD()).key != before
 
 

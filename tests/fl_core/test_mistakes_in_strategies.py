@@ -16,14 +16,13 @@ from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.sgd import SGD
-from fl_core.local.work import Work
+from fl_core.local_work import SGD, Work
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.recording.interleave import SimulationSlot, interleave
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
-from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.fedavg import FedAvg
 
 
 @pytest.mark.parametrize(

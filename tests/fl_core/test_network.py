@@ -20,8 +20,7 @@ from worlds import Scripted, events, play, scenario
 
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.scaffold import Scaffold
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD, Scaffold
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.recording import checkpoint
@@ -30,9 +29,9 @@ from fl_core.scenario import Scenario
 from fl_core.server.jobs import Job, Send
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
-from fl_core.timing.network.link import Link
-from fl_core.timing.network.network import Network, Way
-from fl_core.timing.network.per_client import PerClient
+from fl_core.timing.link import Link
+from fl_core.timing.network import Network, Way
+from fl_core.timing.per_client import PerClient
 
 ONE = Fraction(64, 1_000_000)
 

@@ -16,22 +16,22 @@ from worlds import scenario
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
 from fl_core.recording.recorder import Recorder, run
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Job
-from fl_core.strategies.buffered.asgrad import AsGrad
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.every_arrival.delay_adaptive import DelayAdaptive
-from fl_core.strategies.rounds.favas import FAVAS
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.quafl import QuAFL
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.asgrad import AsGrad
+from fl_core.strategies.delay_adaptive import DelayAdaptive
+from fl_core.strategies.favas import FAVAS
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedbuff import FedBuff
+from fl_core.strategies.mifa import MIFA
+from fl_core.strategies.quafl import QuAFL
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.ace import ACE
-from fl_core.strategies.tables.mifa import MIFA
 from fl_core.testing.of_strategies import resumed
 
 LR = 0.1

@@ -8,11 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from benchmarks.suite.file import SuiteFile
-from fl_core.local.adamw import AdamW
+from fl_core.local_work import AdamW
 from fl_core.server.optimizers import LookAhead, Nesterov
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.every_arrival.async_fedavg import AsyncFedAvg
-from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.async_fedavg import AsyncFedAvg
+from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.strategy import Strategy
 
 KEPT = AdamW(keep_state=True)

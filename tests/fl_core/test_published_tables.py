@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import asyncfl
+from benchmarks.claims.files import FOLDER
 from fl_core.experiment import Experiment
 from fl_core.recording.recorder import run
 
 SEEDS = range(5)
-TABLE = Path(asyncfl.__file__).parent / "claims" / "published" / "afl_table2.csv"
+TABLE = FOLDER / "published" / "afl_table2.csv"
 COLUMNS = {  # of the table: (history of models, dynamic steps)
     "sync_constant": (1, False),
     "sync_dynamic": (1, True),

@@ -11,19 +11,17 @@ import pytest
 import torch
 from worlds import Scripted, play, recorded, scenario
 
-from fl_core.arrangements.arrangement import Arrangement
+from fl_core.arrangements import Arrangement
 from fl_core.experiment import Experiment
-from fl_core.local.scaffold import Scaffold
-from fl_core.local.sgd import SGD
-from fl_core.local.work import LocalWork
+from fl_core.local_work import SGD, LocalWork, Scaffold
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.fedfix import FedFix
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedfix import FedFix
 from fl_core.strategies.strategy import Strategy
 from fl_core.timing.availability import Availability
 

@@ -14,19 +14,18 @@ import pytest
 from worlds import resumed_everywhere, scenario
 
 from fl_core.experiment import Experiment
-from fl_core.local.scaffold import Scaffold
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD, Scaffold
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder, run
-from fl_core.strategies.buffered.ca2fl import CA2FL
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.rounds.favas import FAVAS
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.fedfix import FedFix
-from fl_core.strategies.rounds.quafl import QuAFL
-from fl_core.strategies.tables.ace import ACE
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.ca2fl import CA2FL
+from fl_core.strategies.favas import FAVAS
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedbuff import FedBuff
+from fl_core.strategies.fedfix import FedFix
+from fl_core.strategies.quafl import QuAFL
 
 STRATEGIES = [
     FedAvg(local=Scaffold(steps=2)),

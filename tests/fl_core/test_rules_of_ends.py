@@ -14,18 +14,18 @@ from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Budget
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.buffered.ca2fl import CA2FL
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.fedfix import FedFix
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.aced import ACED
+from fl_core.strategies.afa_cs import AFACS
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.ca2fl import CA2FL
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedbuff import FedBuff
+from fl_core.strategies.fedfix import FedFix
+from fl_core.strategies.malenia import Malenia
+from fl_core.strategies.mifa import MIFA
+from fl_core.strategies.ringleader import Ringleader
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.ace import ACE
-from fl_core.strategies.tables.aced import ACED
-from fl_core.strategies.tables.afa_cs import AFACS
-from fl_core.strategies.tables.malenia import Malenia
-from fl_core.strategies.tables.mifa import MIFA
-from fl_core.strategies.tables.ringleader import Ringleader
 
 
 def test_12_budget() -> None:

@@ -9,16 +9,16 @@ import pytest
 import torch
 from worlds import leaving, play, resumed_everywhere, scenario
 
-from fl_core.arrangements.iteration_delay import IterationDelay
-from fl_core.arrangements.rounds import Rounds as FewWorkers
+from fl_core.arrangements import IterationDelay
+from fl_core.arrangements import Rounds as FewWorkers
 from fl_core.experiment import Experiment
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
-from fl_core.strategies.tables.ace import ACE
-from fl_core.strategies.tables.aced import ACED
-from fl_core.strategies.tables.afa_cs import AFACS
-from fl_core.strategies.tables.mifa import MIFA
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.aced import ACED
+from fl_core.strategies.afa_cs import AFACS
+from fl_core.strategies.mifa import MIFA
 
 TABLES = [ACE(), ACED(), AFACS(start="first_pass"), ACE(form="direct"), ACED(stamp="model", max_age=2)]
 SENDERS: list[dict[str, Any]] = [

@@ -19,9 +19,7 @@ from fl_core.execution.one_by_one import OneByOne, work
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.scaffold import Scaffold
-from fl_core.local.sgd import SGD
-from fl_core.local.work import LocalWork
+from fl_core.local_work import SGD, LocalWork, Scaffold
 from fl_core.loop.ends import NOTHING_COMES
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Event, Simulation, simulate

@@ -11,7 +11,7 @@ from worlds import Scripted, play, scenario
 
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Update

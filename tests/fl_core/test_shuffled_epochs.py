@@ -11,13 +11,12 @@ from worlds import recorded, scenario
 
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.local.sgd import SGD
-from fl_core.local.work import LocalWork
+from fl_core.local_work import SGD, LocalWork
 from fl_core.problems.data.data import Data
 from fl_core.problems.problem import Problem, World
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Job
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 from fl_core.streams import stream
 
 DIGITS = {

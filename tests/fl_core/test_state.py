@@ -17,7 +17,7 @@ from fl_core.loop.state import RunState
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
 from fl_core.server.server import Server
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 
 # What the docstring of Server promises, and nothing else.
 READ = (

@@ -10,7 +10,7 @@ from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.scenario import Scenario
-from fl_core.strategies.every_arrival.generalized_asyncsgd import GeneralizedAsyncSGD
+from fl_core.strategies.generalized_asyncsgd import GeneralizedAsyncSGD
 from fl_core.theory.jackson import Occupancy
 
 MEANS = [4.0, 1.0, 0.5]  # 1/μ

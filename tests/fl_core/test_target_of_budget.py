@@ -14,7 +14,7 @@ from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Scenario
 from fl_core.schema import TIME, Reason, Status
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 
 TIMES = [1, 1.5, 2.5]
 TARGET = 0.5  # of a distance that falls from 1 to 0.28

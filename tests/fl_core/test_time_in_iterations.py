@@ -23,14 +23,14 @@ from fl_core.recording.recorder import run
 from fl_core.scenario import Scenario, Timing
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.buffered.ca2fl import CA2FL
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.asgd import ASGD
-from fl_core.strategies.every_arrival.delay_adaptive import DelayAdaptive
-from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.aced import ACED
+from fl_core.strategies.asgd import ASGD
+from fl_core.strategies.ca2fl import CA2FL
+from fl_core.strategies.delay_adaptive import DelayAdaptive
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.ace import ACE
-from fl_core.strategies.tables.aced import ACED
 from fl_core.timing.drawn import Iterations
 
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]

@@ -15,7 +15,7 @@ from fl_core.lightning import pl
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.fedbuff import FedBuff
 
 
 class Listening(FedBuff):

@@ -10,17 +10,17 @@ import pytest
 from worlds import Scripted, play, scenario
 
 from fl_core.experiment import Experiment
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
-from fl_core.strategies.buffered.ca2fl import CA2FL
-from fl_core.strategies.every_arrival.async_fedavg import AsyncFedAvg
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.fedfix import FedFix
+from fl_core.strategies.aced import ACED
+from fl_core.strategies.async_fedavg import AsyncFedAvg
+from fl_core.strategies.ca2fl import CA2FL
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedfix import FedFix
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.aced import ACED
 
 
 def trajectory(strategy: Strategy, where: Scenario) -> list[float]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fl_core.arrangements.arrangement import Arrangement
+from fl_core.arrangements import Arrangement
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.recording import checkpoint

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.strategies.tables import caches
+from fl_core.strategies import caches
 from fl_core.theory.jackson import Array
 
 # Errors of an asynchronous update and what they do to convergence: vanilla ASGD, FedBuff, CA²FL, ACE, ACED.

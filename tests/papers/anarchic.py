@@ -13,7 +13,7 @@ from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import Record, run
 from fl_core.server.server import Server
-from fl_core.strategies.tables.afa_cs import AFACS
+from fl_core.strategies.afa_cs import AFACS
 from fl_core.streams import stream
 from fl_core.theory.jackson import Array
 from tests.papers.slack import slack

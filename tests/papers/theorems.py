@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from asyncfl.claims.files import papers
-from asyncfl.claims.kinds import Theorem
-from asyncfl.claims.verdicts.rules import flat
-from asyncfl.claims.verdicts.verdicts import judge
+from benchmarks.claims.files import papers
+from benchmarks.claims.kinds import Theorem
+from reports.claims.rules import flat
+from reports.claims.verdicts import judge
 
 ROOT = Path(__file__).parents[2]
 THEOREMS = [

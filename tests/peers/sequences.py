@@ -12,8 +12,8 @@ from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.fedasync import FedAsync
+from fl_core.strategies.fedasync import FedAsync
+from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.strategy import Strategy
 
 Array = np.ndarray

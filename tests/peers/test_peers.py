@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from asyncfl.commands.lookup.list import command
+from benchmarks.commands.list import command
 from benchmarks.errors import UserError
 from benchmarks.peers import Peer, peers
 from tests.peers import __main__ as harness

@@ -10,12 +10,11 @@ import pytest
 from click.testing import CliRunner
 from test_leaderboard_scores import BEST, ENTRIES, board, held_out
 
-from asyncfl import options
-from asyncfl.advice import advice
-from asyncfl.commands import advise
+from benchmarks.commands import advise, options
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from fl_core.scenario import Timing
+from reports import advice
 from reports.leaderboard.rules import FILE, Frame
 from reports.leaderboard.tables import Tables
 

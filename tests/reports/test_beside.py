@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from synthetic import Fake, curve, records
 
-from asyncfl.commands import report
-from asyncfl.commands.real_time.beside import COLUMNS
+from benchmarks.commands import report
+from benchmarks.commands.live_differences import COLUMNS
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 

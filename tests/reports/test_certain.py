@@ -12,8 +12,8 @@ from synthetic import Fake, curve, diverged, records
 
 from reports.page import render, unbroken
 from reports.records.records import RecordedSuite
-from reports.sections.about.certain import how_tested, what_holds
-from reports.sections.about.overview import how_sure
+from reports.sections.certain import how_tested, what_holds
+from reports.sections.overview import how_sure
 from reports.sections.section import Results
 from reports.statistics.contrasts import Question
 

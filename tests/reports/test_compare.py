@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from synthetic import Fake, curve, diverged, records, write_store
 
-from asyncfl.commands.group import asyncfl
+from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
 from reports.answers import answer
 from reports.records.measures import measure

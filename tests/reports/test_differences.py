@@ -13,7 +13,7 @@ from synthetic import Fake, curve, diverged, records
 from reports.numbers import rough
 from reports.page import render
 from reports.sections import behind
-from reports.sections.about.overview import how_sure
+from reports.sections.overview import how_sure
 from reports.sections.section import Results
 from reports.statistics.differences import Difference, differences
 from reports.statistics.differences import behind as differences_to_the_best

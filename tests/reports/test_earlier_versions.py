@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from mlflow import MlflowClient
 from synthetic import START, Fake, curve, write_store
 
-from asyncfl.commands.group import asyncfl
+from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
 from reports.records.store import load
 

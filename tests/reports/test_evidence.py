@@ -16,18 +16,17 @@ import yaml
 from scipy import stats
 from test_leaderboard_scores import BEST, BUDGET, ENTRIES, RATES, board, entry
 
-from asyncfl.evidence import appendix
-from asyncfl.evidence.ablation import COLUMNS, Ablation, switches
-from asyncfl.evidence.findings import Findings
-from asyncfl.evidence.measured import Evidence
 from benchmarks.errors import UserError
+from benchmarks.leaderboard.ablation import COLUMNS, Ablation, switches
+from benchmarks.leaderboard.evidence import Evidence
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.rounds.fedavg import FedAvg
+from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.strategy import Strategy
 from fl_core.testing.scene import scenario
-from reports.leaderboard import standing
+from reports.leaderboard import appendix, standing
+from reports.leaderboard.findings import Findings
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import TUNED
 
@@ -114,7 +113,7 @@ class Parts(Strategy):
 
 
 def test_what_turns_a_part_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("asyncfl.evidence.ablation.with_parameters", _validated)
+    monkeypatch.setattr("benchmarks.leaderboard.ablation.with_parameters", _validated)
     assert switches(Parts(), scenario()) == {"damp": False, "rule": None, "share": 0}
     assert switches(FedAvg(take=3), scenario()) == {"take": None}
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from synthetic import POOLED, Fake, curve, quickstart, records
 
-from asyncfl.commands.group import asyncfl
+from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
 from reports.files import write_files
 from reports.page import sections

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from asyncfl.leaderboard.entry import write
-from asyncfl.options import LEADERBOARD
+from benchmarks.commands.options import LEADERBOARD
 from benchmarks.errors import UserError
+from benchmarks.leaderboard.entry import write
 from benchmarks.suite.suite import load
 from reports.gate import baseline
 from reports.leaderboard.tables import Tables

@@ -380,9 +380,9 @@ def test_headings_stay_with_what_they_head_on_paper(opened: Any, whole: str) -> 
 @pytest.fixture(scope="module")
 def claims(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of the page of all claims."""
-    from asyncfl.claims.files import papers
-    from asyncfl.claims.pages import html
-    from asyncfl.claims.verdicts.readings import all_of
+    from benchmarks.claims.files import papers
+    from reports.claims import html
+    from reports.claims.readings import all_of
 
     found = all_of(papers().values())
     return html.write(found, tmp_path_factory.mktemp("claims") / "claims.html").as_uri()

@@ -21,7 +21,7 @@ from benchmarks.redaction import redacted
 from benchmarks.tracking.places import local_path
 from reports.page import write_page
 from reports.records.store import load
-from reports.sections.about.overview import remarks
+from reports.sections.overview import remarks
 
 
 def test_what_was_written_comes_back(store: str) -> None:

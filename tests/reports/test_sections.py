@@ -20,9 +20,9 @@ from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run
 from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.schema import Clock
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.ace import ACE
+from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
-from fl_core.strategies.tables.ace import ACE
 from fl_core.timing.drawn import Exponential
 from reports import numbers
 from reports.figures import look, svg

@@ -11,8 +11,8 @@ from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
 from reports.records.records import RecordedSuite
-from reports.sections.about.overview import how_sure, who_leads
 from reports.sections.answer import section
+from reports.sections.overview import how_sure, who_leads
 from reports.sections.section import Results
 from reports.statistics.standings import Standings
 

@@ -14,7 +14,7 @@ from fl_core.schema import UNTUNED, Status
 from reports.records.cells import Cell, Spread
 from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
 from reports.sections import fairness, participation, staleness
-from reports.sections.about.overview import remarks, who_leads
+from reports.sections.overview import remarks, who_leads
 from reports.sections.ranked import frame
 from reports.sections.ranking import ranking
 from reports.sections.section import Results

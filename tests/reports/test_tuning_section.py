@@ -16,16 +16,15 @@ from click.testing import CliRunner
 from synthetic import Fake, curve, records
 from synthetic_studies import RATES, campaign, one, rate, read, runs, tried
 
-from asyncfl.commands.group import asyncfl
+from benchmarks.commands.group import asyncfl
 from reports.page import SECTIONS, render, sections, write, write_files
 from reports.records.records import RecordedSuite
 from reports.records.store import load
-from reports.sections.about import methods
+from reports.sections import methods, tuning
+from reports.sections import tuning_text as tuning_says
 from reports.sections.section import Results, Section
-from reports.sections.tuning import text as tuning_says
-from reports.sections.tuning import tuning
-from reports.sections.tuning.objectives import best_so_far
-from reports.sections.tuning.tuned import best_frame
+from reports.sections.trial_objectives import best_so_far
+from reports.sections.tuned_rates import best_frame
 from reports.statistics.sensitivity import sensitivity
 
 ROOT = Path(__file__).parents[2]

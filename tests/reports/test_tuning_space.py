@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from synthetic_studies import RATES, one, rate, tried
 
 from reports.records.space import Parameter, read_parameter
-from reports.sections.tuning import text as tuning_says
+from reports.sections import tuning_text as tuning_says
 from reports.statistics.sensitivity import sensitivity, shares
 
 # Edges.

@@ -29,8 +29,8 @@ import torch
 from torch import multiprocessing
 from workloads import endless
 
-from benchmarks.speed import yardstick
-from benchmarks.speed.measurement import simulations
+from benchmarks import speed as yardstick
+from benchmarks.speed import simulations
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import Execution
 from fl_core.execution.graphed import Graphed

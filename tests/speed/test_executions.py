@@ -7,11 +7,10 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 from workloads import BATCH, CLIENTS, Noise, endless
 
+from benchmarks import speed as yardstick
 from benchmarks.device import chosen
 from benchmarks.runs.jobs import AT_ONCE, EXECUTIONS
-from benchmarks.speed import yardstick
-from benchmarks.speed.measurement import one_thread, simulations
-from benchmarks.speed.yardstick import Compute
+from benchmarks.speed import Compute, one_thread, simulations
 
 DEVICE = chosen()  # as ASYNCFL_DEVICE says
 ON_GPU = DEVICE.type == "cuda"

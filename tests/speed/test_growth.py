@@ -10,7 +10,7 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 from workloads import ASGD, Noise, endless
 
-from benchmarks.speed.measurement import simulations
+from benchmarks.speed import simulations
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment

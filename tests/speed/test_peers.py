@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from workloads import Noise, endless
 
 from benchmarks.runs.jobs import EXECUTIONS
-from benchmarks.speed.measurement import simulations
+from benchmarks.speed import simulations
 
 pytestmark = [
     pytest.mark.slow,

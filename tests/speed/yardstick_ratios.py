@@ -10,9 +10,9 @@ from statistics import median
 import torch
 from workloads import BATCH, CLIENTS, Noise, endless
 
+from benchmarks import speed as yardstick
 from benchmarks.runs.jobs import EXECUTIONS
-from benchmarks.speed import yardstick
-from benchmarks.speed.measurement import rate, simulations
+from benchmarks.speed import rate, simulations
 
 TURNS = 5
 LOCAL = {"local_lr": 1e-4, "local": {"name": "sgd", "batch": BATCH}}

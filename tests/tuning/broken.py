@@ -7,7 +7,7 @@ from math import nan
 from fl_core.problems.quadratic import Quadratic, QuadraticWorld
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 
 
 class Broken(ASGD):

@@ -14,8 +14,8 @@ from benchmarks.errors import UserError
 from benchmarks.tracking.store import Store
 from fl_core.parts import Tune
 from fl_core.server.optimizers import Adam
-from fl_core.strategies.buffered.fedbuff import FedBuff
-from fl_core.strategies.every_arrival.fedasync import FedAsync
+from fl_core.strategies.fedasync import FedAsync
+from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.hyperparameters import Space, declared
 from fl_core.testing.scene import scenario
 from tuning.space import space_of

@@ -6,14 +6,14 @@ from typing import ClassVar
 import pytest
 
 from benchmarks.suite import tuned
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD
 from fl_core.parts import Tune
 from fl_core.scenario import Budget, Scenario
-from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.fedbuff import FedBuff
+from fl_core.strategies.fedfix import FedFix
 from fl_core.strategies.hyperparameters import declared, with_parameters
-from fl_core.strategies.rounds.fedavg import FedAvg
-from fl_core.strategies.rounds.fedfix import FedFix
-from fl_core.strategies.rounds.sampling import MD, Full, Uniform
+from fl_core.strategies.sampling import MD, Full, Uniform
 from fl_core.strategies.strategy import Strategy
 from tuning.space import distributions, space_of
 

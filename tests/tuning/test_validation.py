@@ -11,7 +11,7 @@ from fl_core.problems.data.data import Data, held_out
 from fl_core.problems.digits import Digits
 from fl_core.problems.partitions.natural import Natural
 from fl_core.scenario import Budget, Scenario
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 
 
 def rows(images: torch.Tensor) -> set[bytes]:

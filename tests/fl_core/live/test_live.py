@@ -22,7 +22,7 @@ from fl_core.live.processes import LocalProcesses, Sender
 from fl_core.live.run import refuses
 from fl_core.live.service import StoppedError
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD
 from fl_core.loop.events import Kind
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run as simulated

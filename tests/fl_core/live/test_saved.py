@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from asyncfl.commands.group import asyncfl
+from benchmarks.commands.group import asyncfl
 from fl_core.experiment import Experiment
 from fl_core.live.saved import CURVE, JOBS, RUN, SavedRun
 from fl_core.loop.simulation import Simulation, simulate

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fl_core.arrangements.arrangement import Arrangement
+from fl_core.arrangements import Arrangement
 from fl_core.experiment import Experiment
-from fl_core.local.prox import Prox
-from fl_core.local.work import LocalWork
+from fl_core.local_work import LocalWork, Prox
 from fl_core.loop.simulation import Simulation
 from fl_core.parts import Part
 from fl_core.scenario import Scenario

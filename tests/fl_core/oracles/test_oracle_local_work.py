@@ -33,13 +33,11 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.live.client import train
 from fl_core.live.transport import JobMessage, UpdateMessage
-from fl_core.local.adamw import AdamW
-from fl_core.local.scaffold import Scaffold
-from fl_core.local.sgd import SGD
+from fl_core.local_work import SGD, AdamW, Scaffold
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
-from fl_core.strategies.every_arrival.asgd import ASGD
+from fl_core.strategies.asgd import ASGD
 from tests.fl_core.worlds import Scripted, play, scenario
 
 UPDATES, LR = 60, 0.1

@@ -24,8 +24,8 @@ from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation
-from fl_core.strategies.every_arrival.cgad import CGAD
-from fl_core.strategies.every_arrival.heloco import HeLoCo
+from fl_core.strategies.cgad import CGAD
+from fl_core.strategies.heloco import HeLoCo
 
 LR, STEPS, UPDATES = 0.1, 3, 60
 SGD = {"name": "sgd", "steps": STEPS}

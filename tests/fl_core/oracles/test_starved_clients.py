@@ -18,8 +18,8 @@ from quadratics import CENTRES, START, TIMES, N, assert_same, experiment, local_
 
 from fl_core.loop.events import Kind
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.strategies.buffered.ca2fl import CA2FL
-from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.ca2fl import CA2FL
+from fl_core.strategies.fedbuff import FedBuff
 
 LR, BUFFER, UPDATES = 0.1, 2, 120
 

@@ -18,7 +18,7 @@ from fl_core.problems.problem import InvalidProblemError
 from fl_core.problems.quadratic import Quadratic
 from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.server.jobs import Job
-from fl_core.strategies.buffered.fedbuff import FedBuff
+from fl_core.strategies.fedbuff import FedBuff
 
 PROJECT = """
 [tool.flwr.app.components]

@@ -1,1 +1,0 @@
-"""What the papers state, and what became of it: entries, runs, numbers, verdicts, pages, and the command."""

@@ -1,1 +1,0 @@
-"""`asyncfl claims` and its subcommands."""

@@ -1,1 +1,0 @@
-"""Verdicts for readers: in the terminal, as Markdown and as HTML."""

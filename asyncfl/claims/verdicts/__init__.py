@@ -1,1 +1,0 @@
-"""From the numbers of claims to verdicts, and from these to how papers stand."""

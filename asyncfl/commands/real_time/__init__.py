@@ -1,1 +1,0 @@
-"""Commands for runs in real time."""

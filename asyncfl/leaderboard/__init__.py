@@ -1,1 +1,0 @@
-"""`asyncfl leaderboard`: version 1.0, from studies to tables, and from these to scores."""

@@ -1,0 +1,1 @@
+"""Claims of the papers: entries, the runs that they need, stored numbers, and the register of decisions."""

@@ -1,0 +1,266 @@
+"""Claims: what the papers say, as data. Every entry fixes its scenario, comparison and margin beforehand.
+
+A file in `benchmarks/claims/` holds entries of one paper:
+
+    paper: fraboni                       # short, names the results
+    title: Fraboni et al., JMLR 2023
+    scenarios:                           # where runs come from; entries share them by name
+      weights:                           # the keys of a suite file, or a shipped suite and changes
+        suite: fraboni_weights
+        entries:                           # defaults of its entries
+          arrangement: {small: ours, paper: paper}  # or one for all scales: paper, code, reading, ours
+          workload: paper                # paper or stand-in
+          looks: [8, 16, 32, 64]         # numbers of seeds at which they are judged
+        set: {seeds: 8}
+        scales: {small: {budget.time: 1000}, paper: {}}
+        needs: {paper: {runs: two networks, gpu: a day, cores: a week of two cores}}
+    claims:
+      - id: F-weights-FP/mnist           # row of the list of claims, and the case
+        place: Fig. 2a, §5.2.1
+        statement: Time-based weights reach a lower loss on the federated problem than identical ones.
+        kind: better                     # better, same, value, contrast, ratio, rank, report, theorem
+        margin: 0.01                     # a difference certainly smaller counts as none
+        clock: time                      # the paper's axis
+        rates: stated                    # paper, tuned, or stated: chosen by hand
+        scenario: weights
+        where: {problem.partition: iid}  # selects the point of the grid
+        metric: fp/loss
+        a: {strategy: {name: async_fedavg, weights: time_based}}
+        b: {strategy: {name: async_fedavg, weights: identical}}
+
+    seen:                                # what was observed, for refuted members of a family
+      F-weights-FP/mnist: …
+
+    main:                                # the paper's main results, each with all of its readings
+      - id: time-based
+        words: Time-based weights reach a lower federated loss than identical ones.
+        place: Fig. 2a
+        readings: [F-weights-FP/*]
+
+The arrangement says which experiment it is, with who works on which version, when, and for how long: the
+paper's, that of its published code, a reading of a text that leaves it open, or ours. The workload is the
+data and model: the paper's or a stand-in. Both follow one rule for all papers: what is a reading for one
+claim is a reading for all that use it. What a failure means follows from both and `outside_conditions`.
+
+A `Sample` defines a number a seed; its keys may stand at the entry, for all of its samples. An entry with
+`each` or `table` expands to many (`claims.families`). An entry of kind `theorem` has no scenario: it names
+the test that decides it, and `found`, at the end of its file, holds the result of the test.
+
+Files are read by `claims.files`, scenarios become runs in `claims.plan`, and verdicts are made in
+`claims.verdicts`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from fl_core.metrics import TRAINING, Metric, named
+from fl_core.parts import FieldError, Frozen
+from fl_core.schema import DIAGNOSED
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Band = tuple[Finite | None, Finite | None]  # None where it is open
+Where = dict[str, Any]  # dotted keys of a suite → required values
+SCALES = ("small", "paper")
+ScaleName = Annotated[str, Field(pattern="^(small|paper)$")]
+
+Arrangement = Literal["paper", "code", "reading", "ours"]  # which experiment it is
+Arrangements = Arrangement | dict[ScaleName, Arrangement]
+Workload = Literal["paper", "stand-in"]  # data and model
+Workloads = Workload | dict[ScaleName, Workload]
+Evidence = Literal["experiment", "statement", "bound"]  # kinds that are never added up
+DIVERGED = Metric("diverged", "Diverged", higher=False)  # of a run: 1, or 0
+Failure = Literal[
+    "contradicts", "other_workload", "other_arrangement", "outside_conditions", "underspecified", "ours"
+]
+# Where the arrangement alone says what a failure means.
+OF_ARRANGEMENT: dict[Arrangement, Failure] = {
+    "code": "other_arrangement",
+    "reading": "underspecified",
+    "ours": "ours",
+}
+
+
+def _growing(looks: tuple[int, ...]) -> tuple[int, ...]:
+    if any(later <= earlier for earlier, later in itertools.pairwise(looks)):
+        raise ValueError("must grow from look to look")
+    return looks
+
+
+Looks = Annotated[
+    tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1), AfterValidator(_growing)
+]  # numbers of seeds
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+class Sample(Frozen):
+    """A number a seed: runs of a scenario, a metric, and how it is read off them."""
+
+    scenario: str | None = None
+    where: Where = Field(default_factory=dict)
+    strategy: Annotated[dict[str, Any] | None, BeforeValidator(_named)] = None
+    metric: str | None = None  # a column of the curve, a metric of the run, `diverged`, or module:function
+    at: Literal["end", "shared"] | Finite | None = None  # on the entry's clock
+    # of the curve up to `at`
+    along: Literal["last", "mean", "std", "min", "max", "step_std", "spikes"] = "last"
+    reach: Finite | None = None  # the number is then the first clock reading at which the metric is as good
+    over: Literal["mean", "min", "max", "sum"] | None = None  # of several points of a grid
+    times: Finite = 1  # coefficient, in contrasts and ratios
+
+    @property
+    def needs_clients(self) -> bool:
+        """Whether training losses are read at marks before the end; a function must do without these."""
+        only_last = self.at == "end" and self.along == "last" and self.reach is None
+        return self.metric in TRAINING and not only_last
+
+    def within(self, entry: Sample) -> Sample:
+        """Return the sample, with the entry's keys where the sample has none of its own."""
+        keys = {key: getattr(entry, key) for key in Sample.model_fields if key in entry.model_fields_set}
+        own = {key: getattr(self, key) for key in self.model_fields_set}
+        return Sample.model_construct(**{**keys, **own, "where": {**entry.where, **self.where}})
+
+
+class Need(Frozen):
+    """What runs take beyond an evening on two cores."""
+
+    runs: str  # what has to be computed
+    gpu: str  # time on one GPU
+    cores: str  # time without
+
+    def __str__(self) -> str:
+        return f"{self.runs}: {self.cost}"
+
+    @property
+    def cost(self) -> str:
+        """Time with and without a GPU."""
+        return f"about {self.gpu} on a GPU, {self.cores} without"
+
+
+class Claim(Sample):
+    """What entries of all kinds have in common (`claims.kinds`)."""
+
+    shared_clock: ClassVar[bool] = False  # whether samples are compared at a reading that all have reached
+    needs_runs: ClassVar[bool] = True
+
+    id: Annotated[str, Field(pattern=r"^\w[\w.-]*/\S+$")]
+    place: str
+    statement: str
+    kind: str
+    row: str = ""  # of the list of claims, within which tests are counted; the id's first half
+    arrangement: Arrangements | None = None  # the scenario's, if not named; a theorem's is the paper's
+    workload: Workloads | None = None  # likewise
+    outside_conditions: bool = False  # of the paper's theorem
+    stated_by: Literal["paper", "ours"] = "paper"  # a statement of ours decides no main result
+    twin: bool = False  # repeats the comparison of another entry, on runs that they share
+    case: dict[str, Any] = Field(default_factory=dict)  # conditions: those that its id names, and more
+    table: str = ""  # file of the published table that it is a cell of
+    unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
+    looks: Looks | None = None  # the scenario's, if not named
+    clock: Literal["iterations", "updates", "time"] | None = None
+    rates: Literal["paper", "tuned", "stated"] | None = None
+    higher: bool | None = None  # better; None where the metric is declared so
+    note: str = ""  # what the paper leaves open, and our reading of it
+    needs: dict[ScaleName, Need] = Field(default_factory=dict)
+    seen: str = ""  # of a refuted claim, or of one without any effect: what was seen
+
+    @property
+    def holds(self) -> Band | None:
+        """Where it holds: a band of the number that is found; None for a printed number, and a report."""
+        return None
+
+    @property
+    def evidence(self) -> Evidence:
+        """The kind of evidence: runs, a printed number or theorem that could have failed, a proven bound."""
+        return "experiment"
+
+    def arranged(self, scale: str) -> Arrangement:
+        """Which experiment it is at a scale; the paper's where none is named."""
+        named = self.arrangement
+        return (named.get(scale) if isinstance(named, dict) else named) or "paper"
+
+    def works_on(self, scale: str) -> Workload:
+        """Whose data and model it has at a scale; the paper's where none is named."""
+        named = self.workload
+        return (named.get(scale) if isinstance(named, dict) else named) or "paper"
+
+    def failure(self, scale: str) -> Failure:
+        """What a failure at a scale means; it explains, and removes nothing from sight."""
+        arrangement = self.arranged(scale)
+        if self.outside_conditions and arrangement != "ours":
+            return "outside_conditions"
+        if arrangement != "paper":
+            return OF_ARRANGEMENT[arrangement]
+        return "contradicts" if self.works_on(scale) == "paper" else "other_workload"
+
+    def parts(self) -> dict[str, Sample]:
+        """The samples as written, by name: the one of the entry itself."""
+        return {"value": Sample()}
+
+    @cached_property
+    def samples(self) -> dict[str, Sample]:
+        """The samples, complete, by name; none for a theorem."""
+        at = "shared" if self.shared_clock else "end"
+        complete = {name: part.within(self) for name, part in self.parts().items()}
+        return {
+            name: sample if sample.at is not None else sample.model_copy(update={"at": at})
+            for name, sample in complete.items()
+        }
+
+    @property
+    def sign(self) -> int:
+        """1 where more is better, −1 where less is: the metric's direction unless the entry sets it."""
+        more = self.higher
+        if more is None:
+            more = all(metric.higher for metric in self.metrics)
+        return 1 if more else -1
+
+    @property
+    def shares(self) -> bool:
+        """Whether all of its metrics are shares, such as accuracies."""
+        return all(metric.share for metric in self.metrics)
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The samples' metrics as problems declare them; without direction where none does."""
+        names = [sample.metric or "" for sample in self.samples.values()]
+        return [_declared(name) for name in names]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_row(cls, entry: Any) -> Any:
+        if isinstance(entry, dict) and "row" not in entry:
+            return {**entry, "row": str(entry.get("id", "")).partition("/")[0]}
+        return entry
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if not self.needs_runs:
+            return self
+        for name, sample in self.samples.items():
+            for key in ("scenario", "metric"):
+                if getattr(sample, key) is None:
+                    raise ValueError(f"{name} has no {key}")
+        if self.clock is None:
+            raise FieldError("clock", "must say on which axis runs are compared: iterations, updates or time")
+        if self.rates is None:
+            raise FieldError("rates", "must say whose learning rates these are: paper, tuned or stated")
+        return self
+
+
+def _declared(name: str) -> Metric:
+    """The metric as it is known everywhere, or else as a problem of this package declares it."""
+    if name == DIVERGED.name:
+        return DIVERGED
+    known = named(name)
+    if known.higher is not None or ":" in name or name.startswith(DIAGNOSED):  # no problem's metric
+        return known
+    from fl_core.problems.problem import shipped_metrics  # imports torch, which few claims need
+
+    return shipped_metrics().get(name, known)

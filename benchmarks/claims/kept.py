@@ -1,0 +1,179 @@
+"""The numbers behind verdicts, as small files of the repository: one row per claim, sample and seed.
+
+`benchmarks/claims/results/<paper>-<scale>.csv`. With them, verdicts can be made again, and compared, without
+repeating the runs. The first lines say from which commits and versions the rows come:
+
+    # 1: 0123abc, python 3.11.7 torch 2.13.0
+    claim,sample,seed,value,runs,when,origin
+    F-weights-FP/mnist,a,0,0.2893,1f6a…,2026-11-21T10:54:33+00:00,1
+"""
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from filelock import FileLock
+
+from benchmarks.claims.files import FOLDER
+from benchmarks.errors import UserError
+from benchmarks.tracking.provenance import has_commit
+from fl_core import reading
+from fl_core.recording.atomic import whole
+
+T = TypeVar("T")
+
+RESULTS = FOLDER / "results"
+COLUMNS = ("claim", "sample", "seed", "value", "runs", "when", "origin")
+TRACED_SINCE = "2026-11-27T00:00:00+00:00"  # end of a run, from which numbers must be traceable
+# Commits that earlier numbers name and the repository does not have.
+LOST_COMMITS = frozenset(
+    {
+        "c747dbf48e4602b8a7242d2d9f464d3cb04c20d1",
+        "9b7665f336738d3c5c119d4e6fc8dc1fccc9c673",
+        "92014c9d02f8973583eba011b755d5a18593408d",
+        "2d316d9ea826f6dde8e77c926c520bbed6dbae31",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of a claim, and where it comes from."""
+
+    claim: str
+    sample: str
+    seed: int
+    value: float  # NaN where the run diverged, ∞ where a target was never reached
+    runs: str  # keys of the runs that it was read off
+    when: str  # end of the last of them, UTC
+    origin: str  # commit and versions
+
+
+def path(paper: str, scale: str, folder: Path = RESULTS) -> Path:
+    """The file of a paper's numbers at a scale."""
+    return folder / f"{paper}-{scale}.csv"
+
+
+def read(file: Path) -> list[Number]:
+    """All numbers of a file; none if it is not there. UserError, with the line, if it is damaged."""
+    if not file.exists():
+        return []
+    lines, origins = _lines(file), dict[str, str]()
+    for text in lines:
+        if text.startswith("# "):
+            name, _, origin = text.removeprefix("# ").partition(": ")
+            origins[name] = origin
+
+    def number(cells: list[str]) -> Number:
+        claim, sample, seed, value, runs, when, origin = cells
+        return Number(claim, sample, int(seed), float(value), runs, when, origins[origin])
+
+    return _rows(file, lines, COLUMNS, number)
+
+
+def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> list[T]:
+    """Return what `row` makes of the cells of each row; none if the file is not there.
+
+    Raises:
+        UserError: It has other columns, or a row of which nothing can be made; names the line.
+    """
+    return _rows(file, _lines(file), columns, row) if file.exists() else []
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return reading.text(file).splitlines()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{file}: cannot be read: {reason}") from None
+
+
+def _rows(file: Path, lines: Sequence[str], columns: Sequence[str], row: Callable[[list[str]], T]) -> list[T]:
+    head = next((at for at, text in enumerate(lines) if not text.startswith("# ")), len(lines))
+    if tuple(lines[head : head + 1]) != (",".join(columns),):
+        raise UserError(f"{file}:{head + 1}: is damaged: here stand the columns {', '.join(columns)}")
+    rows, made = csv.reader(lines[head + 1 :], strict=True), []
+    try:
+        for cells in rows:
+            if len(cells) != len(columns):
+                raise ValueError
+            made.append(row(cells))
+    except (ValueError, KeyError, csv.Error):
+        line = head + 1 + rows.line_num
+        raise UserError(f"{file}:{line}: is damaged: no row of {', '.join(columns)}") from None
+    return made
+
+
+def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:
+    """Claim → sample → seed → number."""
+    by_claim: dict[str, dict[str, dict[int, float]]] = {}
+    for number in numbers:
+        by_claim.setdefault(number.claim, {}).setdefault(number.sample, {})[number.seed] = number.value
+    return by_claim
+
+
+def commits(origin: str) -> list[str]:
+    """Return the commits that an origin names, with `+` where files had been changed; none without one."""
+    named = origin.partition(",")[0]
+    return [] if named == "no commit" else named.split()
+
+
+@cache
+def traceable(origin: str) -> bool:
+    """Whether numbers of an origin come from commits of the repository without uncommitted changes."""
+    named = commits(origin)
+    return bool(named) and not any(name.endswith("+") or name in LOST_COMMITS for name in named)
+
+
+def untraceable(numbers: Iterable[Number], folder: Path = FOLDER) -> list[str]:
+    """Return the origins that no number may have: changed trees, and commits not in the repository."""
+    origins = dict.fromkeys(number.origin for number in numbers)
+    return [
+        origin
+        for origin in origins
+        if not traceable(origin) or not all(has_commit(name, folder) for name in commits(origin))
+    ]
+
+
+@contextmanager
+def changing() -> Iterator[None]:
+    """Hold off other processes that change stored numbers meanwhile: each adds to what it has read."""
+    from fl_core.problems.data.files import cache_dir
+
+    folder = cache_dir()  # not beside the numbers, which are in a repository
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "claims.lock"):
+        yield
+
+
+def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
+    """Store numbers in the place of older ones of the same claims; those of unknown claims are dropped.
+
+    To be called while others are held off (see `changing`).
+    """
+    fresh = list(fresh)
+    renewed = {number.claim for number in fresh}
+    kept = [number for number in read(file) if number.claim not in renewed]
+    place = {claim: at for at, claim in enumerate(order)}
+    known = (number for number in (*kept, *fresh) if number.claim in place)
+    numbers = sorted(known, key=lambda number: place[number.claim])
+    distinct = dict.fromkeys(number.origin for number in numbers)
+    origins = {origin: str(at) for at, origin in enumerate(distinct, 1)}
+    rows = ((*astuple(number)[:-1], origins[number.origin]) for number in numbers)
+    write(file, COLUMNS, rows, [f"# {name}: {origin}\n" for origin, name in origins.items()])
+
+
+def write(
+    file: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]], head: Iterable[str] = ()
+) -> None:
+    """Write a table whole or not at all, below the lines of its head; raises OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with whole(file) as partial, partial.open("w", newline="", encoding="utf-8") as lines:
+        lines.writelines(head)
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)

@@ -1,0 +1,267 @@
+"""From claims to runs: the scenarios of a paper at one scale, and which of their runs each claim looks at."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from benchmarks import device
+from benchmarks.claims.claim import SCALES, Claim, Sample, Where
+from benchmarks.claims.files import Paper
+from benchmarks.errors import UserError
+from benchmarks.suite import labels, scales
+from benchmarks.suite.document import Setting, split
+from benchmarks.suite.shipped import shipped
+from benchmarks.suite.suite import PlannedRun, Suite, build
+from benchmarks.yaml_io import read
+from fl_core.import_guard import guarded
+from fl_core.parts import exact
+from fl_core.schema import CLAIMS, JOINT
+from fl_core.text import nearest
+
+Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
+
+
+class SampleError(UserError):
+    """A sample that determines no runs: where it is written, and what is wrong."""
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(f"{where}: {what}")
+        self.where, self.what = where, what
+
+
+@dataclass(frozen=True)
+class ClaimPlan:
+    """What claims of a paper need at one scale, as a suite of its own."""
+
+    paper: Paper
+    scale: str
+    claims: tuple[Claim, ...]  # those that are to be judged
+    seeds: tuple[int, ...] | None = None  # in place of those that the scenarios name
+
+    @property
+    def name(self) -> str:
+        """The name under which the runs are recorded."""
+        return f"{CLAIMS}{self.paper.name}-{self.scale}"
+
+    @property
+    def description(self) -> str:
+        """The plan's description in MLflow."""
+        return f"What the claims of {self.paper.title} need, at scale {self.scale}."
+
+    @property
+    def highlighted(self) -> Sequence[str]:
+        """None of its strategies is picked out."""
+        return ()
+
+    def runs(self) -> list[PlannedRun]:
+        """The runs that these claims need, each once, evaluated as any claim of the paper needs it.
+
+        On a GPU they are computed by CUDA graphs, whose numbers are those of one by one.
+        """
+        needed = {run.key: run for claim in self.claims for run in self._runs(claim)}
+        if device.chosen().type == "cuda":
+            needed = {key: replace(run, execution="graphed") for key, run in needed.items()}
+        return [
+            replace(run, evaluate="clients") if key in self._need_clients else run
+            for key, run in needed.items()
+        ]
+
+    @cached_property
+    def _need_clients(self) -> set[str]:
+        """Keys of the runs whose training losses a claim reads before the end.
+
+        All claims of the paper count, so that a run made for one of them serves the next.
+        """
+        at_this_scale = (
+            claim for claim in self.paper.claims.values() if self.scale in self.paper.scales(claim)
+        )
+        return {
+            run.key
+            for claim in at_this_scale
+            if any(sample.needs_clients for sample in claim.samples.values())
+            for run in self._runs(claim)
+        }
+
+    def _runs(self, claim: Claim) -> Iterator[PlannedRun]:
+        return (run for by_seed in self.picked(claim).values() for runs in by_seed.values() for run in runs)
+
+    def picked(self, claim: Claim) -> dict[str, Picked]:
+        """The runs of each sample of a claim, by seed; UserError if a sample does not determine them."""
+        by_sample = {}
+        for name, sample in claim.samples.items():
+            assert sample.scenario is not None
+            try:
+                by_sample[name] = self._scenario(sample.scenario).picked(sample)
+            except ValueError as error:
+                where = f"{self.paper.files[sample.scenario]}: claims.{claim.id}"
+                raise SampleError(where, f"{name}: {error} (scale {self.scale})") from None
+        return by_sample
+
+    def problems(self, claim: Claim) -> list[str]:
+        """The data, and the network, that a claim is judged on, each once."""
+        each = (
+            self._scenario(sample.scenario or "").problems(sample.where) for sample in claim.samples.values()
+        )
+        return list(dict.fromkeys(itertools.chain.from_iterable(each)))
+
+    @cached_property
+    def _scenarios(self) -> dict[str, ClaimScenario]:
+        return {}
+
+    def _scenario(self, name: str) -> ClaimScenario:
+        if name not in self._scenarios:
+            self._scenarios[name] = ClaimScenario(
+                self.name, name, expanded(self.paper, name, self.scale, self.seeds)
+            )
+        return self._scenarios[name]
+
+
+@dataclass(frozen=True)
+class ClaimScenario:
+    """A scenario of a claims file, expanded."""
+
+    recorded: str  # the name under which its runs are recorded
+    name: str
+    suite: Suite
+
+    def picked(self, sample: Sample) -> Picked:
+        """The runs of a sample, by seed; ValueError if it does not determine them."""
+        points = [at for at, spec in enumerate(self._said) if matches(spec, sample.where)]
+        if not points:
+            places = {
+                " ".join(f"{k}={labels.value(v)}" for k, v in point.place.items())
+                for point in self.suite.points
+            }
+            raise ValueError(f"`where` picks no point of {self.name}. There are: {'; '.join(sorted(places))}")
+        if len(points) > 1 and sample.over is None:
+            raise ValueError(f"`where` picks {len(points)} points of {self.name}: say which one, or `over`")
+        rows = [self._runs[point][self._strategy(point, sample.strategy)] for point in points]
+        for run in (row[0] for row in rows):
+            if reason := run.experiment.lacks(sample.metric or ""):
+                raise ValueError(f"{run.strategy} in {run.scenario}: {reason}")
+        return {runs[0].experiment.seed: runs for runs in zip(*rows, strict=True)}
+
+    def problems(self, where: Where) -> Iterator[str]:
+        """The data, and the network, at the points that `where` picks."""
+        for point, spec in zip(self.suite.points, self._said, strict=True):
+            if matches(spec, where):
+                network = (spec["problem"].get("model") or {}).get("name")
+                yield ", ".join(filter(None, (labels.problem(point.spec.problem), network)))
+
+    @cached_property
+    def _said(self) -> list[dict[str, Any]]:
+        """The document at every point of the grid, with all defaults."""
+        return [point.spec.model_dump(mode="json") for point in self.suite.points]
+
+    @cached_property
+    def _runs(self) -> list[list[list[PlannedRun]]]:
+        """The runs by point of the grid, strategy and seed."""
+        runs = (
+            replace(run, suite=self.recorded, scenario=f"{self.name}{JOINT}{run.scenario}")
+            for run in self.suite.runs()
+        )
+        return [
+            [[next(runs) for _ in point.spec.seeds] for _ in point.spec.strategies]
+            for point in self.suite.points
+        ]
+
+    def _strategy(self, point: int, wanted: Mapping[str, Any] | None) -> int:
+        there = self._said[point]["strategies"]
+        places = [at for at, strategy in enumerate(there) if wanted is None or contains(strategy, wanted)]
+        if len(places) == 1:
+            return places[0]
+        names = labels.strategies(self.suite.points[point].spec)
+        what = "no strategy" if wanted is None else labels.value(wanted)
+        many = len(places) or "none"
+        raise ValueError(f"{what} means {many} of those in {self.name}. There are: {', '.join(names)}")
+
+
+def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = None) -> Suite:
+    """A scenario at a scale, with these seeds in place of its own; UserError with every mistake in it."""
+    place = paper.scenarios[name]
+    path = Path(f"{paper.places[name]}: scenarios.{name}")
+    settings: list[Setting] = []
+    if place.suite is None:
+        document = {**place.document}
+    elif place.suite in shipped():
+        document = deepcopy(_document(shipped()[place.suite]))
+        known = document.get("scales", {scale: {}})
+        if scale not in known:
+            raise UserError(f"{path}.scales.{scale}: the suite {place.suite} has only {', '.join(known)}")
+        settings += scales.take(shipped()[place.suite], document, scale if "scale" in document else None)[1]
+    else:
+        raise UserError(f"{path}.suite: no suite is called '{place.suite}'{nearest(place.suite, shipped())}")
+    document["name"] = name
+    for source, changes in (("set", place.set), (f"scales.{scale}", place.scales[scale])):
+        settings += [Setting(split(key), value, f"{path}.{source}.") for key, value in changes.items()]
+    if seeds is not None:
+        settings.append(Setting(("seeds",), list(seeds), f"{path}: "))
+    with guarded("a claims file names it"):
+        return build(path, document, settings)
+
+
+@cache
+def _document(path: Path) -> dict[str, Any]:
+    """A shipped suite as it is written, read once for all numbers of seeds."""
+    return read(path)
+
+
+def matches(spec: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether a document has the wanted value at each of these dotted keys."""
+    return all(contains(_at(spec, key), wanted) for key, wanted in where.items())
+
+
+def _at(node: Any, key: str) -> Any:
+    for step in split(key):
+        node = node.get(step) if isinstance(node, dict) else None
+    return node
+
+
+def contains(actual: Any, wanted: Any) -> bool:
+    """Whether a value matches: a mapping may have more keys, a part matches by its name, 80 matches '80'."""
+    if isinstance(actual, dict):
+        if not isinstance(wanted, dict):
+            return actual.get("name") == wanted
+        return all(key in actual and contains(actual[key], inner) for key, inner in wanted.items())
+    if isinstance(actual, list) and isinstance(wanted, list):
+        return len(actual) == len(wanted) and all(map(contains, actual, wanted))
+    if isinstance(actual, bool) or isinstance(wanted, bool) or actual is None or wanted is None:
+        return actual is wanted
+    return actual == wanted or _number(actual) == _number(wanted) is not None
+
+
+def _number(value: Any) -> Fraction | None:
+    try:
+        return exact(value)
+    except ValueError:
+        return None
+
+
+def mistakes(papers: Iterable[Paper]) -> list[str]:
+    """What is wrong with any scenario or sample at any scale, each mistake once; nothing is run."""
+    faults: dict[str, list[str]] = {}  # what is wrong → where
+    for paper in papers:
+        plans = {scale: ClaimPlan(paper, scale, ()) for scale in SCALES}
+        for claim in paper.claims.values():
+            for scale in paper.scales(claim):
+                try:
+                    plans[scale].picked(claim)
+                except SampleError as error:
+                    faults.setdefault(error.what, []).append(error.where)
+                except UserError as error:
+                    for line in error.lines:
+                        faults.setdefault(line, []).append("")
+    return [_once(what, places) for what, places in faults.items()]
+
+
+def _once(what: str, places: Sequence[str]) -> str:
+    many = len(dict.fromkeys(places)) - 1
+    where = f"{places[0]}{f' and {many} others' if many else ''}: " if places[0] else ""
+    return f"{where}{what}"

@@ -1,0 +1,138 @@
+"""The register of decisions: what was changed in entries after numbers of theirs were seen, and proof of it.
+
+`benchmarks/claims/decisions/<paper>.yaml` has a line for each decision. Beside it, `<paper>.csv` has the
+digest of what each entry is judged by: first when its first numbers were stored, then once for each decision
+that changed it; and as `main/ID`, that of the ids of each main result's readings, so that an addition is a
+change. One that differs from its last digest was changed without a line, which a test refuses.
+"""
+
+import fnmatch
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from benchmarks.claims import kept
+from benchmarks.claims.claim import SCALES, Claim
+from benchmarks.claims.files import Paper
+from benchmarks.errors import UserError
+from benchmarks.suite.complaints import lines_of
+from benchmarks.yaml_io import read
+from fl_core.parts import Frozen
+
+FOLDER = "decisions"  # beside the results
+COLUMNS = ("entry", "digest", "decision")
+NOT_JUDGED_BY = {"id", "place", "statement", "note", "seen", "needs", "case", "table", "unjudged", "found"}
+
+
+class Decision(Frozen):
+    """A change of a class, margin, rule or space after numbers of the entries were seen."""
+
+    id: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d-[a-z0-9-]+$")]  # its date, and a name
+    entries: Annotated[tuple[str, ...], Field(min_length=1)]  # ids, or patterns, as they were then
+    change: str
+    known: str  # the outcome at that time
+    reason: str
+
+    @property
+    def date(self) -> str:
+        """The day on which it was made."""
+        return self.id[:10]
+
+    def concerns(self, claim: str) -> bool:
+        """Whether it is about this entry."""
+        return any(fnmatch.fnmatchcase(claim, pattern) for pattern in self.entries)
+
+
+class Register(Frozen):
+    """All decisions on the entries of a paper, the oldest first."""
+
+    decisions: tuple[Decision, ...] = ()
+
+
+def decisions(paper: Paper, results: Path = kept.RESULTS) -> tuple[Decision, ...]:
+    """The decisions on a paper's entries; none without a file. UserError with every mistake in it."""
+    path = _path(paper, results, "yaml")
+    if not path.exists():
+        return ()
+    document = read(path)
+    try:
+        return Register.model_validate(document).decisions
+    except ValidationError as error:
+        raise UserError(*lines_of(path, error, Register, document)) from None
+
+
+def digest(claim: Claim) -> str:
+    """A short hash of all that an entry is judged by."""
+    judged = claim.model_dump(mode="json", exclude=NOT_JUDGED_BY, exclude_defaults=True)
+    return _hash({**judged, "unjudged": bool(claim.unjudged)})
+
+
+def _hash(judged_by: object) -> str:
+    return hashlib.sha256(json.dumps(judged_by, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def history(paper: Paper, results: Path = kept.RESULTS) -> dict[str, list[tuple[str, str]]]:
+    """Entry → its digests, each with the decision that brought it about; empty for the first numbers."""
+    path = _path(paper, results, "csv")
+    decisions_by_entry: dict[str, list[tuple[str, str]]] = {}
+    for entry, own, decision in kept.table(path, COLUMNS, tuple):
+        decisions_by_entry.setdefault(entry, []).append((own, decision))
+    return decisions_by_entry
+
+
+def changed(paper: Paper, results: Path = kept.RESULTS) -> list[str]:
+    """The entries with numbers, and the main results, that are not judged as their last digest has it."""
+    last = {id_: digests[-1][0] for id_, digests in history(paper, results).items()}
+    return [id_ for id_, now in _digests(paper, results).items() if last.get(id_) != now]
+
+
+def record(paper: Paper, results: Path = kept.RESULTS) -> int:
+    """Store the digests of what is new or was changed by a decision, and return how many.
+
+    UserError, and nothing is stored, if something was changed without a line in the register.
+    """
+    past, known, wrong = history(paper, results), decisions(paper, results), []
+    fresh, now = changed(paper, results), _digests(paper, results)
+    for id_ in fresh:
+        used = {decision for _, decision in past.get(id_, ())}
+        concerned = (decision.id for decision in reversed(known) if decision.concerns(id_))
+        why = next((made for made in concerned if made not in used), "")
+        if id_ in past and not why:
+            wrong.append(
+                f"{_path(paper, results, 'yaml')}: no decision on {id_}, which was changed after its numbers "
+                "were seen: say what, with the outcome known and the reason"
+            )
+        past.setdefault(id_, []).append((now[id_], why))
+    if wrong:
+        raise UserError(*wrong)
+    _write(_path(paper, results, "csv"), past)
+    return len(fresh)
+
+
+def begin(paper: Paper, results: Path = kept.RESULTS) -> None:
+    """Store the digests of what has its first numbers."""
+    past = history(paper, results)
+    first = {id_: [(now, "")] for id_, now in _digests(paper, results).items() if id_ not in past}
+    _write(_path(paper, results, "csv"), past | first)
+
+
+def _digests(paper: Paper, results: Path) -> dict[str, str]:
+    """The digests of entries that have numbers, of theorems, and of the main results."""
+    files = (kept.path(paper.name, scale, results) for scale in SCALES)
+    ids = {number.claim for file in files for number in kept.read(file)}
+    entries = {
+        id_: digest(claim) for id_, claim in paper.claims.items() if id_ in ids or not claim.needs_runs
+    }
+    main = {f"main/{id_}": _hash(sorted(paper.readings(result))) for id_, result in paper.main.items()}
+    return entries | main
+
+
+def _write(path: Path, past: dict[str, list[tuple[str, str]]]) -> None:
+    kept.write(path, COLUMNS, ((id_, *state) for id_, states in past.items() for state in states))
+
+
+def _path(paper: Paper, results: Path, kind: str) -> Path:
+    return results.parent / FOLDER / f"{paper.name}.{kind}"

@@ -1,0 +1,284 @@
+"""`asyncfl check`: what got worse since a baseline was written, and the baseline; made for CI."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands import options
+from benchmarks.errors import UserError, must_be_ours, summarised, users_mistake, warn
+from benchmarks.redaction import command_line, redacted
+from benchmarks.tables import print_rich, print_text
+from fl_core.import_guard import place
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from benchmarks.suite.suite import PlannedRun
+    from benchmarks.tracking.store import Store
+    from reports.gate.baseline import Acceptance, Baseline
+    from reports.gate.gate import GateQuestion
+
+
+@click.command(short_help="Compare recorded runs of SUITE with a baseline, or write it.")
+@options.planned
+@click.option("--no-speed", is_flag=True, help="Do not measure how fast the strategies are simulated.")
+@click.option("--quality-only", is_flag=True, help="Ask only whether results are as good.")
+@click.option(
+    "--reproducibility-only", is_flag=True, help="Ask only whether schedules and golden values are the same."
+)
+@click.option(
+    "--baseline",
+    "file",
+    type=options.FILE,
+    help="The baseline.  [default: the shipped one; with --write or --update, DIR/baselines/SUITE.json]",
+)
+@click.option(
+    "--write", is_flag=True, help="Write the recorded results as a new baseline; nothing is compared."
+)
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Accept the recorded results into the baseline, with a line on what is better or other.",
+)
+@click.option(
+    "--accept-worse",
+    metavar="REASON",
+    help="With --update: accept what is worse, too, and record why.",
+)
+@click.option(
+    "--tolerance",
+    type=options.Finite(min=0),
+    help="Relative difference of golden values that counts as rounding.  [default: 3e-06]",
+)
+@click.option("--junit", type=options.FILE, help="Write the checks as JUnit XML.")
+@click.option("--summary", type=options.FILE, help="Write a summary as Markdown.")
+def command(
+    *,
+    suite: str,
+    settings: tuple[str, ...],
+    scale: str | None,
+    store: Store,
+    no_speed: bool,
+    quality_only: bool,
+    reproducibility_only: bool,
+    file: Path | None,
+    write: bool,
+    update: bool,
+    accept_worse: str | None,
+    tolerance: float | None,
+    junit: Path | None,
+    summary: Path | None,
+) -> None:
+    """Compare the recorded runs of SUITE with a baseline, or write it.
+
+    Final metric, updates to the target, schedule and losses of every run are read from MLflow, and only speed
+    is measured here: call asyncfl run SUITE first, with a new --store, since recorded runs are not repeated.
+
+    Quality, exit code 1: final metric, final loss and updates to the target are compared seed by seed. A
+    strategy got worse if all seeds did by more than their spread, or if the interval of the differences
+    leaves out 0, or if it takes half as long again relative to the yardstick.
+
+    Reproducibility, exit code 3: schedules must be the recorded ones, and losses up to rounding. Other values
+    of a strategy that improved pass: accept them with --update.
+    """
+    from benchmarks.suite.suite import load
+    from reports.gate import gate
+
+    comparing = (quality_only, reproducibility_only, junit, summary, tolerance is not None)
+    if (write or update) and (any(comparing) or (write and update)):
+        raise click.UsageError(
+            "--write and --update exclude each other, and the options of a comparison: --quality-only, "
+            "--reproducibility-only, --tolerance, --junit, --summary"
+        )
+    if accept_worse is not None and not (update and accept_worse.strip()):
+        raise click.UsageError("--accept-worse takes the reason, and goes with --update")
+    if quality_only and reproducibility_only:
+        raise UserError("--quality-only and --reproducibility-only: leave out either, or both to ask both")
+    if write or update:
+        planned = load(suite, settings, scale).runs()
+        path = file or store.folder / "baselines" / f"{planned[0].suite}.json"
+        reason = (accept_worse or "").strip()
+        _write(planned, store, path, update=update, reason=reason, no_speed=no_speed)
+        return
+    asked = {
+        gate.GateQuestion.QUALITY: not reproducibility_only,
+        gate.GateQuestion.REPRODUCIBILITY: not quality_only,
+    }
+    questions = [question for question in gate.GateQuestion if asked[question]]
+    words = [suite, *(["--scale", scale] if scale else []), *chain(*(("--set", text) for text in settings))]
+    try:
+        code = _compare(
+            load(suite, settings, scale).runs(),
+            store,
+            file,
+            questions=questions,
+            words=words,
+            junit=junit,
+            summary=summary,
+            no_speed=no_speed,
+            tolerance=gate.GOLDEN if tolerance is None else tolerance,
+        )
+    except (Exception, SystemExit) as error:  # SystemExit of the user's code
+        _report_error(error, Path(suite).stem, junit, summary)
+        raise
+    sys.exit(code)
+
+
+def _report_error(error: BaseException, suite: str, junit: Path | None, summary: Path | None) -> None:
+    """Write why nothing was compared into the reports, unless these cannot be written."""
+    from reports.gate import output as gate_output
+
+    lines, cause = users_mistake(error), error
+    while not place(cause) and (origin := cause.__cause__ or cause.__context__):
+        cause = origin
+    trace = ""
+    if lines is None or place(cause):  # a bug, or raised in a file of the user's own
+        trace = redacted("".join(traceback.format_exception(cause if place(cause) else error)))
+    texts = suite, lines or (summarised(error),), trace
+    for report, mark, text in (
+        (junit, gate_output.JUNIT, gate_output.junit_of_error),
+        (summary, gate_output.SUMMARY, gate_output.markdown_of_error),
+    ):
+        if report:
+            with suppress(UserError):  # the error that is being raised matters more
+                must_be_ours(report, mark)
+                gate_output.write(text(*texts), report)
+
+
+def _compare(
+    planned: Sequence[PlannedRun],
+    store: Store,
+    file: Path | None,
+    *,
+    questions: Sequence[GateQuestion],
+    words: Sequence[str],
+    junit: Path | None,
+    summary: Path | None,
+    no_speed: bool,
+    tolerance: float,
+) -> int:
+    """Compare recorded runs with a baseline, print and write the checks, and return the exit code.
+
+    `words` name the suite on the command line.
+    """
+    from benchmarks.tracking.store import Store
+    from reports.gate import baseline, gate
+    from reports.gate import output as gate_output
+
+    for report, mark in ((junit, gate_output.JUNIT), (summary, gate_output.SUMMARY)):
+        if report:
+            must_be_ours(report, mark)
+    path = file or baseline.shipped(planned[0].suite)
+    before = baseline.read(path)
+    baseline.must_fit(before, planned, path)
+    baseline.must_have_spread(before)
+    store.must_exist()
+    now = baseline.take(store.tracking_uri, planned)
+    _warn_of_old_records(now)
+    if gate.GateQuestion.QUALITY in questions and before.speed and not no_speed:
+        now = now.model_copy(update={"speed": speeds(planned, before.speed)})
+    checks = gate.compare(before, now, questions, tolerance)
+    differ = any(check.finding is not gate.Finding.SAME for check in checks)
+    if differ:
+        print_rich(gate_output.table(checks))
+    print_text(gate_output.how_compared(before, now, tolerance))
+    print_text(gate.verdict(checks, now.suite))
+    accept = ""
+    if differ:
+        options_of_store = {"--tracking-uri": store.tracking, "--baseline": os.path.relpath(path)}
+        if store.folder != Store().folder:
+            options_of_store["--store"] = str(store.folder)
+        given = chain(*((option, value) for option, value in options_of_store.items() if value))
+        every = gate.compare(before, now, tolerance=tolerance)  # whatever was asked here: --update asks all
+        accept = gate_output.to_accept(every, command_line(["asyncfl", "check", *words, *given]))
+        print_text(accept.replace("`", ""))
+    if junit:
+        gate_output.write(gate_output.junit(checks, now), junit)
+    if summary:
+        gate_output.write(gate_output.markdown(checks, before, now, accept, tolerance), summary)
+    return gate.exit_code(checks)
+
+
+def _write(
+    planned: Sequence[PlannedRun], store: Store, path: Path, *, update: bool, reason: str, no_speed: bool
+) -> None:
+    """Write the results of recorded runs as a baseline, and show how much worse a seed may be later.
+
+    `reason` is why something worse is accepted, if it is.
+    """
+    from reports.gate import baseline, gate
+    from reports.gate import output as gate_output
+
+    must_be_ours(path, '"format": 1')
+    before = baseline.read(path) if update else None
+    if before:
+        baseline.must_fit(before, planned, path)
+    store.must_exist()
+    taken = baseline.take(store.tracking_uri, planned)
+    baseline.must_have_spread(taken)
+    if not no_speed:
+        names = {run.strategy for run in planned}
+        speed = speeds(planned, before.speed) if before and before.speed else measured(planned, names)
+        taken = taken.model_copy(update={"speed": speed})
+    if before:
+        first = before.first_runs or before.runs
+        since = gate.compare(before.model_copy(update={"runs": first, "reference_runs": ()}), taken)
+        taken = gate.update(before, taken, gate.compare(before, taken), reason)
+        new = taken.accepted[len(before.accepted) :]
+        for line in new:
+            _show(line)
+        if not new:
+            click.echo("All as before.")
+        if moved := [check for check in since if any(check.seeds)]:
+            click.echo("Since the first baseline:")
+            print_rich(gate_output.quality(moved))
+    baseline.write(taken, path)
+    click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")
+    click.echo("Allowed: by how much every seed may be worse; a smaller loss counts where all seeds agree.")
+    print_rich(gate_output.allowed(gate.compare(taken, taken)))
+
+
+def _show(line: Acceptance) -> None:
+    """Print what a baseline took in."""
+    for word, texts in (("Better", line.better), ("Worse", line.worse), ("Other values", line.other)):
+        for text in texts:
+            click.echo(f"{word}: {text}")
+    if line.reason:
+        click.echo(f"Accepted as worse: {line.reason}")
+
+
+def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict[str, float]:
+    """The speed of these strategies beside the yardstick."""
+    from benchmarks.speed import first_of_each, ratios
+
+    click.echo(f"measuring: speed of {many(len(strategies), 'strategy')} beside the yardstick", err=True)
+    first = first_of_each(planned).items()
+    return ratios({name: experiment for name, experiment in first if name in strategies})
+
+
+def speeds(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str, float]:
+    """The speed now; what seems too slow is measured once more, and the better time counts."""
+    from reports.gate.gate import too_slow
+
+    now = measured(planned, before)
+    slow = too_slow(before, now)
+    again = measured(planned, slow) if slow else {}
+    return {name: max(ratio, again.get(name, ratio)) for name, ratio in now.items()}
+
+
+def _warn_of_old_records(recorded: Baseline) -> None:
+    """Recorded runs are not repeated, and records of another commit say nothing about this one."""
+    from benchmarks.tracking.provenance import commit
+
+    for run, here in ((recorded.commit, commit()), (recorded.repository, commit(Path.cwd()))):
+        if here and run and here.removesuffix("+") != run.removesuffix("+"):
+            warn(f"the runs are of commit {run[:12]}, not of {here[:12]}: run the suite into a new --store")
+            return

@@ -1,0 +1,532 @@
+"""`asyncfl claims`: the papers' claims, the verdicts on them, the runs and seeds that they still need."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks import interrupts
+from benchmarks.commands import options
+from benchmarks.redaction import command_line
+from fl_core.schema import Status
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from benchmarks.claims.claim import Claim
+    from benchmarks.claims.files import Paper
+    from benchmarks.claims.plan import ClaimPlan
+    from benchmarks.engine import Engine
+    from benchmarks.tracking.store import Store
+    from reports.claims.cost import Open
+    from reports.claims.readings import Reading
+
+
+paper = click.option("--paper", "wanted", metavar="NAME", help="One paper alone: fraboni, ace, …")
+
+files = click.option(
+    "--claims",
+    "folder_of_claims",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Another folder of claims; its results are kept in it.  [default: the package's own]",
+)
+
+
+def papers_of(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
+    """All papers of a folder of claims, or the wanted one; UserError where there is none of that name."""
+    from benchmarks.claims.files import FOLDER, papers
+    from benchmarks.errors import UserError
+    from fl_core.text import unknown
+
+    known = papers(folder or FOLDER)
+    if wanted is None:
+        return known
+    if wanted not in known:
+        raise UserError(f"--paper {wanted}: {unknown('paper', wanted, known)}")
+    return {wanted: known[wanted]}
+
+
+def results_of(folder: Path | None) -> Path:
+    """Where the numbers of these claims are kept."""
+    from benchmarks.claims.kept import RESULTS
+
+    return RESULTS if folder is None else folder / RESULTS.name
+
+
+def chosen_of(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
+    """The claims of a paper whose ids match, all without ids."""
+    meant = ids or ("*",)
+    return [
+        claim for claim in paper.claims.values() if any(fnmatch.fnmatchcase(claim.id, id_) for id_ in meant)
+    ]
+
+
+def plans_of(
+    paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str, ...]
+) -> Iterator[ClaimPlan]:
+    """What is to run for a paper, scale by scale."""
+    from benchmarks.claims.plan import ClaimPlan
+
+    by_scale: dict[str, list[Claim]] = {}
+    for claim in claims:
+        possible = [
+            at
+            for at in paper.scales(claim)
+            if scale in {None, at} and (not paper.needs(claim, at) or (ids and scale))
+        ]
+        if possible:
+            by_scale.setdefault(possible[0], []).append(claim)
+    for at, claims_there in by_scale.items():
+        yield ClaimPlan(paper, at, tuple(claims_there))
+
+
+@click.command()
+@paper
+@click.option(
+    "--scale",
+    type=click.Choice(["small", "paper"]),
+    help="[default: the smallest that a claim has, if two cores are enough for it]",
+)
+@files
+def cost(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None) -> None:
+    """Show the seeds and runs that would decide the open claims.
+
+    With --paper claim by claim, too, the fewest runs first. Nothing runs.
+    """
+    papers = papers_of(folder_of_claims, wanted).values()
+    every = ("*",) if scale else ()  # claims that need more stand by their scale
+    plans = [plan for paper in papers for plan in plans_of(paper, list(paper.claims.values()), scale, every)]
+    if larger := say_cost(plans, results_of(folder_of_claims), by_claim=wanted is not None):
+        click.echo("What needs more than two cores runs if it is named, on a GPU with --device cuda:")
+    for plan in larger:
+        chosen = f"--paper {plan.paper.name} --scale {plan.scale} --id '*'"
+        click.echo(f"  asyncfl claims run {chosen} --until-decided")
+
+
+def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -> list[ClaimPlan]:
+    """Tell what is still open and what deciding it takes; return the plans that need more than two cores."""
+    from benchmarks.tables import print_headed
+
+    rows: list[tuple[str, ...]] = []
+    claims: list[tuple[str, ...]] = []
+    larger: list[ClaimPlan] = []
+    for plan in plans:
+        there = open_claims(plan, results)
+        runs = {run for waiting in there for run in waiting.under(waiting.seeds)}
+        if any(plan.paper.needs(waiting.claim, plan.scale) for waiting in there):
+            larger.append(plan)
+        undecided = f"{len(there)} of {len(plan.claims)}"
+        rows.append((plan.paper.title, plan.scale, undecided, f"{len(runs):,}"))
+        if by_claim:
+            claims += [
+                (waiting.claim.id, plan.scale, str(len(waiting.seeds)), f"{waiting.missing:,}")
+                for waiting in there
+            ]
+    print_headed(("paper", "scale", "open claims", "runs"), rows)
+    if claims:
+        click.echo()
+        print_headed(("claim, which may share runs", "scale", "seeds", "runs"), claims)
+    return larger
+
+
+def open_claims(plan: ClaimPlan, results: Path) -> list[Open]:
+    """Return the open claims of a plan."""
+    from reports.claims.cost import still_open
+
+    return still_open(plan.paper, plan.scale, plan.claims, results)
+
+
+@click.command()
+@paper
+@click.option(
+    "--id", "ids", metavar="ID", multiple=True, help="One claim, or a pattern such as 'F-weights-*'."
+)
+@click.option(
+    "--scale", type=click.Choice(["small", "paper"]), help="[default: the smallest that a claim has]"
+)
+@files
+@options.allow_code
+@options.store
+@options.data_dir
+@options.device
+@options.computing
+@click.option(
+    "--until-decided", is_flag=True, help="Go on from look to look, claims of the fewest runs first."
+)
+@click.option(
+    "--hours", type=click.FloatRange(min=0, min_open=True), help="With --until-decided: start nothing later."
+)
+@click.option("--dry-run", is_flag=True, help="Show how many runs it takes.")
+@options.verbose
+@click.option("--quiet", is_flag=True, help="No progress, only what went wrong.")
+def run(
+    *,
+    wanted: str | None,
+    ids: tuple[str, ...],
+    scale: str | None,
+    folder_of_claims: Path | None,
+    store: Store,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    until_decided: bool,
+    hours: float | None,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Run what the claims still need, and keep the resulting numbers.
+
+    Runs that several claims need are made once. A claim runs at the smallest of its scales, or at --scale;
+    claims that need more than two cores there are left out, unless --id and --scale name them. Theorems need
+    no runs. With --until-decided open claims get fresh seeds, up to the next look of their plan at a time,
+    until they are decided or the plan is at its end.
+    """
+    if hours is not None and not until_decided:
+        raise click.UsageError("--hours goes with --until-decided")
+    from benchmarks import engine as engines
+
+    papers = papers_of(folder_of_claims, wanted)
+    plans = [plan for paper in papers.values() for plan in plans_of(paper, chosen_of(paper, ids), scale, ids)]
+    if ids and not plans:
+        from benchmarks.errors import UserError
+
+        raise UserError(
+            f"--id {' '.join(ids)}: no claim of that name can run; `asyncfl claims show ID` says why"
+        )
+    results = results_of(folder_of_claims)
+    if dry_run:
+        say_cost(plans, results) if until_decided else _say_size(plans)
+        return
+    _must_be_traceable(results)
+    computes = engines.engine(engine, address, workers)
+    interrupts.are_raised()
+    try:
+        failed: list[bool] = []
+        if until_decided:
+            _until_decided(plans, store, results, computes, hours, quiet=quiet)
+        else:
+            failed = [_run(plan, store, results, computes, quiet=quiet) for plan in plans]
+    except KeyboardInterrupt:
+        click.echo("\nStopped: what was in progress is saved.")
+        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
+        sys.exit(interrupts.EXIT)
+    sys.exit(1 if any(failed) else 0)
+
+
+def _must_be_traceable(results: Path) -> None:
+    """Refuse runs whose numbers could not be stored: of the package's claims, from a tree with changes."""
+    from benchmarks.claims.kept import RESULTS
+    from benchmarks.errors import UserError
+    from benchmarks.tracking.provenance import commit
+
+    here = commit()
+    if results == RESULTS and (not here or here.endswith("+")):
+        what = "uncommitted changes" if here else "no commit"
+        raise UserError(
+            f"claims run: the repository has {what}, so that numbers could not be traced. Commit first, or "
+            "keep numbers of your own with --claims DIR."
+        )
+
+
+def _say_size(plans: list[ClaimPlan]) -> None:
+    for plan in plans:
+        what = f"{many(len(plan.claims), 'claim')}, {many(len(plan.runs()), 'run')}"
+        click.echo(f"{plan.name}: {what}, finished ones included")
+
+
+def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quiet: bool) -> bool:
+    """Run what claims need and keep its numbers, even of a batch that is stopped; whether any run failed."""
+    from benchmarks.runs.progress import display
+    from benchmarks.runs.session import Session
+
+    session = Session(plan, store, baselines=False)
+    computes.warm_up("benchmarks.runs.jobs")
+    try:
+        session.run(computes, lambda tasks: display(tasks, quiet=quiet))
+    except KeyboardInterrupt:
+        if session.finished:
+            _keep(plan, store, results)
+        raise
+    session.warn_of_waiting()
+    _keep(plan, store, results)
+    click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
+    return bool(session.now[Status.ERROR]) or session.failing
+
+
+def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
+    """Keep the numbers of the runs that are finished."""
+    from benchmarks.claims import kept, register
+    from benchmarks.errors import UserError
+    from reports.claims.cost import merged
+    from reports.claims.measure import measured
+    from reports.records.store import load
+
+    there = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})
+    recorded = {run.key: run for run in there.runs}
+    numbers = [number for claim in plan.claims for number in measured(plan, claim, recorded)]
+    file = kept.path(plan.paper.name, plan.scale, results)
+    if results == kept.RESULTS and (untraced := kept.untraceable(numbers)):
+        raise UserError(
+            *(
+                f"not stored: numbers from {kept.commits(origin) or 'no commit'}, changed or unknown here. "
+                "Run them again from a commit."
+                for origin in untraced
+            )
+        )
+    with kept.changing():
+        kept.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
+        register.begin(plan.paper, results)
+
+
+def _until_decided(
+    plans: list[ClaimPlan],
+    store: Store,
+    results: Path,
+    computes: Engine,
+    hours: float | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Look after look, claims of the fewest runs first, until all are decided or no time is left."""
+    from time import monotonic
+
+    from benchmarks.claims.plan import ClaimPlan
+
+    end = monotonic() + 3600 * hours if hours is not None else inf
+    given_up: set[tuple[str, tuple[int, ...]]] = set()  # seeds that were run and are still missing
+    while monotonic() < end:
+        there = [(plan, waiting) for plan in plans for waiting in open_claims(plan, results)]
+        there = [
+            (plan, waiting)
+            for plan, waiting in there
+            if (waiting.claim.id, waiting.next_look) not in given_up
+        ]
+        if not there:
+            break
+        plan, first = min(there, key=lambda pair: pair[1].missing)
+        # Claims waiting for the same seeds of the same paper join, unless time is short.
+        batch = [
+            waiting
+            for other, waiting in there
+            if waiting is first or (hours is None and other is plan and waiting.next_look == first.next_look)
+        ]
+        given_up |= {(waiting.claim.id, waiting.next_look) for waiting in batch}
+        look = ClaimPlan(plan.paper, plan.scale, tuple(waiting.claim for waiting in batch), first.next_look)
+        runs = {run for waiting in batch for run in waiting.under(first.next_look)}
+        click.echo(
+            f"{plan.name}: {many(len(batch), 'claim')} to {many(first.next_look[-1] + 1, 'seed')}, "
+            f"at most {many(len(runs), 'run')}."
+        )
+        _run(look, store, results, computes, quiet=quiet)
+    say_cost(plans, results)
+
+
+WIDTH = 44  # of a main result's words, so that the table fits 120 columns
+
+
+@click.group(invoke_without_command=True, short_help="Show which main results of the papers hold.")
+@paper
+@files
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the page of all main results and verdicts, with forest plots and filters.",
+)
+@click.option(
+    "--markdown",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write claims.md there, and a page for each paper in claims/.",
+)
+@click.option("--readme", is_flag=True, help="Print the counts of main results for the README.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    wanted: str | None,
+    folder_of_claims: Path | None,
+    html: Path | None,
+    markdown: Path | None,
+    readme: bool,
+) -> None:
+    """Show what became of the papers' main results, from the numbers kept with them; of one, all verdicts.
+
+    Nothing runs. A cell tells how many of the decided readings hold with this arrangement and workload.
+    """
+    if ctx.invoked_subcommand is not None:
+        _must_stand_behind(ctx)
+        return
+    from reports.claims.readings import all_of
+
+    if wanted and (markdown or readme):
+        raise click.UsageError("--markdown and --readme are of all papers, without --paper")
+    chosen = papers_of(folder_of_claims, wanted)
+    readings = all_of(chosen.values(), results_of(folder_of_claims))
+    if readme:
+        from reports.claims import markdown as pages
+
+        click.echo(pages.readme(readings), nl=False)
+    if markdown:
+        _write_pages(readings, markdown, results_of(folder_of_claims))
+    if html:
+        _write_page(readings, html)
+    if not (readme or markdown or html):
+        _print(readings, detailed=wanted is not None)
+
+
+def _print(readings: list[Reading], detailed: bool) -> None:
+    """The main results of the papers; after that, in detail, all verdicts."""
+    from benchmarks.tables import print_headed, print_text
+    from reports.claims import matrix
+    from reports.claims import terminal as table
+    from reports.claims.main_results import outcomes
+    from reports.claims.readings import by_scale
+
+    every = outcomes(readings)
+    print_text(matrix.summary(every))
+    click.echo()
+    for mine in matrix.by_paper(every):
+        columns = matrix.columns(mine)
+        rows: list[tuple[str, ...]] = []
+        for outcome in mine:
+            counts = [matrix.count(matrix.cell(outcome, column)) for column in columns]
+            first, *rest = wrap(outcome.result.words, WIDTH)
+            rows.append((first, outcome.word, *counts, outcome.result.id))
+            rows += [(line, *[""] * (len(columns) + 2)) for line in rest]
+        print_text(mine[0].paper.title)
+        print_headed(("main result", "outcome", *map(matrix.initials, columns), "show"), rows)
+        for outcome in mine:
+            if outcome.word == "not run":
+                print_text(f"{outcome.result.words} would take {matrix.cost(outcome)}.")
+        click.echo()
+    for group in by_scale(readings) if detailed else ():
+        if any(reading.ran for reading in group):
+            click.echo(f"{group[0].paper.title} · {group[0].scale}")
+            print_headed(table.HEADER, [table.line(reading) for reading in group])
+            click.echo()
+    print_text(f"{matrix.LEGEND} All readings of one: asyncfl claims show ID.")
+
+
+def _write_pages(readings: list[Reading], folder: Path, results: Path) -> None:
+    from benchmarks.errors import writing
+    from reports.claims import markdown
+
+    with writing(f"--markdown {folder}"):
+        for path in markdown.write(readings, folder, results):
+            click.echo(f"Written: {path}")
+
+
+def _write_page(readings: list[Reading], path: Path) -> None:
+    from benchmarks.errors import writing
+    from reports.claims import html
+
+    with writing(f"--html {path}"):
+        click.echo(f"Claims: {html.write(readings, path)}")
+
+
+@command.command()
+@files
+@options.allow_code
+def check(folder_of_claims: Path | None) -> None:
+    """Check that every entry is valid and selects runs that can be made; nothing runs."""
+    from benchmarks.claims.plan import mistakes
+    from benchmarks.errors import UserError
+
+    papers = papers_of(folder_of_claims, None)
+    if wrong := mistakes(papers.values()):
+        raise UserError(*wrong)
+    claims = sum(len(paper.claims) for paper in papers.values())
+    click.echo(f"In order: {many(claims, 'claim')} of {many(len(papers), 'paper')}.")
+
+
+@command.command()
+@click.argument("id_", metavar="ID")
+@files
+def show(id_: str, folder_of_claims: Path | None) -> None:
+    """Show one claim: its statement, how it is judged, what was found, each seed's numbers and runs.
+
+    The id of a main result, such as ace-fedbuff, shows all of its readings; that of a row, such as A-best,
+    the verdicts on all of its claims.
+    """
+    from benchmarks.errors import UserError
+    from benchmarks.tables import print_headed, print_text
+    from fl_core.text import nearest
+    from reports.claims.show import of_claim, of_result, of_row
+    from reports.claims.terminal import HEADER
+
+    papers, results = papers_of(folder_of_claims, None), results_of(folder_of_claims)
+    main = {name: paper for paper in papers.values() for name in paper.main}
+    known = {name: paper for paper in papers.values() for name in paper.claims}
+    rows = {claim.row: paper for paper in papers.values() for claim in paper.claims.values()}
+    if id_ in known:
+        click.echo(of_claim(known[id_], known[id_].claims[id_], results))
+    elif id_ in main:
+        texts, lines = of_result(main[id_], id_, results)
+        for text in texts:
+            print_text(text)
+        print_headed(("scale", *HEADER), lines)
+    elif id_ in rows:
+        print_headed(("scale", *HEADER), of_row(rows[id_], id_, results))
+    else:
+        raise UserError(f"no claim '{id_}'{nearest(id_, [*main, *known, *rows])} `asyncfl claims` lists all")
+
+
+@command.command()
+@files
+@click.option("--campaigns", type=click.IntRange(min=1), default=60, show_default=True, help="Of each row.")
+def simulate(folder_of_claims: Path | None, campaigns: int) -> None:
+    """Measure how often verdicts are false, on new seeds drawn from the stored numbers without their effects.
+
+    Each row of claims goes through the whole procedure, and the rates are kept with the numbers. It takes
+    about a second a campaign.
+    """
+    from reports.claims import simulated
+
+    chosen = papers_of(folder_of_claims, None).values()
+    results = results_of(folder_of_claims)
+    rates = [simulated.rate(row, campaigns) for paper in chosen for row in simulated.rows(paper, results)]
+    mean = sum(rate.share for rate in rates) / len(rates) if rates else 0.0
+    path = simulated.store(rates, results)
+    click.echo(f"{many(len(rates), 'row')}, of which {100 * mean:.1f} % end with a false verdict: {path}")
+
+
+@command.command(name="register")
+@files
+def write_register(folder_of_claims: Path | None) -> None:
+    """Store digests of entries with numbers, and of main results; a change must have a line in the register.
+
+    The register is a file for each paper in decisions/, beside the claims: entries, change, the outcome known
+    at the time, and reason.
+    """
+    from benchmarks.claims import kept, register
+
+    results = results_of(folder_of_claims)
+    papers = papers_of(folder_of_claims, None).values()
+    with kept.changing():
+        n = sum(register.record(paper, results) for paper in papers)
+    click.echo(f"Registered: {many(n, 'new or changed entry')}.")
+
+
+def _must_stand_behind(ctx: click.Context) -> None:
+    """A usage error if an option stands before `run`, `show` or `check`, which have their own."""
+    for parameter in ctx.command.params:
+        if (
+            parameter.name
+            and ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
+        ):
+            name = ctx.invoked_subcommand
+            raise click.UsageError(
+                f"{parameter.opts[0]} stands behind {name}: asyncfl claims {name} {parameter.opts[0]} …"
+            )
+
+
+command.add_command(run)
+command.add_command(cost)

@@ -1,0 +1,239 @@
+"""`asyncfl compare`: two strategies of a suite that has run, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands import completion, options
+from benchmarks.commands.report import must_be_readable
+from benchmarks.errors import UserError
+from benchmarks.tables import print_text
+from fl_core.schema import CAMPAIGN, DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
+from fl_core.text import nearest
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+    from reports.records.records import RecordedScenario, RecordedSuite
+    from reports.records.runs import RecordedRun
+    from reports.statistics.compare import Comparison
+
+
+@click.command(short_help="Test two strategies against each other, paired over seeds.")
+@click.argument("first", metavar="A", shell_complete=completion.strategies)
+@click.argument("second", metavar="B", shell_complete=completion.strategies)
+@click.option(
+    "--suite",
+    metavar="SUITE",
+    shell_complete=completion.suites,
+    help="Which suite, by its name or its file.  [default: the only one that is recorded]",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="A recorded metric at the end of the runs, updates_to_target, time_to_target, bytes_to_target, or "
+    "auc, its mean over client updates. May be repeated.  [default: the one that ranks the suite]",
+)
+@click.option("--scenario", metavar="TEXT", help="Only scenarios with this in their name.")
+@options.store
+def command(
+    *,
+    first: str,
+    second: str,
+    suite: str | None,
+    metrics: tuple[str, ...],
+    scenario: str | None,
+    store: Store,
+) -> None:
+    """Say which of two strategies is ahead, by how much, and how sure that is.
+
+    Everything is read from MLflow, paired over seeds. Of several scenarios
+    the intervals hold at 95 % together (Bonferroni), and p is adjusted, too
+    (Holm).
+    """
+    from reports.answers import answer
+
+    recorded = load(store, suite, (first, second), metrics, scenario)
+    pair, scenarios = choose(recorded, first, second, scenario)
+    for metric in metrics or (scenarios[0].columns[0].name,):
+        asked = with_metric(scenarios, metric)
+        comparisons = in_each(asked, pair, metric)
+        click.secho(f"{pair[0]} and {pair[1]}, {_title(asked[0], metric)}", bold=True)
+        tests = max(comparison.tests for comparison in comparisons)
+        adjusted = (
+            f"; adjusted for {tests} scenarios: intervals hold at 95 % together (Bonferroni); "
+            "p is Holm’s, which may show a difference where the interval does not"
+        )
+        print_text(f"Paired over seeds{adjusted if tests > 1 else ', interval of 95 %'}")
+        print_text(
+            "For two that were named beforehand: of a pair picked by its results, p says too much. "
+            "Seeds that would decide: with power 80 %, if the difference is as found."
+        )
+        for comparison in comparisons:
+            click.secho(f"\n{comparison.scenario}", bold=True)
+            for line in answer(comparison, *pair):
+                print_text(line, "  ")
+        if len(asked) < len(scenarios):
+            click.echo("")
+            print_text(f"Not in {', '.join(other.label for other in scenarios if other not in asked)}.")
+        click.echo("")
+
+
+def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric: str) -> list[Comparison]:
+    """A comparison for each scenario, and of the mean over all of them where that means anything."""
+    from reports.statistics.compare import compare, overall
+
+    comparisons = compare(scenarios, *pair, metric)
+    mean = overall(scenarios, comparisons)
+    return [*comparisons, *([mean] if mean else [])]
+
+
+def _title(scenario: RecordedScenario, metric: str) -> str:
+    from reports.statistics.compare import AREA, measured
+
+    if metric in TO_TARGET:
+        return f"{measured(scenario, metric).title} until the target is met"
+    return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
+
+
+def load(
+    store: Store,
+    suite: str | None,
+    names: tuple[str, str],
+    metrics: Sequence[str] = (),
+    scenario: str | None = None,
+) -> RecordedSuite:
+    """Return the suite's runs, or those of the only suite, with files of the named strategies alone.
+
+    Raises:
+        UserError: There are no runs, or none of the named strategies, metrics and scenarios; then no file of
+            a run is read. Or no file can be read.
+    """
+    from benchmarks.suite.shipped import recorded_name
+    from benchmarks.tracking.reader import reading
+    from reports.records import store as records
+
+    def load_runs(suite: str) -> RecordedSuite:
+        loaded = records.load(uri, suite, may_be_meant, check=check)
+        if not any(may_be_meant(run) and run.whole for run in loaded.runs):
+            loaded = records.load(uri, suite)
+        must_be_readable(loaded)
+        return loaded
+
+    def may_be_meant(run: RecordedRun) -> bool:
+        return bool(meant & {spelling.casefold() for spelling in _spellings(run)})
+
+    def check(recorded: RecordedSuite) -> None:
+        if recorded.runs:
+            _, scenarios = choose(recorded, *names, scenario)
+            _must_be_recorded(scenarios, metrics)
+
+    store.must_exist()
+    uri, meant = store.tracking_uri, {name.casefold() for name in names}
+    suite = suite and recorded_name(suite)
+    if suite and (named := load_runs(suite)).runs:
+        return named
+    with reading(uri) as reader:
+        recorded = [name for name in reader.experiments() if name != DEFAULT and not name.endswith(CAMPAIGN)]
+    if suite is None and len(recorded) == 1:
+        return load_runs(recorded[0])
+    if suite is None:
+        raise UserError(f"name one with --suite: recorded are {', '.join(recorded) or 'none'}")
+    if suite in recorded:
+        raise UserError(f"no run of '{suite}' is recorded")
+    raise _unknown("suite", suite, recorded)
+
+
+def _spellings(run: RecordedRun) -> tuple[str, str, str]:
+    """Return the label of a run's strategy, its title, and its name in suite files."""
+    return run.strategy, run.strategy.partition(" (")[0], run.params.get(STRATEGY_NAME, "")
+
+
+def _strategy(suite: RecordedSuite, name: str) -> str:
+    """The label that a user means, or the one strategy of that title, or of that name in suite files."""
+    labels = suite.strategies
+    written = {run.strategy: _spellings(run) for run in suite.runs}
+    spellings = {label: written[label] for label in labels}
+    if name in labels:
+        return name
+    for way in zip(*spellings.values(), strict=True):
+        alike = [label for label, said in zip(labels, way, strict=True) if said.casefold() == name.casefold()]
+        if len(alike) == 1:
+            return alike[0]
+        if alike:
+            raise UserError(f"strategy '{name}' may be any of {', '.join(alike)}: name one")
+    raise _unknown("strategy", name, labels)
+
+
+def choose(
+    suite: RecordedSuite, first: str, second: str, text: str | None
+) -> tuple[tuple[str, str], list[RecordedScenario]]:
+    """The labels of both strategies, and the scenarios with a text in their name in which both were tried.
+
+    UserError if there are none.
+    """
+    pair = _strategy(suite, first), _strategy(suite, second)
+    if pair[0] == pair[1]:
+        raise UserError(f"A and B are both {pair[0]}: name two strategies")
+    everywhere = suite.scenarios()
+    wanted = [
+        scenario for scenario in everywhere if text is None or text.casefold() in scenario.label.casefold()
+    ]
+    if not wanted:
+        raise _unknown("scenario", str(text), [scenario.label for scenario in everywhere])
+    both = [scenario for scenario in wanted if set(pair) <= {cell.strategy for cell in scenario.cells}]
+    if not both:
+        raise UserError(f"{' and '.join(pair)} were tried in no scenario together")
+    return pair, both
+
+
+def _must_be_recorded(scenarios: Sequence[RecordedScenario], metrics: Sequence[str]) -> None:
+    """UserError if, by MLflow's metrics alone, no run recorded one of the metrics."""
+    from reports.statistics.compare import AREA
+
+    runs = [run for scenario in scenarios for run in scenario.runs]
+    declared = {declaration.name for run in runs for declaration in run.metrics}
+    recorded = declared.union(*(run.totals for run in runs))
+    for metric in metrics:
+        if metric in TO_TARGET:
+            _with_target(scenarios, metric)
+        elif recorded and metric not in {*recorded, AREA}:
+            raise _unknown("--metric", metric, [*sorted(declared), *TO_TARGET, AREA])
+
+
+def _with_target(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
+    """The scenarios with a target; UserError if there are none."""
+    with_target = [scenario for scenario in scenarios if scenario.target is not None]
+    if not with_target:
+        raise UserError(f"--metric {metric}: the suite sets no target")
+    return with_target
+
+
+def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
+    """The scenarios in which the metric is available; UserError if there are none."""
+    from reports.statistics.compare import AREA
+
+    if metric in TO_TARGET:
+        with_target = _with_target(scenarios, metric)
+        clock = TO_TARGET[metric]
+        if not any(clock in run.files.curve for scenario in with_target for run in scenario.runs):
+            raise UserError(f"--metric {metric}: no run recorded its {clock.words}")
+        return with_target
+    recorded = {name for scenario in scenarios for run in scenario.runs for name in run.files.curve}
+    allowed = sorted(recorded - {*Clock, Name.UPLOADS, Name.DOWNLOADS, Name.TOKENS})
+    if metric != AREA and metric not in allowed:
+        raise _unknown("--metric", metric, [*allowed, *TO_TARGET, AREA])
+    return [
+        scenario
+        for scenario in scenarios
+        if metric == AREA or any(metric in run.files.curve for run in scenario.runs)
+    ]
+
+
+def _unknown(what: str, name: str, allowed: Sequence[str]) -> UserError:
+    there = ", ".join(allowed) or "none"
+    return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} There are: {there}")

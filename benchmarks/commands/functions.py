@@ -1,0 +1,323 @@
+"""What the commands do, as functions; results are tables of pandas (`asyncfl/__init__.py` lists them)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from math import nan
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, cast
+
+from benchmarks.errors import UserError, users_mistake, warn
+from benchmarks.tracking.store import Store
+from fl_core.schema import Clock, Status
+from fl_core.text import many, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from fl_core.experiment import Experiment
+    from fl_core.recording.recorder import Record
+    from reports.figures.svg import Drawing
+    from reports.records.records import RecordedSuite
+
+SIMULATING = RLock()  # held by the thread that uses torch's global generator and number of threads
+
+
+def run(
+    suite: str,
+    *settings: str,
+    scale: str | None = None,
+    tuned: bool | str | Path = False,
+    store: str | Path | None = None,
+    tracking_uri: str | None = None,
+    workers: int | None = None,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Compute what is left of a suite, record it in MLflow, and return its results, as `asyncfl run` does.
+
+    `suite` is the name of a shipped one, or a YAML file; `settings` are `KEY=VALUE`; `tuned` is True for the
+    values that `tune` found for the suite, or the file that holds them. The table is that of `results`.
+    Raises UserError for mistakes in the suite, and if MLflow cannot be reached.
+    """
+    from benchmarks import engine
+    from benchmarks.runs.progress import display
+    from benchmarks.runs.session import Session
+    from benchmarks.suite.suite import load
+
+    place = _store(store, tracking_uri)
+    values = tuned if isinstance(tuned, bool) else Path(tuned)
+    session = Session(load(suite, settings, scale, values or None), place)
+    computes = engine.engine("local", None, workers)
+    computes.warm_up("benchmarks.runs.jobs")
+    with _alone(), _mistakes():
+        session.run(computes, lambda tasks: display(tasks, quiet=not progress))
+    if session.waiting:
+        why = session.why_waiting
+        raise UserError(f"the runs are kept in {place.outbox}, but MLflow does not have them: {why}")
+    if session.now[Status.ERROR]:
+        warn(f"{many(session.now[Status.ERROR], 'run')} ended in error; see the column 'reason'")
+    return results(session.suite.name, store=store, tracking_uri=tracking_uri)
+
+
+def results(suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None) -> pd.DataFrame:
+    """Return what is recorded of a suite: one row a run, its labels, status and all metrics at its end.
+
+    Raises UserError if nothing is.
+    """
+    from reports.records import frames
+
+    return frames.runs(_recorded(suite, store, tracking_uri, curves_only=True))
+
+
+def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None) -> pd.DataFrame:
+    """Return the learning curves of all recorded runs: one row an evaluation, with the clocks.
+
+    Raises UserError if nothing is recorded.
+    """
+    from reports.records import frames
+
+    return frames.curves(_recorded(suite, store, tracking_uri, curves_only=True))
+
+
+def figures(
+    suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None
+) -> dict[str, Drawing]:
+    """Return the learning curves as the report page draws them, by metric, clock and scenario.
+
+    A notebook shows them; `save` writes one as .svg or .pdf. Raises UserError if nothing is recorded.
+    """
+    from reports.sections import curves as section
+    from reports.sections.section import Results
+
+    drawn = section.section(Results.of(_recorded(suite, store, tracking_uri)))
+    return dict(drawn.figures) if drawn else {}
+
+
+def compare(
+    first: str,
+    second: str,
+    suite: str | None = None,
+    *,
+    metric: str | None = None,
+    scenario: str | None = None,
+    store: str | Path | None = None,
+    tracking_uri: str | None = None,
+) -> pd.DataFrame:
+    """Compare two strategies of a recorded suite, paired over seeds: one row a scenario, then their mean.
+
+    `suite` may be left out where one alone is recorded; `metric` is by default the one that ranks the suite;
+    `scenario` is a text in the names of scenarios. The columns: the value of each strategy, `ahead`, the mean
+    difference by which the first is ahead, `low` and `high`, its interval of 95 % (for all scenarios
+    together; NaN where none can be given), `p`, adjusted, `seeds`, and `answer`, all of it in words. Where a
+    value is not finite, such as the time to a target that was not reached, values are medians, and there is
+    no difference. Raises UserError if suite, strategies, scenario or metric is missing.
+    """
+    import pandas as pd
+
+    from benchmarks.commands import compare as command
+    from reports.answers import answer
+
+    metrics = [metric] if metric else []
+    recorded = command.load(_store(store, tracking_uri), suite, (first, second), metrics, scenario)
+    pair, scenarios = command.choose(recorded, first, second, scenario)
+    asked = metric or scenarios[0].columns[0].name
+    rows = []
+    for comparison in command.in_each(command.with_metric(scenarios, asked), pair, asked):
+        effect = comparison.effect
+        values = (nan, nan)
+        if comparison.pairs:
+            values = comparison.means if effect else comparison.medians
+        rows.append(
+            {
+                "scenario": comparison.scenario,
+                "metric": asked,
+                **dict(zip(pair, values, strict=True)),
+                "ahead": effect.mean if effect else nan,
+                "low": effect.bounds[0] if effect else nan,
+                "high": effect.bounds[1] if effect else nan,
+                "p": comparison.p,
+                "seeds": len(comparison.pairs),
+                "answer": " ".join(answer(comparison, *pair)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def tune(
+    suite: str,
+    *settings: str,
+    scale: str | None = None,
+    out: str | Path | None = None,
+    storage: str | None = None,
+    store: str | Path | None = None,
+    tracking_uri: str | None = None,
+    workers: int | None = None,
+) -> pd.DataFrame:
+    """Search for learning rates and what else is tuned, as `asyncfl tune` does, and write what was found.
+
+    `settings` are `KEY=VALUE`, such as `tuning.trials=30`; `out` is the file of tuned values, by default
+    where `run(suite, tuned=True)` looks for it, and with settings of the suite itself
+    `STORE/tuned-SUITE.yaml`; `storage` keeps the trials, by default `STORE/tuning.journal`. One row a
+    scenario and strategy: value and spread of the objective over seeds, `before`, its value with the suite's
+    own rates, and the parameters. Raises UserError for mistakes in the suite.
+    """
+    import pandas as pd
+
+    from benchmarks import engine
+    from benchmarks.commands import tune as command
+
+    campaign = command.planned(suite, settings, scale)
+    computes = engine.engine("local", None, workers)
+    driver = command.driver_of(campaign, computes, _store(store, tracking_uri), storage)
+    with _alone(), _mistakes():
+        driver.run(computes, lambda ended: None)
+    shown = ("scenario", "strategy", "value", "spread", "before")
+    entries = command.keep(driver, Path(out) if out else None, settings)[0].tuned
+    return pd.DataFrame(
+        [{name: getattr(entry, name) for name in shown} | entry.parameters for entry in entries],
+        columns=None if entries else shown,
+    )
+
+
+def report(
+    suite: str,
+    *,
+    files: str | Path | None = None,
+    store: str | Path | None = None,
+    tracking_uri: str | None = None,
+) -> Path:
+    """Write the report page of a recorded suite and, into `files`, its figures and tables for a paper.
+
+    Returns the page's path; where an older page shows more runs than can be read now, that is kept and the
+    new one lies beside it. Raises UserError if nothing is recorded, or a file cannot be written.
+    """
+    from benchmarks.commands import report as command
+
+    recorded = _recorded(suite, store, tracking_uri)
+    if files is not None:
+        command.write_files(recorded, Path(files))
+    return command.page_of(recorded, _store(store, tracking_uri))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Simulated:
+    """One run that was computed here and recorded nowhere."""
+
+    experiment: Experiment
+    record: Record
+
+    def frame(self) -> pd.DataFrame:
+        """The learning curve: one row an evaluation, with the clocks."""
+        import pandas as pd
+
+        return pd.DataFrame(self.record.curve)
+
+    def plot(self, metric: str = "", clock: str = "time", ax: Axes | None = None) -> Axes:
+        """A metric, if none is named the one that ranks, against `time`, `updates`, `iteration` or `bytes`.
+
+        With `ax`, several runs share a figure. Raises UserError for another metric or clock.
+        """
+        name = metric or self.experiment.scenario.problem.metric
+        known = {metric.name: metric for metric in self.experiment.scenario.problem.recorded()}
+        curve = self.frame()
+        for kind, given, allowed in (("metric", name, list(map(str, curve))), ("clock", clock, [*Clock])):
+            if given not in allowed:
+                raise UserError(unknown(kind, given, allowed))
+        return curve.plot(
+            x=clock,
+            y=name,
+            xlabel=Clock(clock).words,
+            ylabel=known[name].title if name in known else name,
+            label=self.experiment.strategy.label(),
+            marker=".",
+            ax=ax,
+        )
+
+    def __repr__(self) -> str:
+        """The strategy, and how the run ended."""
+        strategy, record = self.experiment.strategy.label(), self.record
+        return f"{strategy}, seed {self.experiment.seed}: {record.status} ({record.reason})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same, and its last evaluation."""
+        return f"<p>{escape(repr(self))}</p>{self.frame().tail(1).to_html(index=False)}"
+
+
+def simulate(experiment: Experiment | Mapping[str, Any]) -> Simulated:
+    """Run one experiment in this process; a mapping has the keys scenario, strategy and seed.
+
+    It computes with one thread, as workers do; calls in several threads wait for each other, since first
+    models are drawn from torch's global generator. Raises UserError for mistakes in it.
+    """
+    with SIMULATING:
+        return _simulated(experiment)
+
+
+def _simulated(experiment: Experiment | Mapping[str, Any]) -> Simulated:
+    import torch
+    from pydantic import ValidationError
+
+    from benchmarks.suite.complaints import lines_of
+    from fl_core.experiment import Experiment
+    from fl_core.recording.recorder import run as record_run
+
+    try:
+        valid = Experiment.model_validate(experiment)
+    except ValidationError as error:
+        raise UserError(
+            *lines_of("experiment", error, Experiment, cast(dict[str, Any], experiment))
+        ) from None
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with _mistakes():
+            return Simulated(valid, record_run(valid))
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _mistakes() -> Iterator[None]:
+    """Raise what the user can fix as UserError, such as a problem that cannot be built."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if lines := users_mistake(error):
+            raise UserError(*lines) from None
+        raise
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Worker processes do not import the script or notebook that called: jobs carry all that they need."""
+    main = vars(sys.modules["__main__"])
+    spec, file = main.get("__spec__"), main.pop("__file__", None)
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main["__spec__"] = spec
+        if file is not None:
+            main["__file__"] = file
+
+
+def _store(folder: str | Path | None, tracking_uri: str | None) -> Store:
+    """The store of the commands, unless a folder is named."""
+    return Store(Path(folder or os.environ.get("ASYNCFL_STORE") or Store().folder), tracking_uri)
+
+
+def _recorded(
+    suite: str, folder: str | Path | None, tracking_uri: str | None, *, curves_only: bool = False
+) -> RecordedSuite:
+    from benchmarks.commands.report import load
+
+    return load(_store(folder, tracking_uri), suite, curves_only=curves_only)

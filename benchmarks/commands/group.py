@@ -1,0 +1,133 @@
+"""All commands as one. Each is imported on demand; heavy modules, when it runs."""
+
+import atexit
+import gc
+import importlib
+import os
+import sys
+import traceback
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks import interrupts, stdio
+from benchmarks.errors import UserError, shown, summarised, users_mistake
+from benchmarks.redaction import redacted
+from fl_core.import_guard import leave_the_path, place
+
+# New objects between two searches for garbage. Torch and MLflow make 600,000 that stay for good; by default
+# (700 or 2,000) all of them are searched through again and again, a fifth of the time that imports take.
+OBJECTS = 50_000
+
+COMMANDS = (
+    "run",
+    "live",
+    "replay",
+    "tune",
+    "sync",
+    "report",
+    "compare",
+    "leaderboard",
+    "evidence",
+    "advise",
+    "trace",
+    "check",
+    "list",
+    "show",
+    "claims",
+    "ui",
+)
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"benchmarks.commands.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from fl_core.text import unknown
+
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            ctx.fail(unknown("command", args[0], COMMANDS))
+        return super().resolve_command(ctx, args)
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from benchmarks.tracking.provenance import version
+
+        click.echo(f"asyncfl {version('asyncfl-bench') or 'from its sources, not installed'}")
+        ctx.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def asyncfl() -> None:
+    """Compare strategies of asynchronous federated learning, reproducibly.
+
+    Start with: asyncfl run quickstart
+    """
+
+
+def execute() -> None:
+    """Run the command line, and exit with its code."""
+    gc.set_threshold(OBJECTS, 20, 20)
+    atexit.register(gc.freeze)  # or Python searches all that was imported for garbage as it ends: two seconds
+    sys.excepthook = _print_traceback
+    stdio.repair()
+    try:
+        _must_be_utf8()
+        leave_the_path(Path.cwd())
+        code = asyncfl(prog_name="asyncfl", standalone_mode=False)
+        sys.stdout.flush()
+    except click.Abort:  # by Ctrl-C
+        code = interrupts.EXIT
+    except click.ClickException as error:
+        text, code = StringIO(), error.exit_code
+        error.show(text)
+        sys.stderr.writelines(f"{shown(line)}\n" for line in text.getvalue().splitlines())
+    except BrokenPipeError:  # the reader has read enough
+        code = 1
+    except (Exception, SystemExit) as error:
+        lines = users_mistake(error)
+        if lines is None and place(error):  # raised in a file of the user's own
+            lines = (summarised(error),)
+        if lines is None:
+            raise
+        sys.stderr.writelines(f"Error: {line}\n" for line in lines)
+        code = 2
+    finally:
+        stdio.drop_unwritable()
+    sys.exit(code)
+
+
+def _print_traceback(*error: Any) -> None:
+    sys.stderr.write(redacted("".join(traceback.format_exception(*error))))
+
+
+def _must_be_utf8() -> None:
+    """Raise an error of the user's unless the command line, settings and current folder can be recorded."""
+    settings = (value for name, value in os.environ.items() if name.startswith("ASYNCFL_"))
+    try:
+        for text in (*sys.argv, *settings, str(Path.cwd())):
+            text.encode()
+    except FileNotFoundError:
+        raise UserError("the current folder does not exist any more: change to another") from None

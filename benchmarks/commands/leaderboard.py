@@ -1,0 +1,204 @@
+"""`asyncfl leaderboard`: which strategies lead; how an entry is made, scored and verified."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands import options
+from benchmarks.errors import UserError
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+    from reports.leaderboard.tables import Tables
+
+
+@click.group(invoke_without_command=True, short_help="Show which strategies lead; make and verify entries.")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Say which strategies lead; make, score and verify entries of the leaderboard.
+
+    Without a command: score, of the entries kept with the package.
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(score)
+
+
+folder = click.argument("folder", default=options.LEADERBOARD, type=options.DIR)
+
+
+@command.command()
+@options.planned
+@options.storage
+@options.computing
+@options.verbose
+@click.option(
+    "--out",
+    metavar="DIR",
+    required=True,
+    type=options.DIR,
+    help="The entry's folder.",
+)
+def enter(
+    *,
+    suite: str,
+    settings: tuple[str, ...],
+    scale: str | None,
+    store: Store,
+    storage: str | None,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    out: Path,
+) -> None:
+    """Make an entry of what asyncfl tune SUITE has tuned: final and held-out runs, then tables in a folder.
+
+    Scenarios of which a study is not finished are left out. Finished runs are not repeated. Where DIR has the
+    tables of a workload of which nothing is tuned in the store, held-out runs alone are made.
+    """
+    from benchmarks import engine as engines
+    from benchmarks import interrupts
+    from benchmarks.commands.tune import driver_of, studies
+    from benchmarks.leaderboard import entry
+    from reports.leaderboard.rules import FILE, Rules
+    from reports.leaderboard.workloads import Asked
+    from tuning.plan import plan
+
+    computes = engines.engine(engine, address, workers)
+    asked = Asked(suite, settings, scale)
+    campaign = plan(asked.loaded)
+    campaign.check()
+    entry.check(campaign)
+    driver = driver_of(campaign, computes, store, storage)
+    driver.read()
+    design = entry.Design(asked, campaign, driver.studies)
+    run = partial(studies, computes=computes, store=store, storage=storage)
+    interrupts.are_raised()
+    keep = partial(entry.write, folder=out, suite=campaign.suite)
+    try:
+        if design.places:
+            earlier = Rules.load(out) if (out / FILE).is_file() else None
+            tables = entry.with_finals(design, design.rules(earlier), run)
+            keep(tables)  # held-out runs may take as long again
+        else:
+            tables = entry.kept(out, asked)
+        keep(entry.with_held_out(asked, tables, run))
+    except KeyboardInterrupt:
+        click.echo("\nStopped; the same command goes on.")
+        sys.exit(interrupts.EXIT)
+    click.echo(f"Written: {out}")
+
+
+@command.command()
+@folder
+@click.argument("more", nargs=-1, type=options.DIR)
+@click.option(
+    "--ruleset",
+    type=click.Choice(["tuned", "one_setting"]),
+    default="tuned",
+    show_default=True,
+    help="Which points count.",
+)
+@click.option(
+    "--markdown",
+    metavar="DIR",
+    type=options.DIR,
+    help="Write the page and its figures there.",
+)
+def score(*, folder: Path, more: tuple[Path, ...], ruleset: str, markdown: Path | None) -> None:
+    """Score the entries of FOLDER, by default those kept with the package, and of MORE folders beside it."""
+    from reports.leaderboard.page import write
+    from reports.leaderboard.printed import summary
+    from reports.leaderboard.standing import standing, standing_table
+
+    tables = _joined(folder, more)
+    if markdown:
+        click.echo(f"Written: {write(tables, markdown)}")
+        return
+    from benchmarks.tables import print_headed, print_text
+    from reports.leaderboard.page import what_is_scored
+
+    print_text(what_is_scored(tables))
+    head, rows = summary(standing_table(standing(tables, ruleset), tables))
+    print_headed(head, [(name.strip("*"), *row) for name, *row in rows])
+
+
+def _joined(folder: Path, more: tuple[Path, ...]) -> Tables:
+    joined = _unaltered(folder)
+    for other in more:
+        joined = joined.beside(_unaltered(other), other)
+    return joined
+
+
+def _unaltered(folder: Path) -> Tables:
+    from reports.leaderboard.tables import Tables, altered
+
+    tables = Tables.load(folder)
+    if wrong := altered(folder, tables.rules):
+        raise UserError(wrong[0])
+    return tables
+
+
+@command.command()
+@folder
+@click.option(
+    "--entry", "entries", multiple=True, metavar="STRATEGY", help="Of this entry alone. May be repeated."
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Of the choice of runs.  [default: a fresh one]")
+@options.allow_code
+@options.data_dir
+def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
+    """Check digests, budgets and targets of FOLDER, and make a random tenth of each entry's runs again.
+
+    Exits with 1 where anything differs.
+    """
+    from secrets import randbelow
+
+    from benchmarks.leaderboard.verify import checks, other_goals, strategies
+    from fl_core.import_guard import guarded, not_own
+    from fl_core.text import nearest
+    from reports.leaderboard.tables import Tables, altered
+    from reports.leaderboard.workloads import suites
+
+    tables = Tables.load(folder)
+    for name in entries:
+        if name not in tables.entries:
+            hint = f"{nearest(name, tables.entries)} There are: {', '.join(tables.entries)}"
+            raise UserError(f"--entry: no strategy '{name}'{hint}")
+    other_tables = altered(folder, tables.rules)
+    wrong = len(other_tables)
+    for line in other_tables:
+        click.echo(line)
+    seed = randbelow(10**6) if seed is None else seed
+    made = 0
+    with guarded(next(filter(None, map(not_own, sorted(folder.iterdir()))), "")):
+        known = suites(tables.rules, strategies(folder))
+        for name in other_goals(known, tables.rules):
+            wrong += 1
+            click.echo(f"{name}: the rules have another budget or targets than the suite")
+        for check in checks(known, tables, entries or tables.entries, seed):
+            made += 1
+            if check.faults:
+                wrong += 1
+                click.echo(f"{check.name}: {'; '.join(check.faults)}")
+    click.echo(f"{many(made, 'run')} made again (--seed {seed}); {many(wrong, 'fault')}")
+    sys.exit(min(1, wrong))
+
+
+@command.command()
+@click.argument("suite")
+@options.store
+def goals(suite: str, store: Store) -> None:
+    """Print budgets and targets from the recorded runs of a pilot, as the scenarios of a suite."""
+    from benchmarks.commands.report import load
+    from reports.leaderboard.goals import from_runs
+
+    for scenario, own in from_runs(load(store, suite).runs).items():
+        click.echo(
+            f"{scenario}: {{budget: {{time: {own.budget:g}, target: {own.hard:g}}}, target: {own.easy:g}}}"
+        )

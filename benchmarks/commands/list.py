@@ -1,0 +1,209 @@
+"""`asyncfl list`: parts of suites, errata, closed forms, other frameworks, the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchmarks import tables
+from benchmarks.commands import completion, options
+from benchmarks.errors import UserError
+from benchmarks.tables import print_table
+from fl_core.text import nearest, unknown
+
+if TYPE_CHECKING:
+    from benchmarks.discrepancies import Discrepancy
+    from benchmarks.peers import Peer
+
+
+def errata(number: str | None) -> str:
+    """Return the text of all errata, or of one by its ID; UserError if there is none of that ID."""
+    from benchmarks.discrepancies import discrepancies
+
+    known = {entry.id: entry for entry in discrepancies()}
+    if number is not None and number not in known:
+        raise UserError(unknown("erratum", number, known))
+    chosen = known.values() if number is None else [known[number]]
+    return "\n\n".join(map(_erratum, chosen))
+
+
+def _erratum(entry: Discrepancy) -> str:
+    said = {
+        "text": entry.text,
+        "code": entry.code,
+        "ours": entry.reading,
+        "default": _settings(entry.ours),
+        "other": _settings(entry.other),
+        "module": entry.module,
+    }
+    lines = [tables.entry(word, what) for word, what in said.items() if what]
+    return "\n".join([f"{entry.id}  {entry.paper}", *lines])
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    return " ".join(f"{key}={_value(value)}" for key, value in settings.items())
+
+
+def _value(value: Any) -> str:
+    """A value as YAML takes it on the command line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items()) + "}"
+    return "null" if value is None else str(value)
+
+
+def print_peers(name: str | None) -> None:
+    """Print a table of all frameworks, or all about one by its short NAME; UserError if there is none."""
+    from benchmarks.peers import peers
+
+    entries: dict[str, list[Peer]] = {}
+    for entry in peers():
+        entries.setdefault(entry.short, []).append(entry)
+    if name is None:
+        header = ("name", "version", "algorithm", "setting", "paper's rule", "ours")
+        rows = [
+            (short, entry.version, entry.algorithm, entry.setting, entry.verdict, entry.options or "none")
+            for short, each in entries.items()
+            for entry in each
+        ]
+        tables.print_headed(header, rows)
+    elif name not in entries:
+        raise UserError(unknown("framework", name, entries))
+    else:
+        click.echo("\n\n".join(map(_peer, entries[name])))
+
+
+def _peer(entry: Peer) -> str:
+    said = {
+        "class": entry.where,
+        "setting": entry.setting,
+        "computes": entry.computes,
+        "paper": entry.verdict,
+        "ours": entry.options or "no options of ours give the same",
+        "error": entry.error,
+        "note": entry.note,
+        "stubs": entry.stubs,
+    }
+    lines = [tables.entry(word, text) for word, text in said.items() if text]
+    return "\n".join([f"{entry.framework} {entry.version}  {entry.algorithm}", *lines])
+
+
+def suite_schema() -> dict[str, Any]:
+    """Return what a suite may say, short forms included; combinations are checked when it is loaded."""
+    from benchmarks.suite.file import SuiteFile
+    from benchmarks.suite.labels import LONGEST
+    from fl_core.local_work import SGD
+
+    schema = SuiteFile.model_json_schema()
+    nameless = {**SGD.model_json_schema(), "required": []}
+    schema["$defs"]["LocalWork"]["anyOf"].append(nameless)  # the suite's local work, or plain SGD
+    label = {"type": "string", "maxLength": LONGEST, "description": "its name in tables and figures"}
+    for member in schema["$defs"]["Strategy"]["anyOf"]:
+        if member.get("type") == "object":
+            member["properties"] = {**member["properties"], "label": label}
+    required = [key for key in schema["required"] if key not in ("problem", "budget")]  # or the grid's
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return {**head, **schema, "title": "Suite of asyncfl-bench", "required": required}
+
+
+class Listing(click.Command):
+    """A command with one subcommand, `theory`, which has commands and options of its own."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args[:1] != ["theory"]:
+            return super().make_context(info_name, args, parent, **extra)
+        from benchmarks.commands import theory
+
+        return theory.command.make_context(f"{info_name} theory", args[1:], parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+def _print_schema(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(json.dumps(suite_schema(), indent=2, ensure_ascii=False))
+        ctx.exit()
+
+
+@click.command(cls=Listing, short_help="Show what a suite can choose from, errata, theory, frameworks.")
+@click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON schema of suite files, for editors.",
+)
+@options.allow_code
+def command(kind: str | None, name: str | None) -> None:
+    """Show what a suite can choose from: everything, one KIND, or all about one part by its NAME.
+
+    NAME alone will do where only one kind has a part of that name; an import path,
+    my_package.my_module:MyStrategy, will do as well.
+
+    \b
+    Kinds: strategies, samplings (of FedAvg), problems, partitions, models,
+    durations, availability, links (rates and latencies of clients),
+    arrangements, local (local work), optimizers (of the server), codings (of
+    updates and models), suites.
+
+    \b
+    list errata [ID]     where a paper's text and its code differ, and how to
+                         choose the other reading in a suite
+    list peers [NAME]    what other frameworks' asynchronous servers compute, and
+                         the options here that give the same
+    list theory routing  the optimal routing of Generalized AsyncSGD
+    list theory weights  weights that make asynchronous FedAvg unbiased
+    """  # noqa: D301 - click's mark for lines to be left alone
+    from benchmarks.catalogue import FAMILIES, entries
+
+    if kind == "errata":
+        click.echo(errata(name))
+        return
+    if kind == "peers":
+        print_peers(name)
+        return
+    if name is not None and kind not in FAMILIES:
+        raise UserError(f"no kind of parts is called '{kind}'{nearest(str(kind), FAMILIES)}")
+    kinds = [*FAMILIES, "suites"]
+    if name is not None or (kind is not None and kind not in kinds):
+        _print_part(kind if name else None, name or str(kind))
+        return
+    for number, part_kind in enumerate([kind] if kind else kinds):
+        if kind is None:
+            click.echo(("\n" if number else "") + part_kind.upper())
+        print_table(
+            ("name", "what it is", "paper"),
+            [(entry.name, entry.what, entry.paper) for entry in entries(part_kind)],
+        )
+
+
+def _print_part(kind: str | None, name: str) -> None:
+    from benchmarks.part_descriptions import described
+
+    part = described(kind, name)
+    click.echo(f"{part.name}: {part.what}")
+    if part.paper:
+        click.echo(f"Paper: {part.paper}")
+    if part.text:
+        click.echo(f"\n{part.text}")
+    click.echo("\nFields" if part.fields else "\nNo fields")
+    rows = [
+        (
+            field.name,
+            field.values,
+            f"default {field.default}" if field.default != "required" else field.default,
+            field.tuned and f"tuned {field.tuned}",
+            field.what,
+        )
+        for field in part.fields
+    ]
+    if rows:
+        print_table(("field", "values", "default", "tuned", "what it is"), rows)

@@ -1,0 +1,73 @@
+"""`asyncfl live`: a suite in real time, its clients as processes."""
+
+from __future__ import annotations
+
+import re
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands import options
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+
+SECONDS = {"ms": 0.001, "s": 1.0}
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, text: str) -> float:
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s)", text.replace(" ", ""))
+    if match is None or not float(match[1]):
+        raise click.BadParameter(f"{text}: a length of time above 0, such as 100ms or 2s")
+    return float(match[1]) * SECONDS[match[2]]
+
+
+@click.command(short_help="Run SUITE in real time, with clients as processes.")
+@options.planned
+@options.tuned
+@options.verbose
+@click.option(
+    "--unit",
+    metavar="TIME",
+    callback=_seconds,
+    required=True,
+    help="What a unit of virtual time takes, such as 100ms.",
+)
+@click.option(
+    "--processes",
+    metavar="N",
+    type=options.COUNT,
+    help="Processes that share the clients among themselves.  [default: one a core]",
+)
+@options.quiet
+def command(
+    *,
+    suite: str,
+    settings: tuple[str, ...],
+    scale: str | None,
+    store: Store,
+    tuned: bool,
+    unit: float,
+    processes: int | None,
+    quiet: bool,
+) -> None:
+    """Run SUITE in real time: clients are processes, and wait for the lengths of their jobs.
+
+    One run after another, recorded as SUITE-live-UNIT; check them with asyncfl replay.
+    """
+    began = monotonic()
+    from benchmarks.engine import Local
+
+    computes = Local(1, parents=True)
+    computes.warm_up("benchmarks.runs.live")
+
+    from benchmarks.commands.run import complete
+    from benchmarks.pool.fork_server import cores
+    from benchmarks.runs.live import LiveJob, LiveSuite
+    from benchmarks.runs.session import Session
+    from benchmarks.suite.suite import load
+
+    live = LiveSuite(load(suite, settings, scale, tuned or None), unit, processes or cores())
+    session = Session(live, store, baselines=False, job=LiveJob)
+    complete(session, store, computes, began, quiet=quiet, page=True)

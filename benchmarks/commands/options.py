@@ -1,0 +1,195 @@
+"""Options that several commands share."""
+
+import os
+from collections.abc import Callable
+from functools import reduce, wraps
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from benchmarks.commands import completion
+
+T = TypeVar("T")
+LEADERBOARD = Path(__file__).parents[1] / "leaderboard/1.0"  # the newest version
+
+
+class Finite(click.FloatRange):
+    """A finite number between bounds: click takes NaN for one that is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; exits with what is wrong if it is none."""
+        number = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+DIR = click.Path(file_okay=False, path_type=Path)
+COUNT = click.IntRange(min=1)
+
+
+def _use_data(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
+    if folder is not None:
+        os.environ["ASYNCFL_DATA"] = str(folder.absolute())  # workers inherit it
+
+
+def _use_device(_: click.Context, __: click.Parameter, name: str) -> None:
+    if name != "cpu":
+        from benchmarks.device import named
+
+        named(name)
+    os.environ["ASYNCFL_DEVICE"] = name
+
+
+def _allow_code(ctx: click.Context, __: click.Parameter, allowed: bool) -> None:
+    if allowed:
+        from fl_core.import_guard import ALLOWED
+
+        token = ALLOWED.set(True)
+        ctx.call_on_close(lambda: ALLOWED.reset(token))
+
+
+def _show_log(ctx: click.Context, __: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from benchmarks import logs
+
+        ctx.with_resource(logs.shown())
+
+
+suite = click.argument("suite", metavar="SUITE", shell_complete=completion.suites)
+
+settings = click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Change one key of the suite, e.g. problem.partition.alpha=0.3. May be repeated.",
+)
+
+allow_code = click.option(
+    "--allow-code",
+    is_flag=True,
+    expose_value=False,
+    callback=_allow_code,
+    help="Import package.module:Class even where its file, or the file that names it, is not your own.",
+)
+
+scale = click.option(
+    "--scale",
+    metavar="NAME",
+    help="A scale of the suite, e.g. small or paper.  [default: the one that the suite names]",
+)
+
+folder = click.option(
+    "--store",
+    "folder",
+    metavar="DIR",
+    envvar="ASYNCFL_STORE",
+    default="asyncfl-results",
+    show_default=True,
+    show_envvar=True,
+    type=DIR,
+    help="Where results are kept.",
+)
+
+
+def store(command: Callable[..., T]) -> Callable[..., T]:
+    """The options that say where results are kept; the command gets them as one `store`."""
+
+    @folder
+    @click.option(
+        "--tracking-uri",
+        metavar="URI",
+        help="Another MLflow store or server.  [default: sqlite:///DIR/mlflow.db]",
+    )
+    @wraps(command)
+    def with_store(*, folder: Path, tracking_uri: str | None, **options: Any) -> T:
+        from benchmarks.tracking.store import Store
+
+        return command(store=Store(folder, tracking_uri), **options)
+
+    return with_store
+
+
+JOURNAL = "tuning.journal"
+
+storage = click.option(
+    "--storage",
+    metavar="URL",
+    help="A journal file, sqlite:///FILE or postgresql+psycopg://…; processes that name the same share the "
+    f"campaign.  [default: DIR/{JOURNAL}]",
+)
+
+data_dir = click.option(
+    "--data-dir",
+    metavar="DIR",
+    expose_value=False,
+    callback=_use_data,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where data sets lie.  [env var: ASYNCFL_DATA]",
+)
+
+device = click.option(
+    "--device",
+    metavar="NAME",
+    envvar="ASYNCFL_DEVICE",
+    default="cpu",
+    show_default=True,
+    show_envvar=True,
+    expose_value=False,
+    callback=_use_device,
+    help="Where models are trained: cpu, cuda, or one of several GPUs, cuda:1.",
+)
+
+verbose = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=_show_log,
+    help="Print what is logged, too; DIR/asyncfl.log keeps it.",
+)
+
+quiet = click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
+
+dry_run = click.option(
+    "--dry-run", is_flag=True, help="Show what would be computed, and how long that takes."
+)
+
+workers = click.option(
+    "--workers", metavar="N", type=COUNT, help="Processes.  [default: one a core, four on a GPU]"
+)
+
+engine = click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="What computes: processes on this machine, or the nodes of a Ray cluster.",
+)
+
+address = click.option(
+    "--address",
+    metavar="ADDR",
+    help="With --engine ray: HOST:PORT of the cluster's head.  [default: the cluster of this machine]",
+)
+
+tuned = click.option(
+    "--tuned", is_flag=True, help="With the values that asyncfl tune found; recorded as SUITE-tuned."
+)
+
+tuned_from = click.option(
+    "--tuned-from", type=FILE, help="The same, with the values in a file of asyncfl tune --out."
+)
+
+
+def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return options as a single decorator, in this order."""
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+planned = _together(suite, allow_code, settings, scale, store, data_dir)  # whose runs a command is about
+computing = _together(engine, address, workers)

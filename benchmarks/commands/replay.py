@@ -1,0 +1,149 @@
+"""`asyncfl replay`: the simulator, held to what a run in real time recorded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands import options
+from benchmarks.errors import UserError, summarised
+from benchmarks.tables import print_headed
+from fl_core.schema import EVENTS, JOBS, MODEL, WALL, Kind, Name, Status, Tag
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from benchmarks.tracking.reader import Entry
+    from benchmarks.tracking.store import Store
+    from fl_core.live.replay import Comparison
+
+DESCRIPTION = "description.json"
+
+
+@click.command(short_help="Simulate a run in real time from its log, and compare.")
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--beside", metavar="SUITE", help="Replay nothing; compare with SUITE, which ran in virtual time."
+)
+@options.allow_code
+@options.store
+@options.data_dir
+def command(run: str, store: Store, beside: str | None) -> None:
+    """Simulate RUN, a run in real time, by its log, and compare all events and the model.
+
+    RUN is the key or MLflow's id of a run, the name of a suite of them, such as quickstart-live-100ms, or
+    the file run.live of a run in Flower. Exit code 1 if anything differs, or a run cannot be replayed.
+    """
+    if beside is not None:
+        from benchmarks.commands.live_differences import COLUMNS, rows
+
+        print_headed(COLUMNS, rows(run, beside, store))
+        return
+    import torch
+
+    torch.set_num_threads(1)  # as the clients' processes
+    if Path(run).is_file():
+        compared = of_file(Path(run))
+        click.echo(f"{run}: {compared}")
+        sys.exit(0 if compared.equal else 1)
+    equal = True
+    for entry in runs(run, store):
+        same, outcome = _outcome(entry, store)
+        equal &= same
+        name = " · ".join(entry.tags.get(tag, "") for tag in (Tag.STRATEGY, Tag.SCENARIO))
+        click.echo(f"{name} · seed {entry.tags.get(Tag.SEED, '')}: {outcome}")
+    sys.exit(0 if equal else 1)
+
+
+def _outcome(entry: Entry, store: Store) -> tuple[bool, str]:
+    """Return whether a run equals its replay, and how, or why there is none: the others are replayed."""
+    if entry.tags.get(Tag.STATUS) == Status.ERROR:
+        return False, "ended in error, it left no log"
+    try:
+        compared = replayed(entry, store)
+    except UserError as error:
+        return False, str(error)
+    return compared.equal, str(compared)
+
+
+def of_file(path: Path) -> Comparison:
+    """Replay a run that a file holds; UserError if it holds none."""
+    from pydantic import ValidationError
+
+    from fl_core.import_guard import guarded, not_own
+    from fl_core.live.saved import SavedRun
+
+    try:
+        with guarded(not_own(path)):
+            return SavedRun.unpack(path.read_bytes()).replay()
+    except ValidationError as error:
+        raise _invalid(str(path), error) from None
+    except Exception as error:  # a damaged log may lead the simulation anywhere
+        raise UserError(f"{path} cannot be replayed as a run.live of Flower: {summarised(error)}") from error
+
+
+def runs(name: str, store: Store) -> list[Entry]:
+    """Return the runs in real time of that key, id or suite, the oldest first; UserError if there is none."""
+    from benchmarks.tracking.reader import reading
+
+    store.must_exist()
+    with reading(store.tracking_uri) as reader:
+        suites = reader.experiments()
+        chosen = [suites[name]] if name in suites else suites.values()
+        entries = [entry for suite in chosen for entry in reader.entries(suite.id)]
+    entries = [entry for entry in entries if entry.tags.get(Tag.KIND) == Kind.RUN]
+    if name not in suites:
+        entries = [entry for entry in entries if name in (entry.run_id, entry.tags.get(Tag.KEY))]
+    if not entries:
+        raise UserError(f"no run or suite '{name}' is recorded in {store.tracking or store.folder}")
+    live = [entry for entry in entries if entry.tags.get(Tag.CLOCK) == WALL]
+    if not live:
+        raise UserError(f"{name} ran in virtual time: there is no log to replay (see asyncfl live)")
+    return sorted(live, key=lambda entry: entry.start_time)
+
+
+def replayed(entry: Entry, store: Store) -> Comparison:
+    """Replay a run; UserError if its log cannot be read."""
+    from pydantic import ValidationError
+
+    from benchmarks.tracking import parquet
+    from benchmarks.tracking.places import fetched, place
+    from fl_core.experiment import Experiment
+    from fl_core.import_guard import guarded, not_own
+    from fl_core.live.replay import replay
+
+    tables = (JOBS, EVENTS, MODEL)
+    local = place(entry.artifact_uri, store.tracking_uri)
+    refusal = not_own(local / DESCRIPTION) if local else "MLflow's record names it"
+    try:
+        with fetched(
+            entry.artifact_uri, store.tracking_uri, [DESCRIPTION, *(t.file for t in tables)]
+        ) as folder:
+            description = json.loads((folder / DESCRIPTION).read_bytes())
+            with guarded(refusal):
+                experiment = Experiment.model_validate(description)
+            frames = [parquet.read(folder, table).astype(object) for table in tables]
+    except ValidationError as error:
+        raise _invalid(f"run {entry.run_id}", error) from None
+    except (OSError, ValueError, parquet.UnreadableTableError) as error:
+        raise UserError(f"run {entry.run_id} cannot be replayed: {error}") from None
+    jobs, events, model = (
+        {str(name): column.tolist() for name, column in frame.where(frame.notna(), None).items()}
+        for frame in frames
+    )
+    try:
+        return replay(experiment, jobs, events, model.get(Name.MODEL, []))
+    except Exception as error:  # a damaged log may lead the simulation anywhere
+        raise UserError(f"run {entry.run_id} cannot be replayed: {summarised(error)}") from error
+
+
+def _invalid(run: str, error: ValidationError) -> UserError:
+    from benchmarks.suite.complaints import reason
+
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    return UserError(f"{run} cannot be replayed: {place}: {reason(first)}")

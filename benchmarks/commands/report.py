@@ -1,0 +1,100 @@
+"""`asyncfl report`: table and page of a suite that has run, and files for a paper."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands import options
+from benchmarks.errors import RUN_AGAIN, UserError, warn, writing
+from benchmarks.tables import print_rich
+from fl_core.text import many, nearest
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+    from reports.records.records import RecordedSuite
+
+
+@click.command(short_help="Print the results of SUITE, and write its report page.")
+@options.suite
+@options.scale
+@options.store
+@click.option(
+    "--files",
+    metavar="DIR",
+    type=options.DIR,
+    help="Write every figure as SVG and PDF and every table as CSV and LaTeX here, too.",
+)
+def command(suite: str, scale: str | None, store: Store, files: Path | None) -> None:
+    """Print the results of SUITE as a table and write its report page.
+
+    Everything is read from MLflow; nothing runs. A page that shows more runs
+    than can be read now is kept: exit code 1.
+    """
+    recorded = load(store, suite, scale)
+    if recorded.runs:
+        from reports import terminal
+
+        print_rich(terminal.tables(recorded))
+    if files is not None:
+        click.echo(f"{many(write_files(recorded, files), 'file')} for a paper: {files}")
+    if write_page(recorded, store) is None:
+        sys.exit(1)
+
+
+def load(store: Store, suite: str, scale: str | None = None, *, curves_only: bool = False) -> RecordedSuite:
+    """Return what is recorded of a suite; UserError if neither runs nor a tuning campaign are."""
+    from benchmarks.suite.shipped import recorded_name
+    from benchmarks.tracking.reader import reading
+    from reports.records import store as records
+
+    store.must_exist()
+    recorded = records.load(store.tracking_uri, recorded_name(suite, scale), curves_only=curves_only)
+    must_be_readable(recorded)
+    if not recorded.runs and not recorded.studies:
+        where = store.tracking or store.folder
+        with reading(store.tracking_uri) as reader:
+            meant = nearest(recorded.name, reader.experiments().keys() - {recorded.name})
+        raise UserError(f"no run of a suite '{recorded.name}' is recorded in {where}{meant}")
+    return recorded
+
+
+def write_files(recorded: RecordedSuite, folder: Path) -> int:
+    """Write figures and tables for a paper into a folder; their number. UserError if that fails."""
+    from reports import page
+
+    with writing(f"--files {folder}"):
+        return len(page.write_files(recorded, folder))
+
+
+def must_be_readable(recorded: RecordedSuite) -> None:
+    """UserError if records are damaged, and nothing is left to show."""
+    if not recorded.shown and (recorded.unread or (recorded.damaged and not recorded.studies)):
+        raise UserError(
+            f"no run of '{recorded.name}' can be read: its records are damaged or gone; {RUN_AGAIN}"
+        )
+
+
+def write_page(recorded: RecordedSuite, store: Store) -> Path | None:
+    """Write the page and print where it is; None if the old one shows more runs, and so was kept."""
+    path = page_of(recorded, store)
+    if path.stem != recorded.name:
+        return None
+    click.echo(f"Report: {path}")
+    return path
+
+
+def page_of(recorded: RecordedSuite, store: Store) -> Path:
+    """Write the page beside an old one that shows more runs, or else in its place. The path."""
+    from reports import page
+    from reports.claims.section import sections
+
+    wanted = store.reports / f"{recorded.name}.html"
+    with writing(f"the report page {wanted}", "; copy the store to where it can be"):
+        written = page.write(recorded, wanted, sections(recorded.name))
+    if written != wanted:
+        warn(f"{wanted} shows more runs and is kept; what can be read now is in {written}")
+    return written

@@ -1,0 +1,154 @@
+"""`asyncfl run`: compute a suite, record it, show what came out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks import interrupts
+from benchmarks.commands import options
+from benchmarks.errors import warn
+from benchmarks.redaction import command_line
+from benchmarks.tables import print_rich
+from fl_core.schema import Status
+from fl_core.text import duration
+
+if TYPE_CHECKING:
+    from benchmarks.engine import Engine
+    from benchmarks.runs.progress import Progress
+    from benchmarks.runs.session import Session
+    from benchmarks.tracking.store import Store
+
+ENDS = {
+    Status.DONE: "done",
+    Status.DIVERGED: "diverged",
+    Status.STALLED: "stalled: no step would follow",
+    Status.ERROR: "ended in error (see their traceback.txt in MLflow)",
+}
+
+
+@click.command()
+@options.planned
+@options.device
+@options.tuned
+@options.tuned_from
+@options.computing
+@options.verbose
+@options.quiet
+@click.option("--no-report", is_flag=True, help="Write no report page.")
+def command(
+    *,
+    suite: str,
+    settings: tuple[str, ...],
+    scale: str | None,
+    store: Store,
+    tuned: bool,
+    tuned_from: Path | None,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    quiet: bool,
+    no_report: bool,
+) -> None:
+    """Run SUITE, record it in MLflow, and report.
+
+    Finished runs are not repeated; interrupted ones continue where they stopped.
+    """
+    began = monotonic()
+    from benchmarks import engine as engines
+
+    computes = engines.engine(engine, address, workers)
+    # First of all: it takes as long as everything up to its first use, the import of torch included.
+    computes.warm_up("benchmarks.runs.jobs")
+
+    from benchmarks.runs.session import Session
+    from benchmarks.suite.suite import load
+
+    session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
+    complete(session, store, computes, began, quiet=quiet, page=not no_report)
+
+
+def complete(
+    session: Session, store: Store, computes: Engine, began: float, *, quiet: bool, page: bool
+) -> None:
+    """Compute what is left of a session, show the results, and exit with the command's code."""
+    from benchmarks.runs.progress import display
+
+    def show(tasks: int) -> Progress:
+        if page:
+            # While workers compute: the import takes longer than to draw a small page.
+            Thread(target=lambda: import_module("reports.page").warm_up(), daemon=True).start()
+        return display(tasks, quiet=quiet)
+
+    interrupts.are_raised()
+    try:
+        session.run(computes, show)
+        click.echo(_what_happened(session, monotonic() - began))
+        whole = _show_results(session, store, page=page)
+    except KeyboardInterrupt:
+        click.echo(f"\nStopped: {session.how_far}, what was in progress is saved.")
+        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
+        sys.exit(interrupts.EXIT)
+    sys.exit(1 if session.now[Status.ERROR] or session.failing or not whole else 0)
+
+
+def _what_happened(session: Session, seconds: float) -> str:
+    """In a sentence: how many were computed, and how they ended."""
+    name, size = session.suite.name, session.size
+    if not session.now:
+        return f"{name}: {size}, all finished already; nothing to do."
+    ends = [f"{session.now[status]} {how}" for status, how in ENDS.items() if session.now[status]]
+    earlier = f", {session.before} finished before" if session.before else ""
+    return f"{name}: {size} in {duration(seconds)}: {', '.join(ends)}{earlier}."
+
+
+def _show_results(session: Session, store: Store, *, page: bool) -> bool:
+    """Print the table and write the page; False if the page lost runs that an older one shows."""
+    from benchmarks.commands.report import must_be_readable, write_page
+    from benchmarks.tracking.delivery import keep_page
+
+    session.warn_of_waiting()
+    if session.away:
+        return True
+
+    where = store.reports / f"{session.suite.name}.html"
+    if page and not session.now and _is_current(where, store):
+        again = command_line(["asyncfl", "report", session.suite.name, *store.options])
+        click.echo(f"Report: {where}\nThe same in the terminal: {again}")
+        return True
+
+    from reports import terminal
+    from reports.records.store import load
+
+    recorded = load(store.tracking_uri, session.suite.name)
+    must_be_readable(recorded)
+    print_rich(terminal.tables(recorded))
+    written = write_page(recorded, store) if page else None
+    if written and (why := keep_page(store, session.suite.name, written)):
+        warn(f"MLflow does not keep the report page: {why}")
+    elif written:
+        written.touch()  # it is newer than all that MLflow holds
+    click.echo(f"Compare in MLflow: {_ui(session.suite.name, store)}")
+    return written is not None or not page
+
+
+def _is_current(page: Path, store: Store) -> bool:
+    """Whether a page shows all that is in the store's own database."""
+    database = store.database
+    here = store.tracking is None and page.exists() and database.exists()
+    return here and page.stat().st_mtime_ns >= database.stat().st_mtime_ns
+
+
+def _ui(suite: str, store: Store) -> str:
+    """The command that opens MLflow's pages on these runs."""
+    # In tox's environments the command is not on the caller's path.
+    script = Path(sys.argv[0])
+    ours = "TOX_ENV_NAME" in os.environ and script.stem == "asyncfl"
+    return command_line([os.path.relpath(script) if ours else "asyncfl", "ui", suite, *store.options])

@@ -1,0 +1,34 @@
+"""`asyncfl sync`: send what waits on disk."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from benchmarks.commands import options
+from benchmarks.errors import UserError
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+
+
+@click.command(short_help="Send to MLflow what could not be sent before.")
+@options.store
+def command(store: Store) -> None:
+    """Send to MLflow what could not be sent when it was computed: a server was away, a disk full.
+
+    Nothing is computed, and nothing is recorded twice. Trials are sent by the next asyncfl tune.
+    """
+    from benchmarks.runs.session import sync
+
+    if not store.folder.is_dir():
+        raise UserError(f"--store {store.folder}: no such folder")
+    outcome = sync(store)
+    some = outcome.sent or outcome.waiting
+    click.echo(f"{many(outcome.sent, 'record')} sent." if some else "Nothing to send.")
+    if outcome.waiting or outcome.why:
+        click.echo(f"Error: {many(outcome.waiting, 'record')} still waiting: {outcome.why}", err=True)
+        sys.exit(1)

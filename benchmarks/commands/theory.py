@@ -1,0 +1,206 @@
+"""`asyncfl list theory`: closed forms of the papers for given clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from benchmarks.commands import options
+from benchmarks.errors import UserError
+from benchmarks.tables import print_headed
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from fl_core.theory.optimum import Optimum
+    from fl_core.theory.routing import Network, RoutingObjective
+
+T = TypeVar("T")
+
+POSITIVE = options.Finite(min=0, min_open=True)
+FASTEST = 1e9  # times the slowest: sums over states keep their digits
+MANY = "3,1.5,1 or, for ten alike, 10x0.5"
+
+
+@click.group()
+def command() -> None:
+    """Show closed forms of the papers for given clients."""
+
+
+@command.command()
+@click.option(
+    "--speeds", required=True, metavar="LIST", help=f"Updates per unit of time of each client: {MANY}."
+)
+@click.option("--tasks", required=True, type=click.IntRange(min=1), help="Tasks in flight, m.")
+@click.option(
+    "--objective",
+    default="G",
+    show_default=True,
+    type=click.Choice(["G", "H"]),
+    help="The bound to minimise: G per update, H per unit of time.",
+)
+@click.option("--lr", default=0.01, show_default=True, type=POSITIVE, help="Learning rate η.")
+@click.option("--smoothness", default=1.0, show_default=True, type=POSITIVE, help="L.")
+@click.option(
+    "--distance", default=15.0, show_default=True, type=POSITIVE, help="A, distance to the optimum."
+)
+@click.option("--noise", default=209.0, show_default=True, type=POSITIVE, help="B = 2M² + σ².")
+@click.option("--rounds", default=3000, show_default=True, type=click.IntRange(min=1), help="T, in G alone.")
+@click.option("--tied", is_flag=True, help="Give clients of equal speed the same probability.")
+def routing(
+    *,
+    speeds: str,
+    tasks: int,
+    objective: str,
+    lr: float,
+    smoothness: float,
+    distance: float,
+    noise: float,
+    rounds: int,
+    tied: bool,
+) -> None:
+    """Show the optimal routing of Generalized AsyncSGD.
+
+    Uniform and balanced routing stand beside it. Alahyane et al., arXiv 2502.08206, eqs. (5) and (12). The
+    optimum is the best of three starts of Adam. Service times are exponential; staleness and time in the
+    system are those expected of one task.
+    """
+    import numpy as np
+
+    from fl_core.theory import optimum
+    from fl_core.theory.routing import G, H, Network, balanced, uniform
+
+    mu = np.array([float(speed) for speed in _clients("--speeds", speeds)])
+    if mu.max() > FASTEST * mu.min():
+        raise UserError(f"--speeds: the fastest may be {FASTEST:,.0f} times the slowest, not more")
+    bound: RoutingObjective = (
+        G(lr, distance, noise, rounds, smoothness) if objective == "G" else H(lr, distance, noise, smoothness)
+    )
+    ends = optimum.optimise(bound, mu, tasks, tied=tied)
+    routings = {"optimal": ends[0].p, "uniform": uniform(len(mu)), "balanced": balanced(mu)}
+    networks = {name: Network(p, mu, tasks) for name, p in routings.items()}
+
+    click.echo(f"{many(len(mu), 'client')}, {many(tasks, 'task')} in flight\n")
+    head = ("routing", objective, "updates per unit of time")
+    rows = [
+        (name, f"{bound.value(network):.6g}", f"{network.throughput:.6g}")
+        for name, network in networks.items()
+    ]
+    print_headed(head, rows)
+    click.echo("\nOptimal routing, clients alike together")
+    header = ("clients", "speed", "probability", "staleness", "time in the system")
+    print_headed(header, _alike(networks["optimal"]))
+    click.echo(f"\n{_starts(ends)}")
+
+
+def _alike(network: Network) -> list[tuple[str, ...]]:
+    """A row for all clients that are equal to five digits, in the order of the first of them."""
+    alike: dict[tuple[str, ...], list[int]] = {}
+    columns = (network.speeds, network.p, network.staleness, network.sojourn)
+    for client, values in enumerate(zip(*columns, strict=True)):
+        alike.setdefault(tuple(f"{value:.5g}" for value in values), []).append(client)
+    return [(_ranges(clients), *values) for values, clients in alike.items()]
+
+
+def _ranges(clients: Sequence[int]) -> str:
+    """`0-9, 12` for numbers in order."""
+    runs: list[list[int]] = []
+    for client in clients:
+        if runs and client == runs[-1][-1] + 1:
+            runs[-1].append(client)
+        else:
+            runs.append([client])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _starts(ends: Sequence[Optimum]) -> str:
+    groups = (
+        f"{end.start} {end.value:.6g} in {end.steps} steps{'' if end.settled else ', not settled'}"
+        for end in ends
+    )
+    return f"Starts of the search: {'; '.join(groups)}"
+
+
+@command.command()
+@click.option("--times", metavar="LIST", help=f"Mean update time of each client: {MANY}.")
+@click.option(
+    "--spread", metavar="X", help="In place of --times: F_X, an even grid from 1 down to 1 - X/100."
+)
+@click.option("--clients", type=click.IntRange(min=1), help="How many clients F_X has.")
+@click.option("--period", metavar="TIME", help="Δt: the weights of FedFix as well.")
+def weights(times: str | None, spread: str | None, clients: int | None, period: str | None) -> None:
+    """Show weights that make asynchronous FedAvg unbiased.
+
+    Fraboni et al., JMLR 2023, eqs. (12) and (14), for clients of equal importance. Times are exact: 0.2 is
+    1/5.
+    """
+    from fl_core.theory import weights as theory
+
+    if (times is None) == (spread is None) or (spread is None) != (clients is None):
+        raise UserError("give either --times, or --spread and --clients")
+    means = _clients("--times", times) if times is not None else _f_x(str(spread), clients or 1)
+    p = [Fraction(1, len(means))] * len(means)
+    columns: dict[str, Iterable[Fraction | float]] = {
+        "mean time": means,
+        "identical": [1] * len(means),
+        "time-based": theory.time_based(p, means),
+    }
+    if period is not None:
+        window = _positive("--period", period)
+        columns["FedFix"] = theory.fedfix(p, means, window)
+        columns["FedFix, exponential times"] = theory.fedfix_exponential(
+            [float(weight) for weight in p], means, window
+        )
+    header = ("client", *columns)
+    rows = [
+        (str(client), *(f"{float(value):.6g}" for value in values))
+        for client, values in enumerate(zip(*columns.values(), strict=True))
+    ]
+    print_headed(header, rows)
+    rate = float(sum(1 / mean for mean in means))
+    click.echo(f"\nOne by one: {rate:.6g} aggregations per unit of time")
+
+
+def _f_x(spread: str, clients: int) -> tuple[Fraction, ...]:
+    from fl_core.timing.speeds import FX
+
+    return _read("--spread", spread, "a percentage from 0 to below 100", lambda text: FX(spread=text)).means(
+        clients, 0
+    )
+
+
+def _clients(option: str, text: str) -> tuple[Fraction, ...]:
+    """`3,1.5,10x0.5` as the exact values of twelve clients."""
+    values: list[Fraction] = []
+    for item in text.split(","):
+        times, x, value = item.partition("x")
+        count = _read(option, times, f"a number of clients before the x of '{item}'", _count) if x else 1
+        values += [_positive(option, value if x else item)] * count
+    return tuple(values)
+
+
+def _count(text: str) -> int:
+    if not 1 <= int(text) <= 100_000:
+        raise ValueError
+    return int(text)
+
+
+def _positive(option: str, text: str) -> Fraction:
+    from fl_core.parts import exact
+
+    def positive(text: str) -> Fraction:
+        if (value := exact(text.strip())) <= 0:
+            raise ValueError
+        return value
+
+    return _read(option, text, "a positive number, such as 0.5 or 1/3", positive)
+
+
+def _read(option: str, text: str, wanted: str, read: Callable[[str], T]) -> T:
+    """`text` parsed by `read`; UserError in one line if it raises ValueError."""
+    try:
+        return read(text)
+    except ValueError:
+        raise UserError(f"{option}: must be {wanted}, not '{text.strip()}'") from None

@@ -1,0 +1,202 @@
+"""`asyncfl trace import`: a log of jobs, in any columns, as a trace and a law of availability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchmarks.commands import options
+from benchmarks.errors import UserError
+from fl_core.text import many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from benchmarks.job_logs import Columns, JobLog
+    from reports.figures.svg import Drawing
+
+COLUMNS = (
+    click.option("--client", metavar="COL", help="Column of the log that names the client."),
+    click.option("--start", metavar="COL", help="Column with the start of a job: dates, or numbers."),
+    click.option("--end", metavar="COL", help="Column with its end."),
+    click.option("--duration", metavar="COL", help="Column with its length, in place of --end."),
+    click.option("--status", metavar="COL", help="Column with its status; only finished jobs count."),
+    click.option(
+        "--done",
+        metavar="VALUE",
+        multiple=True,
+        help="A status of finished jobs.  [default: done, ok, success, completed, finished and the like]",
+    ),
+    click.option(
+        "--gap",
+        metavar="LENGTH",
+        type=options.Finite(min=0, min_open=True),
+        help="A longer gap between a client's jobs is an absence.  [default: 10 times the usual cycle]",
+    ),
+)
+
+
+def columns_of_a_log(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say what the columns of a log are."""
+    for option in reversed(COLUMNS):
+        command = option(command)
+    return command
+
+
+def columns(
+    log: Path,
+    *,
+    client: str | None,
+    start: str | None,
+    end: str | None,
+    duration: str | None,
+    status: str | None,
+    done: tuple[str, ...],
+) -> Columns:
+    """The columns of a log, from the options; UserError unless they tell the length of a job."""
+    from benchmarks.job_logs import Columns, names
+
+    if client is None:
+        raise UserError(f"--client: name the column that names the client; {log} has: {names(log)}")
+    if (duration is None) == (end is None) or (end is not None and start is None):
+        raise UserError("give --start COL and --end COL, or --duration COL, with --start COL if there is one")
+    if done and status is None:
+        raise UserError("--done: name the column of the status with --status COL")
+    return Columns(client, start, end, duration, status, done)
+
+
+@click.group("trace")
+def command() -> None:
+    """Use logs of real clients."""
+
+
+@command.command("import")
+@click.argument("log", type=options.FILE)
+@columns_of_a_log
+@click.option(
+    "--batch",
+    metavar="N",
+    type=options.COUNT,
+    help="Size of a mini-batch, for FedScale's client_device_capacity.",
+)
+@click.option("--out", type=options.FILE, help="The trace to write.  [default: LOG-trace.csv]")
+def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None, **named: Any) -> None:
+    """Make a trace of LOG, a CSV or parquet file with one row for each job of a client.
+
+    LOG may also be your copy of a public trace of phones: FedScale's client_behave_trace or
+    client_device_capacity, or FLASH's JSON of states, of known columns.
+
+    Shows what it found and how a suite uses it; writes the trace, and a figure beside it.
+
+    \b
+      asyncfl trace import jobs.csv --client device --start began --end ended --status state
+      asyncfl trace import jobs.parquet --client phone --duration seconds
+      asyncfl trace import client_behave_trace
+      asyncfl trace import client_device_capacity --batch 20
+    """  # noqa: D301 - click's mark for lines to be left alone
+    from benchmarks import device_traces as devices
+    from benchmarks import job_logs as logs
+
+    trace = out or log.with_name(f"{log.stem}-trace.csv")
+    figure, links = trace.with_suffix(".svg"), trace.with_name(f"{trace.stem}-links.csv")
+    phones = devices.read(log)
+    if phones is None:
+        of_log = columns(log, **named)
+    elif given := [name for name, value in {**named, "gap": gap}.items() if value]:
+        raise UserError(f"--{given[0]}: {log} is a public trace of phones, whose columns are known")
+    if isinstance(phones, devices.DeviceCapacity) != (batch is not None):
+        raise UserError("--batch: give the size of a mini-batch with FedScale's client_device_capacity only")
+    if isinstance(phones, devices.Presence):
+        for line in phones.described(log):
+            click.echo(line)
+        phones.write(trace)
+        _show(f"Trace: {trace}", len(phones.clients), phones.timing(trace))
+        return
+    jobs = phones.steps(batch) if phones and batch else logs.read(log, of_log, gap)
+    for line in described(log, jobs, gap):
+        click.echo(line)
+    if figure.exists() and not trace.exists():
+        raise UserError(f"{figure}: another file of this name exists; delete it, or give --out FILE")
+    jobs.write(trace)
+    _figure(jobs).save(figure)
+    written = f"Trace: {trace}. Figure: {figure}"
+    if phones is None:
+        _show(written, jobs.clients, timing(jobs, trace))
+    else:
+        phones.write_links(links)
+        _show(f"{written}. Links: {links}", jobs.clients, phones.timing(trace, links))
+
+
+def _show(written: str, clients: int, timing: dict[str, Any]) -> None:
+    """Show which files were written, and how a suite uses them."""
+    from benchmarks.yaml_io import dump
+
+    click.echo(f"{written}. In a suite:\n")
+    click.echo(dump({"problem": {"clients": clients}, "timing": timing}).rstrip())
+
+
+def timing(log: JobLog, trace: Path) -> dict[str, Any]:
+    """The timing of a log as a suite writes it."""
+    law = log.absences.law if log.absences else None
+    return {"durations": log.durations(trace), **({"availability": law} if law else {})}
+
+
+def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
+    """What a log holds, in sentences: rows, clients, lengths, absences."""
+    from benchmarks.job_logs import counts
+    from reports.numbers import number
+
+    def text(value: float) -> str:
+        return number(value, 3)
+
+    lengths, unit = log.jobs["length"], " s" if log.seconds else ""
+    means = log.jobs.groupby("client")["length"].mean()
+    yield f"{path}: {many(log.rows, 'row')}, {many(len(lengths), 'job')} of {many(log.clients, 'client')}"
+    if log.left_out:
+        yield f"Left out: {counts(log.left_out)}"
+    middle, most, longest = (text(float(lengths.quantile(share))) for share in (0.5, 0.9, 1))
+    yield f"Length of a job: median {middle}{unit}, nine in ten up to {most}{unit}, longest {longest}{unit}"
+    low, middle, high = (text(float(means.quantile(share))) for share in (0, 0.5, 1))
+    yield f"Mean length of a client's jobs: from {low}{unit} to {high}{unit}, median {middle}{unit}"
+    if log.absences is None:
+        yield "Absences: unknown, as no client has two jobs with a start time; always available"
+        return
+    absences = log.absences
+    than = "10 times its median time from job to job" if gap is None else f"{text(gap)}{unit}"
+    long = f"{absences.long:,} of {many(absences.gaps, 'gap')} between a client's jobs"
+    longer = f"{'is' if absences.long == 1 else 'are'} longer than {than}"
+    yield f"Absences: {long} {longer}, {100 * absences.away:.3g} % of the time"
+    if law := absences.law:
+        on, off = text(law["mean_on"]), text(law["mean_off"])
+        yield f"  present for {on}{unit} and away for {off}{unit} on average; who left for good is not seen"
+    else:
+        yield "  too little for a law: always available"
+
+
+def _figure(log: JobLog) -> Drawing:
+    """Shares of jobs, and of clients by their mean, up to a length."""
+    import numpy as np
+    from matplotlib.ticker import LogLocator
+
+    from reports.figures.svg import Drawing, across, line_style, style
+
+    curves = {
+        "jobs": log.jobs["length"].to_numpy(),
+        "clients, by the mean length of their jobs": log.jobs.groupby("client")["length"].mean().to_numpy(),
+    }
+
+    def paint(axes: Axes) -> None:
+        for index, values in enumerate(curves.values()):
+            shares = 100 * np.arange(1, len(values) + 1) / len(values)
+            axes.step(np.sort(values), shares, where="post", linestyle=line_style(index), **style(index))
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.set_ylim(0, 102)
+        axes.set_title("Share that is no longer (%)", loc="left", fontsize=11)
+        across(axes, "length in seconds" if log.seconds else "length", log=True)
+
+    description = "Shares of jobs, and of clients by the mean length of their jobs, up to each length."
+    return Drawing(paint, description, (440, 290), (46, 14, 34, 44), list(enumerate(curves)))

@@ -1,0 +1,298 @@
+"""`asyncfl tune`: search for learning rates, fairly, and write down what was found."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchmarks import interrupts
+from benchmarks.commands import options
+from benchmarks.errors import must_be_ours, warn
+from benchmarks.redaction import command_line
+from benchmarks.tables import print_headed
+from fl_core.text import duration, many
+
+if TYPE_CHECKING:
+    from benchmarks.engine import Engine
+    from benchmarks.suite.suite import Suite
+    from benchmarks.suite.tuned import TunedFile
+    from benchmarks.tracking.store import Store
+    from tuning.campaign import Driver
+    from tuning.results import StudyResult
+    from tuning.study import Campaign
+
+
+@click.command(short_help="Tune the strategies of SUITE, all with the same trials.")
+@options.planned
+@options.device
+@click.option("--trials", type=options.COUNT, metavar="N", help="Trials of each strategy in each scenario.")
+@click.option(
+    "--seeds", type=options.COUNT, metavar="N", help="Seeds of each trial, none of them the suite's."
+)
+@click.option(
+    "--sampler", type=click.Choice(["tpe", "random", "grid", "sobol", "cmaes", "gp"]), help="How to search."
+)
+@click.option(
+    "--objective",
+    type=click.Choice(["final", "auc", "updates_to_target", "time_to_target"]),
+    help="The value of a trial.",
+)
+@options.storage
+@options.computing
+@click.option(
+    "--out",
+    type=options.FILE,
+    help="Where tuned values are written.  [default: where asyncfl run --tuned looks for them; with --set, "
+    "DIR/tuned-SUITE.yaml]",
+)
+@options.dry_run
+@options.verbose
+@options.quiet
+def command(
+    *,
+    suite: str,
+    settings: tuple[str, ...],
+    scale: str | None,
+    store: Store,
+    trials: int | None,
+    seeds: int | None,
+    sampler: str | None,
+    objective: str | None,
+    storage: str | None,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    out: Path | None,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Tune the strategies of SUITE: the same trials, seeds and budget for each.
+
+    Trials are judged on validation data and on seeds of their own. Finished trials are not repeated;
+    interrupted ones continue.
+    """
+    began = monotonic()
+    from benchmarks import engine as engines
+    from benchmarks.device import processes
+    from benchmarks.suite.tuned import HEAD
+
+    asked = {"trials": trials, "seeds": seeds, "sampler": sampler, "objective": objective}
+    options_ = [f"tuning.{name}={value}" for name, value in asked.items() if value is not None]
+    campaign = planned(suite, [*settings, *options_], scale)
+    if out:
+        must_be_ours(out, HEAD)
+    if dry_run:
+        _show_plan(campaign, workers or processes())
+        return
+
+    computes = engines.engine(engine, address, workers)
+    driver = driver_of(campaign, computes, store, storage)
+    interrupts.are_raised()
+    try:
+        _run(driver, computes, quiet=quiet)
+    except KeyboardInterrupt:
+        done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
+        click.echo(f"\nStopped: {done}; trials in progress will be retried.")
+        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
+        sys.exit(interrupts.EXIT)
+    click.echo(_what_happened(driver, monotonic() - began))
+    tuned, path = keep(driver, out, settings)
+    if tuned.tuned:
+        _show(tuned, path)
+    if not driver.away:
+        _write_page(campaign.suite.name, store)
+    if not tuned.tuned:
+        sys.exit(1)
+    out = None if path == campaign.suite.tuned_values else path
+    again = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
+    click.echo(f"Next: {again}")
+    if driver.failing:
+        sys.exit(1)
+
+
+def planned(suite: str, settings: Sequence[str], scale: str | None) -> Campaign:
+    """Return the campaign of a suite. Raises UserError for mistakes in it."""
+    from benchmarks.suite.suite import load
+    from tuning.plan import plan
+
+    campaign = plan(load(suite, settings, scale, tuned=False))
+    campaign.check()
+    return campaign
+
+
+def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> Driver:
+    """Return what runs a campaign, with its trials in `storage` or else in the store."""
+    from tuning.campaign import Driver
+    from tuning.storage import open_storage
+
+    computes.warm_up("benchmarks.runs.jobs")
+    return Driver(campaign, open_storage(storage or str(store.folder / options.JOURNAL)), store)
+
+
+def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> list[StudyResult]:
+    """Run what is left of a campaign, with its size and progress shown, and return its results."""
+    from tuning.study import GIVEN
+
+    scenarios = len({study.scenario for study in campaign.studies})
+    click.echo(f"{many(scenarios, 'scenario')}, {many(campaign.simulations, 'run')}")
+    if campaign.studies[0].sampler == GIVEN:
+        return _fixed(campaign, computes, store)
+    driver = driver_of(campaign, computes, store, storage)
+    _run(driver, computes, quiet=False)
+    return driver.studies
+
+
+def _fixed(campaign: Campaign, computes: Engine, store: Store) -> list[StudyResult]:
+    """Compute trials whose parameters are given, and return their results."""
+    from benchmarks.runs.progress import display
+    from benchmarks.runs.session import Session
+    from tuning.campaign import FixedTrials
+
+    trials = FixedTrials(campaign)
+    session = Session(trials, store, baselines=False)
+    session.run(computes, partial(display, quiet=False))
+    session.warn_of_waiting()
+    return trials.studies(session.results())
+
+
+def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[TunedFile, Path]:
+    """Write what a campaign found, and warn of what is missing. Return it, and the file.
+
+    By default the file is the suite's; with settings of the suite itself, another one in the store.
+    """
+    from benchmarks.suite import tuned
+    from tuning.results import found
+
+    campaign = driver.campaign
+    own = driver.store.folder / f"tuned-{campaign.suite.name}.yaml" if _suite_settings(settings) else None
+    path = out or own or campaign.suite.tuned_values
+    if driver.away:
+        warn(f"MLflow does not have all of it ({driver.away}); asyncfl tune again brings it there")
+    what = found(campaign, driver.studies)
+    if what.tuned:  # else what an earlier campaign found stays
+        tuned.write(path, what)
+    if missing := len(campaign.studies) + len(campaign.reused) - len(what.tuned):
+        warn(f"no trial came to its end for {many(missing, 'strategy')}: nothing is tuned there")
+    return what, path
+
+
+def _what_happened(driver: Driver, seconds: float) -> str:
+    campaign = driver.campaign
+    size = f"{many(len(campaign.studies), 'study')}, {many(campaign.trials, 'trial')}"
+    if driver.before >= campaign.trials:
+        return f"{campaign.suite.name}: {size}: all finished already; nothing to do."
+    earlier = f", {many(driver.before, 'trial')} finished before" if driver.before else ""
+    return f"{campaign.suite.name}: {size} in {duration(seconds)}{earlier}."
+
+
+def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
+    """Run a campaign, with a bar where there is a terminal, else a line for each tenth; warn of errors."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    total, began = driver.campaign.trials, monotonic()
+    tenths = 10 * driver.before // total
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task("trials", total=total, completed=driver.before)
+
+        def show(ended: int) -> None:
+            nonlocal tenths
+            bar.update(task, completed=ended)
+            if 10 * ended // total > tenths and not (quiet or console.is_terminal):
+                tenths = 10 * ended // total
+                click.echo(f"[{ended:,}/{total:,}] trials, {monotonic() - began:.0f} s", err=True)
+
+        driver.run(computes, show)
+    errors = Counter((study.plan.strategy, error) for study in driver.studies for error in study.errors())
+    for (strategy, error), count in errors.items():
+        warn(f"{strategy}: {many(count, 'trial')} ended in error: {error}")
+
+
+def _write_page(name: str, store: Store) -> None:
+    """The report page, with the campaign on it, also where the suite has not run yet."""
+    from benchmarks.commands.report import write_page
+    from reports.records.store import load
+
+    write_page(load(store.tracking_uri, name), store)
+
+
+def _run_with_it(
+    loaded: Suite, suite: str, store: Store, *, scale: str | None, settings: tuple[str, ...], out: Path | None
+) -> str:
+    """The command that runs the suite with what was found."""
+    from benchmarks.suite.file import TUNED
+
+    words = ["asyncfl", "run", suite]
+    words += ["--tuned-from", str(out)] if out else [] if loaded.spec.lr == TUNED else ["--tuned"]
+    words += ["--scale", scale] if scale else []
+    words += [word for setting in _suite_settings(settings) for word in ("--set", setting)]
+    return command_line([*words, *store.options])
+
+
+def _suite_settings(settings: Sequence[str]) -> list[str]:
+    """What --set changes in the suite itself, not in how it is tuned."""
+    return [setting for setting in settings if not setting.startswith("tuning.")]
+
+
+def _show(what: TunedFile, path: Path) -> None:
+    rows = []
+    for entry in what.tuned:
+        spread = f" ± {entry.spread:.2g}" if entry.spread is not None else ""
+        value = f"as {entry.reused_from}" if entry.reused_from else f"{entry.value:.4g}{spread}"
+        before = "" if entry.before is None or entry.reused_from else f"{entry.before:.4g}"
+        parameters = (
+            f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in entry.parameters.items()
+        )
+        rows.append((entry.scenario, entry.strategy, value, before, ", ".join(parameters)))
+    said = f"{what.objective}, {what.metric}"
+    print_headed(("scenario", "strategy", said, "untuned", "parameters"), rows)
+    click.echo(f"Judged on {what.judged_on}, seeds {', '.join(map(str, what.seeds))}.")
+    click.echo(f"Tuned values: {path}")
+
+
+def _show_plan(campaign: Campaign, workers: int) -> None:
+    study, spec = campaign.studies[0], campaign.spec
+    rows = [
+        (
+            study.scenario,
+            study.strategy,
+            many(study.trials, "trial"),
+            "; ".join(
+                f"{name} {_candidates(candidates)}" for name, candidates in study.space.described().items()
+            ),
+        )
+        for study in campaign.studies
+    ]
+    print_headed(("scenario", "strategy", "trials", "space"), rows)
+    for run, source in campaign.reused:
+        click.echo(f"{run.scenario}: {run.strategy} takes over the values of {source}")
+    seeds = ", ".join(map(str, study.seeds))
+    if spec.again:
+        more = ", ".join(map(str, study.seeds_again))
+        seeds += f", and {more} for the best {100 * spec.again.share:g} % of each study"
+    click.echo(f"\nObjective: {spec.objective} of {study.objective.metric.name}, {study.objective.direction}")
+    click.echo(f"Judged on {study.judged_on}; seeds {seeds}; each simulation {study.budget}")
+    click.echo(f"Sampler: {spec.sampler}, {many(spec.batch, 'trial')} at a time; pruner: {spec.pruner}")
+    trials, again = sum(own.trials for own in campaign.studies), sum(own.repeated for own in campaign.studies)
+    size = (
+        f"{many(len(campaign.studies), 'study')}, {many(trials, 'trial')} × {many(len(study.seeds), 'seed')}"
+    )
+    if again:
+        size += f" + {many(again, 'trial')} × {many(len(study.seeds_again), 'seed')}"
+    click.echo(f"Simulations: {size} = {campaign.simulations}")
+
+
+def _candidates(candidates: Mapping[str, Any]) -> str:
+    if "choices" in candidates:
+        return " | ".join(map(str, candidates["choices"]))
+    return f"{candidates['low']:g} to {candidates['high']:g}" + (" (log)" if candidates["log"] else "")

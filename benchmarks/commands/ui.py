@@ -1,0 +1,206 @@
+"""`asyncfl ui`: MLflow's own pages on what was recorded."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from time import sleep
+from typing import TYPE_CHECKING
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import click
+
+from benchmarks import interrupts
+from benchmarks.commands import completion, options
+from benchmarks.errors import UserError
+from benchmarks.redaction import redacted
+from benchmarks.tracking import database
+from benchmarks.tracking.database import UI_HOST, UI_PORT
+from fl_core.schema import CAMPAIGN, DEFAULT, Kind, Tag
+from fl_core.text import nearest
+
+if TYPE_CHECKING:
+    from benchmarks.tracking.store import Store
+
+MOST = 10  # suites that are listed, the newest
+PATIENCE = 0.25  # seconds between two questions whether the server answers
+# What would run or be printed beside the pages: jobs of language models, remarks of libraries on one another.
+QUIET = {
+    **database.QUIET,
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    "PYTHONWARNINGS": "ignore",
+}
+
+
+@click.command(short_help="Open the MLflow UI on the recorded runs.")
+@click.argument("suite", required=False, shell_complete=completion.suites)
+@click.option("--tuning", is_flag=True, help="Open optuna-dashboard on the tuning campaigns instead.")
+@options.storage
+@options.store
+@click.option("--port", default=UI_PORT, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--host",
+    default=UI_HOST,
+    show_default=True,
+    help="Address that it listens on; any other than the default is open to the network, without a password.",
+)
+def command(
+    *, suite: str | None, tuning: bool, storage: str | None, store: Store, port: int, host: str
+) -> None:
+    """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
+    if tuning:
+        _dashboard(storage or str(store.folder / options.JOURNAL), host, port)
+        return
+    store.must_exist()
+    if store.is_server:
+        raise UserError(
+            f"--tracking-uri {store.tracking_uri}: is an MLflow server: open its pages in a browser"
+        )
+    if _taken(host, port):
+        raise UserError(f"port {port} is in use: choose another with --port")
+    links = pages(store.tracking_uri, suite) if suite is not None else everything(store.tracking_uri)
+    click.echo("MLflow is starting; this takes a moment.")
+    with _server(store.tracking_uri, host, port) as server:
+        while server.poll() is None and not _answers(host, port):
+            sleep(PATIENCE)
+        if server.poll() is None:
+            for title, address in links:
+                click.echo(f"{title}\n  http://{host}:{port}/{address}")
+            click.echo(f"MLflow UI: http://{host}:{port} (ends with Ctrl-C)")
+        sys.exit(server.wait())
+
+
+def _dashboard(storage: str, host: str, port: int) -> None:
+    """Serve optuna-dashboard, which follows campaigns while they run."""
+    from tuning.storage import open_storage
+
+    try:
+        from optuna_dashboard import run_server
+    except ModuleNotFoundError:
+        raise UserError("--tuning needs optuna-dashboard: pip install optuna-dashboard") from None
+    if _taken(host, port):
+        raise UserError(f"port {port} is in use: choose another with --port")
+    if "://" not in storage and not Path(storage).is_file():
+        raise UserError(f"there is no {storage}: asyncfl tune SUITE makes it")
+    opened = open_storage(storage)
+    click.echo(f"Campaigns in {opened.name}: http://{host}:{port} (ends with Ctrl-C)")
+    interrupts.are_raised()
+    try:
+        run_server(opened.optuna, host, port)
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+@contextmanager
+def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Popen[str]]:
+    """MLflow's server, with all of its processes ended at the end, by Ctrl-C or a signal, too."""
+    interrupts.are_raised()
+    environment = {
+        **QUIET,
+        **os.environ,
+        # It may hold a password, and all users of a machine can see the arguments of a process.
+        "MLFLOW_BACKEND_STORE_URI": tracking_uri,
+        "MLFLOW_REGISTRY_STORE_URI": tracking_uri,
+        "UVICORN_APP_DIR": str(Path(os.__file__).parent),  # else modules are searched for where it is started
+    }
+    # One process for one reader: by default four begin at once, and each takes the start of one.
+    serving = ["--workers", "1", "--uvicorn-opts", "--log-level warning", "--host", host, "--port", str(port)]
+    arguments = [sys.executable, "-m", "mlflow", "ui", *serving]
+    server = subprocess.Popen(
+        arguments,
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    output = Thread(target=_print, args=(server.stdout,), daemon=True)
+    output.start()
+    try:
+        yield server
+    except KeyboardInterrupt:
+        sys.exit(0)
+    finally:
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait()
+        output.join(PATIENCE)
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Print what the server says, but for the line on its settings, which are ours."""
+    for line in lines:
+        if not line.startswith("[MLflow] Security middleware enabled"):
+            sys.stderr.write(redacted(line))
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether the server is ready for a browser."""
+    try:
+        with urlopen(f"http://{host}:{port}/health", timeout=5):
+            return True
+    except (URLError, OSError):
+        return False
+
+
+def everything(tracking_uri: str) -> list[tuple[str, str]]:
+    """Name and address of the suites in a file: MLflow's list of them opens pages on language models."""
+    from benchmarks.tracking import views
+    from benchmarks.tracking.reader import reading
+
+    if database.file(tracking_uri) is None:
+        return []
+    with reading(tracking_uri) as reader:
+        known = [suite for name, suite in reader.experiments().items() if name != DEFAULT]
+    newest = sorted(known, key=lambda suite: -int(suite.id))[:MOST]
+    return [(suite.name, views.page(suite.id, mode="TABLE")) for suite in newest]
+
+
+def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
+    """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
+    from benchmarks.suite.shipped import recorded_name
+    from benchmarks.tracking import notes, views
+    from benchmarks.tracking.entries import valid_tags
+    from benchmarks.tracking.reader import reading
+
+    suite = recorded_name(suite)
+    with reading(tracking_uri) as reader:
+        experiments = reader.experiments()
+        experiment = experiments.get(suite)
+        entries = reader.entries(experiment.id) if experiment else []
+    known = [name for name in experiments if name != DEFAULT]
+    if experiment is None:
+        there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
+        raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
+    id_ = experiment.id
+    links = [(name, views.page(id_, key)) for name, key in views.saved(valid_tags(experiment.tags))]
+    reports = [entry.run_id for entry in entries if entry.tags.get(Tag.KIND) == Kind.REPORT]
+    links += [("Report page", notes.report_page(suite, id_, report)) for report in reports[:1]]
+    if (tuning := experiments.get(f"{suite}{CAMPAIGN}")) is not None:
+        studies = views.saved(valid_tags(tuning.tags))
+        links += [(f"Tuning · {name}", views.page(tuning.id, key)) for name, key in studies]
+    return links or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
+
+
+def _taken(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # a port that was given up just now is free
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return True
+            raise UserError(f"--host {host}: cannot be listened on: {error.strerror}") from None
+    return False

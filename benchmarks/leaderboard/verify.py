@@ -1,0 +1,148 @@
+"""Kept results, made again: a random tenth of an entry's runs, and the digests of its tables."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks import yaml_io
+from benchmarks.errors import UserError
+from benchmarks.leaderboard.entry import (
+    STRATEGIES,
+    chosen,
+    chosen_for_others,
+    frame,
+    measures,
+    place_of,
+    scenarios,
+)
+from benchmarks.suite.suite import PlannedRun, Suite
+from fl_core.recording.recorder import run
+from fl_core.schema import Origin
+from reports.leaderboard.rules import SCENARIO, Rules
+from reports.leaderboard.tables import Tables, values
+from reports.leaderboard.workloads import Place, place
+from tuning.plan import plan
+from tuning.study import Study
+
+SHARE = 0.1  # of an entry's runs
+ACCURACY = 0.01  # by which stacked and single runs may differ at the end
+Studies = dict[tuple[Place, str], tuple[Study, PlannedRun]]  # by scenario and strategy
+
+
+@dataclass(frozen=True)
+class Check:
+    """A kept run, and what became of it when it was made again."""
+
+    run: Mapping[str, Any]  # the row of the table
+    faults: tuple[str, ...]  # columns that differ, with both values
+
+    @property
+    def name(self) -> str:
+        """Return the run in words."""
+        words = [self.run[key] for key in (*SCENARIO, "strategy")]
+        return " · ".join([*words, f"point {self.run['point']}", f"seed {self.run['seed']}"])
+
+
+def strategies(folder: Path) -> str:
+    """Return the strategies of a folder, as a setting of its suites."""
+    path = folder / STRATEGIES
+    if not path.is_file():
+        raise UserError(f"{path}: there are no strategies beside the tables")
+    return f"strategies={json.dumps(yaml_io.read(path).get('strategies'))}"
+
+
+def other_goals(known: Sequence[Suite], rules: Rules) -> list[str]:
+    """Return the scenarios to which the rules give another budget or targets than the suites do."""
+    stated = {frame(run) for suite in known for run in scenarios(suite)}
+    every = (own for own in (*rules.scenarios, *rules.held_out) if own not in stated)
+    return [f"{own.problem} · {own.partition} · {own.timing}" for own in every]
+
+
+def checks(known: Sequence[Suite], tables: Tables, entries: Sequence[str], seed: int) -> Iterator[Check]:
+    """Make a random tenth of the entries' runs again; yield each with what differs.
+
+    Args:
+        known: The suites of the folder.
+        tables: What it holds.
+        entries: Labels of strategies.
+        seed: Of the choice of runs.
+    """
+    studies: Studies = {}
+    for suite in known:
+        studies |= _studies(suite)
+    rng = np.random.default_rng(seed)
+    for name in entries:
+        rows = runs(tables.of(name))
+        for at in sorted(rng.choice(len(rows), max(1, round(SHARE * len(rows))), replace=False)):
+            yield Check(rows[at], tuple(_faults(rows[at], studies, tables.points)))
+
+
+def runs(tables: Tables) -> list[dict[str, Any]]:
+    """Return the rows of all tables, each with its point or None; a run of two rulesets once."""
+    picked, for_others = chosen(tables), chosen_for_others(tables)
+    final, held_out = _records(tables.finals), _records(tables.held_out)
+    for row in final:
+        row["point"] = picked.get((place_of(row), row["strategy"]), {}).get(row["ruleset"])
+    for row in held_out:
+        row["point"] = for_others.get((row["problem"], row["strategy"]))
+    unique = {(*(row[key] for key in SCENARIO), row["point"], row["seed"]): row for row in final}
+    return [*_records(tables.design), *unique.values(), *held_out]
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def _studies(suite: Suite) -> Studies:
+    by_labels = {(run.scenario, run.strategy): run for run in suite.runs()}
+    pairs = ((study, by_labels[study.scenario, study.strategy]) for study in plan(suite).studies)
+    return {(place(run), study.strategy): (study, run) for study, run in pairs}
+
+
+def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.item() if hasattr(value, "item") else value for name, value in parameters.items()}
+
+
+def _faults(row: Mapping[str, Any], studies: Studies, points: pd.DataFrame) -> Iterator[str]:
+    where, name = place_of(row), row["strategy"]
+    own = values(points, where[0], name)
+    if (where, name) not in studies:
+        yield "no suite of the rules has this strategy there"
+    elif row["point"] not in own.index:
+        yield "the tables have no such point"
+    else:
+        yield from _differences(row, *studies[where, name], _plain(own.loc[row["point"]].dropna().to_dict()))
+
+
+def _differences(
+    row: Mapping[str, Any], study: Study, planned: PlannedRun, parameters: Mapping[str, Any]
+) -> Iterator[str]:
+    if "ruleset" in row:  # a final run
+        study = study.on(planned.experiment.scenario)
+    scenario = study.tried_on
+    fits = {name: int(value) if study.space.whole(name) else value for name, value in parameters.items()}
+    (planned_run,) = study.runs(0, fits, Origin.SAMPLER, [row["seed"]])
+    record = run(planned_run.experiment, evaluate=planned_run.evaluate)
+    again = measures(record.status, planned_run.measures(record))
+    mark = float(scenario.budget.time or 0) / scenario.evaluations
+    near = {"time_easy": mark, "time_hard": mark, "accuracy": ACCURACY}
+    if row["status"] != again["status"]:
+        yield f"status {row['status']}, again {again['status']}"
+    for name, within in near.items():
+        if not _close(row[name], again[name], within * 1.001):
+            yield f"{name} {row[name]:g}, again {again[name]:g}"
+    if row["time_hard"] == again["time_hard"]:
+        for name in ("updates", "bytes"):
+            if not np.isclose(row[name], again[name], rtol=1e-6):
+                yield f"{name} {row[name]:g}, again {again[name]:g}"
+
+
+def _close(kept: float, again: float, within: float) -> bool:
+    if pd.isna(kept) or pd.isna(again) or np.isinf(kept) or np.isinf(again):
+        return bool(kept == again or (pd.isna(kept) and pd.isna(again)))
+    return bool(abs(kept - again) <= within)

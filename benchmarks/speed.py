@@ -1,0 +1,162 @@
+"""Speed of the simulator: updates a second of each strategy, as a ratio to a plain loop.
+
+The plain loop, the yardstick, is what a researcher would write for this one experiment: asynchronous SGD with
+exponential delays, a heap, one thread: nn.Module, autograd, torch.optim.SGD.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from statistics import median
+from time import process_time
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from benchmarks.suite.suite import PlannedRun
+from fl_core.execution.auto import Auto
+from fl_core.execution.execution import ComputeRequest, Execution
+from fl_core.execution.one_by_one import OneByOne
+from fl_core.experiment import Experiment
+from fl_core.loop.simulation import Simulation
+from fl_core.problems.problem import CPU
+from fl_core.recording.interleave import simulate_together
+from fl_core.scenario import Budget
+
+Compute = Callable[[int], int]  # number of updates → number of updates computed, up to a stack more
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch computes on one thread meanwhile."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def simulations(
+    experiments: Sequence[Experiment], execution: Execution, device: torch.device = CPU
+) -> Compute:
+    """Return simulations side by side, after `auto` has chosen how to compute."""
+    begun = [Simulation(each, each.scenario.problem.world(each.seed).to(device)) for each in experiments]
+    counted = CountingExecution(execution)
+    events = simulate_together(begun, len(begun), counted)
+
+    def compute(updates: int) -> int:
+        before = counted.computed
+        for _ in events:
+            if counted.computed - before >= updates:
+                break
+        return max(1, counted.computed - before)  # one that diverged has no more
+
+    compute(1)
+    while isinstance(execution, Auto) and execution.measuring:
+        compute(1)
+    return compute
+
+
+class CountingExecution:
+    """An execution that counts the jobs it computes."""
+
+    def __init__(self, execution: Execution) -> None:
+        self.label = execution.label
+        self.computed = 0
+        self._execution = execution
+
+    def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
+        """Compute what is needed, and count it."""
+        computed = self._execution.execute(requests)
+        self.computed += sum(computed)
+        return computed
+
+
+def rate(compute: Compute, updates: int) -> float:
+    """Return updates per second of processor time, which other processes hardly change."""
+    began = process_time()
+    computed = compute(updates)
+    return computed / (process_time() - began)
+
+
+def loop(network: nn.Module, inputs: Tensor, labels: Tensor, *, clients: int, batch: int) -> Compute:
+    """Return the yardstick on these data, divided among clients."""
+    parts = np.array_split(np.arange(len(inputs)), clients)
+
+    def compute(updates: int) -> int:
+        simulate(network, inputs, labels, parts, updates=updates, batch=batch, lr=1e-4)
+        return updates
+
+    return compute
+
+
+def simulate(
+    network: nn.Module,
+    inputs: Tensor,
+    labels: Tensor,
+    parts: list[np.ndarray],
+    *,
+    updates: int,
+    batch: int,
+    lr: float,
+) -> list[Tensor]:
+    """The parameters after so many updates; every client holds one part of the data and is always at work."""
+    random = np.random.default_rng(0)
+    optimizer = torch.optim.SGD(network.parameters(), lr)
+    server = [p.detach().clone() for p in network.parameters()]
+    queue = [(random.exponential(), client, server) for client in range(len(parts))]
+    heapq.heapify(queue)
+    for _ in range(updates):
+        now, client, start = heapq.heappop(queue)
+        with torch.no_grad():
+            for p, value in zip(network.parameters(), start, strict=True):
+                p.copy_(value)
+        chosen = torch.from_numpy(random.choice(parts[client], batch))
+        optimizer.zero_grad()
+        loss = cross_entropy(network(inputs[chosen]), labels[chosen])
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        with torch.no_grad():
+            pairs = zip(server, network.parameters(), start, strict=True)
+            server = [value + (p - before) for value, p, before in pairs]
+        heapq.heappush(queue, (now + random.exponential(), client, server))
+    return server
+
+
+UPDATES, YARD = 60, 80  # that one measurement computes of a strategy, and of the yardstick
+REPEATS = 7
+
+
+def first_of_each(runs: Sequence[PlannedRun]) -> dict[str, Experiment]:
+    """One run of every strategy: its first scenario and seed."""
+    return {run.strategy: run.experiment for run in reversed(runs)}
+
+
+def ratios(experiments: Mapping[str, Experiment]) -> dict[str, float]:
+    """Client updates per second over those of the yardstick, by strategy: the median of interleaved repeats.
+
+    On one thread, in processor time, and each next to a yardstick of its own, so that a busy or throttled
+    machine slows both. The yardstick: logistic regression on 64 random features, 10 clients, mini-batches of
+    16.
+    """
+    random = torch.Generator().manual_seed(0)
+    features, labels = torch.rand((1000, 64), generator=random), torch.arange(1000) % 10
+    with one_thread():
+        yard = loop(nn.Linear(64, 10), features, labels, clients=10, batch=16)
+        arms = {
+            name: simulations([_endless(experiment)], OneByOne()) for name, experiment in experiments.items()
+        }
+        measured: dict[str, list[float]] = {name: [] for name in arms}
+        for _ in range(REPEATS):
+            for name, compute in arms.items():
+                of_yard = rate(yard, YARD)
+                measured[name].append(rate(compute, UPDATES) / of_yard)
+    return {name: round(median(values), 4) for name, values in measured.items()}
+
+
+def _endless(experiment: Experiment) -> Experiment:
+    scenario = experiment.scenario.model_copy(update={"budget": Budget(updates=10**9)})
+    return experiment.model_copy(update={"scenario": scenario})

@@ -1,1 +1,0 @@
-"""Scenarios that themselves decide which client works on which version."""

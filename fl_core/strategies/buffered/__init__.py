@@ -1,1 +1,0 @@
-"""Strategies that step when a buffer of updates is full."""

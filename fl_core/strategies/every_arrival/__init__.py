@@ -1,1 +1,0 @@
-"""Strategies that step at every arrival."""

@@ -1,1 +1,0 @@
-"""Strategies that step in rounds, or at fixed times."""

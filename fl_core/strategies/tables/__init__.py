@@ -1,1 +1,0 @@
-"""Strategies that keep the newest update of every client."""

@@ -1,1 +1,0 @@
-"""How long bytes take: links of clients, and links that they share."""

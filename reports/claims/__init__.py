@@ -1,0 +1,1 @@
+"""Verdicts on claims and main results, from stored numbers, and their pages."""

@@ -1,0 +1,70 @@
+"""What the words rest on: workloads and networks that have run, and what a GPU would add."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from benchmarks.claims.claim import Need
+from reports.claims.main_results import SCOPES, Outcome, Scope, scope
+from reports.claims.ran_on import RanOn
+
+NO_NETWORK = {"logistic", "linear"}
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The best workload of a main result's decided readings, and what they say there."""
+
+    outcome: Outcome
+    scope: Scope | None  # None where none is decided
+    network: bool = False  # whether one was trained on it
+    holding: int = 0
+    decided: int = 0
+
+    def __str__(self) -> str:
+        words = self.outcome.result.words
+        return f"{words}: {self.holding} of {self.decided}" if self.decided else words
+
+
+def basis(outcome: Outcome, ran_on: RanOn) -> Basis:
+    """Return the best workload of decided readings: with a network where one was trained on it."""
+    if not outcome.decided:
+        return Basis(outcome, None)
+    each = [(scope(reading), _has_network(ran_on(reading)), reading) for reading in outcome.decided]
+    best, without = min((SCOPES.index(how), not network) for how, network, _ in each)
+    there = [reading for how, network, reading in each if (SCOPES.index(how), not network) == (best, without)]
+    holding = sum(reading.word == "confirmed" for reading in there)
+    return Basis(outcome, SCOPES[best], not without, holding, len(there))
+
+
+def _has_network(problems: str) -> bool:
+    """Whether any of `mnist, logistic; cifar10, resnet8` is a network; problems without a model are none."""
+    models = [problem.partition(", ")[2] for problem in problems.split("; ")]
+    return any(model and model not in NO_NETWORK for model in models)
+
+
+def groups(every: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[Basis]]]:
+    """Return main results by what their best readings were run on, the nearest to the papers first."""
+    captions: dict[tuple[Scope | None, bool], str] = {
+        ("paper's workload", True): "The paper's workload, a neural network",
+        ("paper's workload", False): "The paper's workload, without a neural network",
+        ("stand-ins", True): "Stand-ins, a neural network",
+        ("stand-ins", False): "Stand-ins, without a neural network",
+        ("toy", False): "Toys: quadratics, and tests of theorems",
+        (None, False): "Nothing that is decided",
+    }
+    results = [basis(outcome, ran_on) for outcome in every]
+    for key, caption in captions.items():
+        if mine := [result for result in results if (result.scope, result.network) == key]:
+            yield caption, mine
+
+
+def missing(every: Sequence[Outcome]) -> list[tuple[str, Need, list[tuple[Outcome, int]]]]:
+    """Return what needs a GPU: paper, need, and the main results that get readings, with their number."""
+    needs: dict[tuple[str, Need], dict[str, tuple[Outcome, int]]] = {}
+    for outcome in every:
+        for reading in outcome.readings:
+            if not reading.ran and reading.needs:
+                mine = needs.setdefault((outcome.paper.title, reading.needs), {})
+                _, n = mine.get(outcome.result.id, (outcome, 0))
+                mine[outcome.result.id] = outcome, n + 1
+    return [(title, need, list(mine.values())) for (title, need), mine in needs.items()]

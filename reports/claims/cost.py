@@ -1,0 +1,102 @@
+"""Cost of deciding open claims: the seeds that they lack, and their runs."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.claims import kept
+from benchmarks.claims.claim import Claim
+from benchmarks.claims.files import Paper
+from benchmarks.claims.kept import RESULTS, Number
+from benchmarks.claims.plan import ClaimPlan
+from reports.claims.looks import SEEDS
+from reports.claims.readings import readings
+
+OPEN = {"not run", "undecided", "leans for", "leans against", "compatible"}
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A claim that is not decided, and what would decide it."""
+
+    claim: Claim
+    seeds: tuple[int, ...]  # missing up to the look that would decide it
+    next_look: tuple[int, ...]  # those of them that its next look needs
+    runs: frozenset[str]  # keys of its runs under one seed
+
+    def under(self, seeds: Iterable[int]) -> set[tuple[str, int]]:
+        """Return the runs under these seeds by key and seed; claims share runs."""
+        return {(key, seed) for seed in seeds for key in self.runs}
+
+    @property
+    def missing(self) -> int:
+        """The number of runs up to the look that would decide the claim."""
+        return len(self.runs) * len(self.seeds)
+
+
+def still_open(
+    paper: Paper,
+    scale: str,
+    claims: Iterable[Claim],
+    folder: Path = RESULTS,
+) -> list[Open]:
+    """Return the claims that more seeds may decide, those of the fewest runs first; claims may share runs."""
+    verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
+    plan = ClaimPlan(paper, scale, (), (0,))  # keys of one seed stand for those of all
+    have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder)), {0: plan}))
+    undecided = []
+    for claim in claims:
+        verdict, there = verdicts[claim.id], have.get(claim.id, set())
+        looks = claim.looks or SEEDS
+        later = [look for look in looks if not set(range(look)) <= there]
+        if claim.unjudged or (verdict.word not in OPEN and there) or not later:
+            continue
+        enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
+        missing, soon = (tuple(sorted(set(range(look)) - there)) for look in (enough, later[0]))
+        runs = frozenset(run.key for by_seed in plan.picked(claim).values() for run in by_seed[0])
+        undecided.append(Open(claim, missing, soon, runs))
+    return sorted(undecided, key=lambda waiting: waiting.missing)
+
+
+def current(
+    paper: Paper, scale: str, stored: Sequence[Number], plans: dict[int, ClaimPlan] | None = None
+) -> list[Number]:
+    """The stored numbers of the runs that entries select now; none for an entry that was changed.
+
+    A change concerns all seeds of an entry, so that the first of them is compared; `plans` are those of a
+    single seed that are expanded already.
+    """
+    by_claim: dict[str, list[Number]] = {}
+    for number in stored:
+        if number.seed is not None:
+            by_claim.setdefault(number.claim, []).append(number)
+    plans = {} if plans is None else plans
+    up_to_date = []
+    for id_, numbers in by_claim.items():
+        claim = paper.claims.get(id_)
+        if claim is None or scale not in paper.scales(claim):
+            continue
+        seed = min(number.seed for number in numbers if number.seed is not None)
+        picked = plans.setdefault(seed, ClaimPlan(paper, scale, (), (seed,))).picked(claim)
+        keys = {name: [run.key for run in by_seed[seed]] for name, by_seed in picked.items()}
+        if all(number.runs.split() == keys.get(number.sample) for number in numbers if number.seed == seed):
+            up_to_date += numbers
+    return up_to_date
+
+
+def seeds_of(numbers: Iterable[Number]) -> dict[str, set[int]]:
+    """The seeds for which all samples of a claim have a number, by claim."""
+    by_claim: dict[str, dict[str, set[int]]] = {}
+    for number in numbers:
+        if number.seed is not None:
+            by_claim.setdefault(number.claim, {}).setdefault(number.sample, set()).add(number.seed)
+    return {claim: set.intersection(*seeds.values()) for claim, seeds in by_claim.items()}
+
+
+def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> list[Number]:
+    """New numbers, with the stored ones of other seeds of the same claims that are still valid."""
+    renewed = {(number.claim, number.seed) for number in fresh}
+    claims = {number.claim for number in fresh}
+    stored = [number for number in kept.read(file) if number.claim in claims]
+    older = [number for number in stored if (number.claim, number.seed) not in renewed]
+    return sorted([*current(paper, scale, older), *fresh], key=lambda number: number.seed or 0)

@@ -1,0 +1,136 @@
+"""Forest plots of verdicts: effect, interval and what was claimed, the claims of a row on one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf, isfinite
+
+from markupsafe import Markup
+
+from benchmarks.claims.claim import Claim
+from benchmarks.claims.kinds import Better, Contrast, Same, Value
+from reports import numbers
+from reports.claims.rules import Verdict, Word
+from reports.claims.terminal import quantity
+
+WIDTH, HEIGHT, EDGE = 240.0, 18.0, 8.0  # units of a strip; free at both ends
+ROOM = 3.0  # times the spread of effects and edges, beyond which intervals are cut
+# Marks differ by their shapes, too: filled where decided.
+MARKS: dict[Word, str] = {
+    "confirmed": '<circle r="4.5"/>',
+    "refuted": '<path d="M-4.2-4.2H4.2V4.2H-4.2Z"/>',
+    "equal": '<path d="M0-5.4L5.4 0L0 5.4L-5.4 0Z"/>',
+    "no effect": '<path d="M0-5.4L5.4 0L0 5.4L-5.4 0Z"/>',
+}
+OPEN = '<circle r="4" class="open"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnEffect:
+    """What is drawn of a claim; a printed number is at 0, and what was found is its distance to that."""
+
+    found: float
+    low: float
+    high: float
+    claimed: tuple[float, float]  # the claim holds inside; infinite where it is open
+    margin: float = 0.0  # around 0, within which there is no difference
+
+
+def effect(claim: Claim, verdict: Verdict) -> DrawnEffect | None:
+    """The effect of a claim; None where no number was estimated over seeds, or it is not finite."""
+    mean, low, high = verdict.found, verdict.low, verdict.high
+    if mean is None or not isfinite(mean) or not claim.needs_runs:
+        return None
+    if low is None or high is None or low == -high == -inf:
+        low = high = mean
+    if isinstance(claim, Value) and claim.printed is not None:
+        printed, half = float(claim.printed), claim.rounding
+        return DrawnEffect(mean - printed, low - printed, high - printed, (-half, half))
+    band, margin = claimed(claim), 0.0
+    if isinstance(claim, Better | Contrast) and not isinstance(claim, Same):
+        margin = claim.margin or 0.0
+    return DrawnEffect(mean, low, high, band, margin)
+
+
+def claimed(claim: Claim) -> tuple[float, float]:
+    """Where the claim holds; nowhere for numbers that are only reported."""
+    if claim.holds is None:
+        return inf, inf
+    least, most = claim.holds
+    return -inf if least is None else least, inf if most is None else most
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The axis that the claims of a row share."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, effects: Iterable[DrawnEffect]) -> Axis:
+        """Room for effects and edges; intervals are cut where they are much longer."""
+        every = list(effects)
+        fixed = [effect.found for effect in every]
+        for effect in every:
+            fixed += [edge for edge in (*effect.claimed, effect.margin, -effect.margin) if isfinite(edge)]
+        spread = (max(fixed) - min(fixed)) or abs(fixed[0]) or 1.0
+        ends = [end for effect in every for end in (effect.low, effect.high) if isfinite(end)]
+        low = max(min([*fixed, *ends]), min(fixed) - ROOM * spread)
+        high = min(max([*fixed, *ends]), max(fixed) + ROOM * spread)
+        room = 0.03 * (high - low) or 1.0
+        return cls(low - room, high + room)
+
+    def place(self, value: float) -> float:
+        """Where a value lies in a strip; what lies outside, at its end."""
+        inside = min(max(value, self.low), self.high)
+        return EDGE + (WIDTH - 2 * EDGE) * (inside - self.low) / (self.high - self.low)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The numbers at its ends."""
+        return numbers.number(self.low, 2), numbers.number(self.high, 2)
+
+
+def strip(drawn: DrawnEffect, axis: Axis, word: Word, description: str) -> Markup:
+    """One line of the plot: the interval over what was claimed, coloured by the verdict."""
+    parts = []
+    low, high = drawn.claimed
+    if low < inf:
+        parts.append(_box("claimed", axis.place(low), axis.place(high), 1, HEIGHT - 1))
+    if drawn.margin:
+        parts.append(_box("margin", axis.place(-drawn.margin), axis.place(drawn.margin), 5, HEIGHT - 5))
+    if axis.low <= 0 <= axis.high:
+        parts.append(f'<path class="zero" d="M{axis.place(0):.1f} 0V{HEIGHT:g}"/>')
+    middle = HEIGHT / 2
+    ends = [axis.place(drawn.low), axis.place(drawn.high)]
+    parts.append(f'<path class="interval" d="M{ends[0]:.1f} {middle:g}H{ends[1]:.1f}"/>')
+    for end, place, turn in ((drawn.low, ends[0], -1), (drawn.high, ends[1], 1)):
+        if not axis.low <= end <= axis.high:  # it goes on
+            parts.append(f'<path d="M{place:.1f} {middle - 4:g}l{5 * turn} 4l{-5 * turn} 4Z"/>')
+    mark = MARKS.get(word, OPEN)
+    parts.append(f'<g transform="translate({axis.place(drawn.found):.1f} {middle:g})">{mark}</g>')
+    head = f'<svg class="strip {word.replace(" ", "-")}" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img"'
+    return (
+        Markup(f"{head} aria-label=")
+        + Markup('"{}">').format(description)
+        + Markup(f"{''.join(parts)}</svg>")
+    )
+
+
+def _box(name: str, left: float, right: float, top: float, bottom: float) -> str:
+    return f'<path class="{name}" d="M{left:.1f} {top:g}H{right:.1f}V{bottom:g}H{left:.1f}Z"/>'
+
+
+def what(claim: Claim) -> str:
+    """What is drawn of a claim, in words; empty for a theorem."""
+    if not claim.needs_runs:
+        return ""
+    if isinstance(claim, Value):
+        form = "found − printed" if claim.printed is not None else ""
+    elif isinstance(claim, Better):
+        form = "A − B, more is better for A"
+    else:
+        form = {"ratio": "ratio", "rank": "Spearman’s ρ", "contrast": "contrast"}.get(claim.kind, "")
+    return ": ".join(filter(None, (quantity(claim), form)))

@@ -1,0 +1,172 @@
+"""What became of a paper's main results: a word from the share of readings that hold, and its scope.
+
+    holds         all decided readings hold, and none leans against
+    mostly holds  at least 80 %
+    mixed         less, and more than 20 %; what divides them is said
+    mostly fails  at most 20 %
+    fails         none holds, and none leans for
+    undecided     readings have run, none is decided
+    not run       none has run
+
+The scope is the best workload among the readings that the word rests on: the paper's, stand-ins, or toys,
+which are quadratics and tests of theorems.
+
+A comparison that is equal within its margin, or without any effect, is decided and does not hold. A reading
+that leans, with all of its seeds on one side where no test decides, gives no word, but takes a uniform one
+away. What is compatible with a printed number, and imprecise, counts on neither side. Three sorts of readings
+are shown and decide nothing: statements of ours; entries outside the paper's conditions; and twins, which
+repeat the comparison of another entry on runs that they share.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from benchmarks.claims.files import MainResult, Paper
+from benchmarks.claims.kinds import Theorem
+from reports.claims.pooled import PooledEffect, pooled
+from reports.claims.readings import Reading
+
+MainWord = Literal["holds", "mostly holds", "mixed", "mostly fails", "fails", "undecided", "not run"]
+Scope = Literal["paper's workload", "stand-ins", "toy"]
+SCOPES: tuple[Scope, ...] = ("paper's workload", "stand-ins", "toy")  # the best first
+DECIDED = frozenset({"confirmed", "refuted", "equal", "no effect"})
+MOSTLY = 0.8  # share of decided readings from which a result mostly holds
+MAX_VALUES = 6  # of a condition that is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Divide:
+    """The condition that best separates the readings that hold from the others."""
+
+    name: str  # arrangement, workload, scale, or one of the entries' case
+    counts: Mapping[str, tuple[int, int]]  # value → holding and decided readings
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A main result, with all of its readings."""
+
+    paper: Paper
+    result: MainResult
+    readings: tuple[Reading, ...]
+
+    @cached_property
+    def deciding(self) -> list[Reading]:
+        """The readings that can give a word, whatever they say."""
+        return [reading for reading in self.readings if decides(reading)]
+
+    @property
+    def decided(self) -> list[Reading]:
+        """The readings that give the word."""
+        return [reading for reading in self.deciding if reading.word in DECIDED]
+
+    @property
+    def holding(self) -> list[Reading]:
+        """The readings that hold."""
+        return [reading for reading in self.decided if reading.word == "confirmed"]
+
+    @property
+    def share(self) -> float | None:
+        """The share of decided readings that hold; None where none is decided."""
+        return len(self.holding) / len(self.decided) if self.decided else None
+
+    @property
+    def word(self) -> MainWord:
+        """What became of it."""
+        if self.share is None:
+            return "undecided" if any(reading.ran for reading in self.readings) else "not run"
+        leans = {reading.word for reading in self.deciding}
+        if self.share >= MOSTLY:
+            return "holds" if self.share == 1 and "leans against" not in leans else "mostly holds"
+        if 1 - self.share >= MOSTLY:
+            return "fails" if self.share == 0 and "leans for" not in leans else "mostly fails"
+        return "mixed"
+
+    @property
+    def scope(self) -> Scope | None:
+        """The best workload among the readings that the word rests on; None where none is decided."""
+        holds = {"holds": {True}, "mostly holds": {True}, "mostly fails": {False}, "fails": {False}}
+        wanted = holds.get(self.word, {True, False})
+        there = (scope(reading) for reading in self.decided if (reading.word == "confirmed") in wanted)
+        return min(there, key=SCOPES.index, default=None)
+
+    @cached_property
+    def pooled(self) -> PooledEffect | None:
+        """The effect pooled over clusters; None where no reading has one with an interval."""
+        return pooled(reading for reading in self.deciding if reading.ran and reading.word != "reported")
+
+    @property
+    def divide(self) -> Divide | None:
+        """The condition that divides its readings best, by adjusted R²; None where none does."""
+        each = [(_conditions(reading), reading.word == "confirmed") for reading in self.decided]
+        best, most = None, 0.0
+        for name in each[0][0] if each else ():
+            if not all(name in conditions for conditions, _ in each):
+                continue
+            counts: dict[str, tuple[int, int]] = {}
+            for conditions, held in each:
+                kept, n = counts.get(conditions[name], (0, 0))
+                counts[conditions[name]] = kept + held, n + 1
+            if 1 < len(counts) <= MAX_VALUES and (explained := _explained(list(counts.values()))) > most:
+                best, most = Divide(name, counts), explained
+        return best
+
+
+def _explained(counts: Sequence[tuple[int, int]]) -> float:
+    """Return the adjusted R² of holding, given which value of a condition a reading has."""
+    total, n = sum(n for _, n in counts), len(counts)
+    share = sum(kept for kept, _ in counts) / total
+    between = sum(size * (kept / size - share) ** 2 for kept, size in counts)
+    if not 0 < share < 1 or total <= n:
+        return 0.0
+    return 1 - (1 - between / (total * share * (1 - share))) * (total - 1) / (total - n)
+
+
+def decides(reading: Reading) -> bool:
+    """Whether a reading bears on the word: the paper's statement, within its conditions, and no twin."""
+    claim = reading.claim
+    return claim.stated_by == "paper" and not claim.outside_conditions and not claim.twin
+
+
+def scope(reading: Reading) -> Scope:
+    """Return how far a reading reaches; a theorem that prints no number, and a quadratic, is a toy."""
+    claim = reading.claim
+    if isinstance(claim, Theorem):
+        toy = not isinstance(claim.printed, str)
+    else:
+        scenarios = (reading.paper.scenarios.get(sample.scenario or "") for sample in claim.samples.values())
+        problems = [scenario.document.get("problem") for scenario in scenarios if scenario]
+        toy = any(isinstance(problem, dict) and problem.get("name") == "quadratic" for problem in problems)
+    return "toy" if toy else "paper's workload" if reading.workload == "paper" else "stand-ins"
+
+
+def outcomes(readings: Sequence[Reading]) -> list[Outcome]:
+    """What became of each paper's main results."""
+    papers = {reading.paper.name: reading.paper for reading in readings}
+    by_id: dict[tuple[str, str], list[Reading]] = {}
+    for reading in readings:
+        by_id.setdefault((reading.paper.name, reading.claim.id), []).append(reading)
+    return [
+        Outcome(
+            paper,
+            result,
+            tuple(reading for id_ in paper.readings(result) for reading in by_id.get((paper.name, id_), ())),
+        )
+        for paper in papers.values()
+        for result in paper.main.values()
+    ]
+
+
+def _conditions(reading: Reading) -> dict[str, str]:
+    words = reading.paper.words
+    return {
+        "arrangement": reading.arrangement,
+        "workload": reading.workload,
+        "scale": reading.scale,
+        **{
+            words.get(name, name): words.get(str(value), str(value))
+            for name, value in reading.claim.case.items()
+        },
+    }

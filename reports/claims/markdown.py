@@ -1,0 +1,416 @@
+"""Verdicts as Markdown: counts for the README, docs/claims.md, and a page for each paper beside it."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.claims import kept, register
+from benchmarks.claims.claim import SCALES, Band, Claim, Evidence, Need
+from benchmarks.claims.files import Paper
+from benchmarks.claims.kept import RESULTS
+from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value
+from reports import numbers
+from reports.claims import basis, matrix, overview, simulated
+from reports.claims.looks import ERROR
+from reports.claims.main_results import Outcome, outcomes
+from reports.claims.ran_on import RanOn
+from reports.claims.readings import THEOREM, Reading, by_scale
+from reports.claims.rules import Verdict, flat
+from reports.claims.terminal import MEANS, arranged, interval, number, ranked, remarks, sides, worded
+from reports.tables import markdown
+
+MADE = "Made by `asyncfl claims --markdown docs`"
+KINDS: dict[Evidence, str] = {
+    "experiment": "Further experiments",
+    "statement": "Further printed numbers and theorems that could have failed",
+    "bound": "Further proven bounds, seen to hold",
+}
+HEADER = ("Claim", "Verdict", "Claimed", "Found", "Seeds", "Arrangement")
+HOW = """\
+## How to read this
+
+- A **main result** has a word, by the share of its decided readings that hold: *holds*, all; *mostly holds*,
+  80 % at least; *mixed*, with the condition that divides them best (by adjusted R²); *mostly fails*, 20 % at
+  most; *fails*, none; *undecided*; *not run*. A reading that holds or fails in every seed and is not decided
+  yet gives no word, but takes a uniform one away. Beside it stand its **scope**, the best workload among the
+  readings that the word rests on (*the paper's workload*, *stand-ins*, or *toy*: quadratics, and tests of
+  theorems), and the counts. "Fails" is a finding about these readings; the sentence beside it says what the
+  text leaves open.
+- Shown, and not counted: **twins**, which repeat the comparison of another entry on runs that they share;
+  statements of **ours**; and entries outside the paper's **conditions**, such as an upper bound that is not
+  reached. No entry is a reading of two main results.
+- **Pooled**: the mean effect over clusters, each an arrangement and a workload, by random effects
+  (DerSimonian and Laird, with the interval of Hartung and Knapp), and where the effect in one more cluster
+  would be.
+- A **reading** is an entry with its **arrangement**, which experiment it is (the paper's, its code's, a
+  reading of a text that leaves it open, or ours), and its **workload**, the paper's data and model or a
+  stand-in; beside it stands what ran. One rule holds for all papers: an arrangement that is a reading for
+  one claim is a reading for all that use it.
+- **Found** is by how much A, the method that the statement puts first, is better than B, whichever way the
+  metric runs; below it, what both come to themselves, means over seeds, or medians where runs collapse. Else
+  it is the number that *Claimed* is about. The interval has the level of its look.
+- **No interval**: these seeds exclude no value at that level. There is one seed, or too few for a sign test;
+  or all differences are equal, or more than half are and at most six are not, so that their spread is
+  unknown; or the lower part of a ratio may be 0. A test of signs may decide all the same.
+- In the matrix a column is an arrangement and a workload. *2/21* in a cell: 2 of 21 decided readings hold.
+  The squares beside it are readings, or, of more than five, their shares: 🟩 holds, 🟥 fails, 🟦 no
+  difference, 🟢 holds in every seed, but is not decided yet, 🔴 fails in every seed, ⬜ undecided, or
+  compatible with a printed number and imprecise. A main result leads to all of its readings, each with effect
+  and interval.
+- **Kinds of evidence** are never added up in a sentence: an experiment; a printed number or theorem that
+  could have failed; a proven bound seen to hold, with its slack, how many times what is measured it is. What
+  is true of our own code alone is a test, and no claim of theirs. A cell of the matrix has all of them.
+- A failure **contradicts the paper** only with its arrangement and workload, within its conditions. The other
+  classes (on a stand-in, other arrangement, outside its conditions, underspecified, ours) explain, and remove
+  nothing from sight.
+
+## How a verdict is made
+
+- Every entry fixes scenario, comparison and margin before its seeds are drawn; what was changed later stands
+  [below](#changes-after-numbers-were-seen).
+- Runs are paired: in one scenario and seed all methods meet the same data, first model, job lengths and
+  mini-batches.
+- *A better than B*: ahead **holds**, behind **fails**; **equal** where the difference is certainly smaller
+  than the margin that the entry names; **no effect** where it is exactly 0 in every seed. Ahead and behind
+  take precedence over equal: a difference may be certain and small; its interval says how small.
+  *A like B*: inside the margin, or outside.
+- It takes a t-test **and** an exact sign-flip test. t is corrected for skewness (Hall), of which a half is
+  assumed against the finding at least, and the sign-flip test has to pass 5 %, which fewer than six seeds
+  cannot. Where no test decides and all seeds are on one side, the word is *ahead (behind, holds, fails) in
+  k of k seeds*.
+- *Where runs collapse*, the sign test decides, on the typical seed; on spreads nothing does. A run collapses
+  if it diverges, never reaches its target, or ends with less than half of the accuracy that a quarter of its
+  method's seeds reach.
+- *A printed number* has a margin: half a point of accuracy, or a quarter of the standard deviation of the
+  numbers of its table, whichever is smaller; *A like B* has half a point where its entry names none. The
+  interval of our mean over all seeds is widened by the noise of theirs, as that of as many runs as the paper
+  made (one where it does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**,
+  else it is *compatible, imprecise*. A single run of theirs may be a rare one: it fails only if fewer than
+  2.5 % of our seeds would be as far.
+- A printed *table* **passes** if no cell fails and no group of cells, those with one value of a condition,
+  differs on average, significantly and by more than the margin. The same is asked of *placebos*, the table
+  with the numbers of two neighbouring conditions exchanged.
+- *A theorem*, or a printed number that needs no training, is decided by a test in `tests/papers/`, whose name
+  stands beside it: within its band, or equal to nine digits or to all that are printed.
+- *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of their
+  permutations.
+- Seeds grow by a plan, mostly 8, 16, 32, 64. Each look spends its share of 5 % of error, and the distinct
+  tests of a row share it (Holm; as Shaffer has it where a comparison has two hypotheses). Intervals are at
+  the level of their look.
+- *Small* scale is what two cores can do; *paper* is as large as in the paper. Each has verdicts of its own.
+
+## How to object
+
+[Your main result reads *mixed*](how-to/your-result.md) says how to see every reading, and how to send
+yours.
+"""
+RATE = """\
+## How often a verdict is false
+
+Measured, not assumed (`asyncfl claims simulate`): {campaigns} campaigns of each of {rows} rows draw new seeds
+from the stored numbers, moved so that there is no effect, or one of the margin, and go through the whole
+procedure. **{rate:.1f} %** end with any false verdict; by t alone it was 10 to 15 %. Rows above 5 %: {worst}.
+"""
+UNTRACED = "†"
+PROVENANCE = """\
+## Where the numbers come from
+
+{traced:,} of {all:,} stored numbers ({share:.0f} %) come from a commit of the repository without uncommitted
+changes. Since {since} a number is stored only if it does. {mark} beside the seeds of an entry: not all of its
+numbers do. They are shown and judged as before.
+"""
+CHANGES = """\
+## Changes after numbers were seen
+
+Each change of a class, margin, rule or space of an entry after numbers of it were seen
+(`benchmarks/claims/decisions/`). An entry that changes without a line here fails a test, by a digest, and so
+does a main result to which readings are added, or from which they are taken. Digests begin on 2026-11-23, of
+main results on 2026-11-26, and see additions from 2026-11-27; what was changed before was read off the
+history of the repository.
+"""
+
+
+BASIS = """\
+The best workload among the decided readings of each main result, and how many hold there. Without a neural
+network a word says nothing about one.
+"""
+COSTS = """\
+What it would cost: gradients times operations, at 60 GFLOP/s a core, as measured with a network of seven
+layers, and, as an assumption, 10 TFLOP/s a GPU. Where nothing is said, an evening of two cores is enough.
+"""
+
+
+def readme(readings: Sequence[Reading]) -> str:
+    """Return a table with a row for each paper: how many of its main results have which outcome."""
+    every = outcomes(readings)
+    words = [word for word in matrix.OUTCOMES if any(outcome.word == word for outcome in every)]
+    rows = []
+    for mine in matrix.by_paper(every):
+        counts = Counter(outcome.word for outcome in mine)
+        paper = f"[{mine[0].paper.title}](docs/claims/{mine[0].paper.name}.md)"
+        rows.append((paper, *(str(counts[word] or "") for word in words)))
+    header = ("Paper", *(f"{matrix.OUTCOMES[word]}\xa0{word}" for word in words))
+    return _joined([matrix.summary(every), _table(header, rows)])
+
+
+def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
+    """claims.md with its figure, and claims/PAPER.md: path → text."""
+    papers = {reading.paper.name: reading.paper for reading in readings}
+    every = outcomes(readings)
+    by_paper = matrix.by_paper(every)
+    matrices = [_matrix(mine, f"claims/{mine[0].paper.name}.md") for mine in by_paper]
+    first = [
+        "# What the papers claim, and what came of it",
+        f"{MADE}; nothing here is written by hand. Each main result leads to all of its readings.",
+        matrix.summary(every),
+        "![Forest plot of all main results: word, share that holds, and pooled effect](claims.svg)",
+        *_basis(every),
+        "## All readings, by arrangement and workload",
+        *matrices,
+        HOW,
+        *_rate(results),
+        *_provenance(papers.values(), results),
+        *_changes(papers.values(), results),
+    ]
+    return {
+        "claims.md": _joined(first),
+        "claims.svg": overview.file(every),
+        **{f"claims/{name}.md": _page(paper, readings) for name, paper in papers.items()},
+    }
+
+
+def write(readings: Sequence[Reading], folder: Path, results: Path = RESULTS) -> list[Path]:
+    """Write the pages there. Returns their paths; raises OSError."""
+    texts = {folder / name: text for name, text in pages(readings, results).items()}
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def _matrix(mine: Sequence[Outcome], page: str = "") -> str:
+    """A paper's main results, and their readings by arrangement and workload."""
+    columns = matrix.columns(mine)
+    rows = []
+    for outcome in mine:
+        cells = (matrix.cell(outcome, column) for column in columns)
+        counts = (f"{matrix.bar(cell)}\xa0{matrix.count(cell)}" if cell else "" for cell in cells)
+        price = f": {matrix.cost(outcome)}" if outcome.word == "not run" else ""
+        rows.append((_link(outcome, page), matrix.short(outcome) + price, *counts))
+    return _table((mine[0].paper.title, "Outcome", *map(matrix.title, columns)), rows)
+
+
+def _link(outcome: Outcome, page: str) -> str:
+    """A link to the heading of a main result, whose anchor is made of its words."""
+    anchor = re.sub(r"[^\w\- ]", "", _heading(outcome).lower()).replace(" ", "-")
+    return f"[{outcome.result.words}]({page}#{anchor})"
+
+
+def _heading(outcome: Outcome) -> str:
+    """The words of a main result, without raised digits, which some sites drop from anchors."""
+    return outcome.result.words.replace("²", "2")
+
+
+def _basis(every: Sequence[Outcome]) -> Iterator[str]:
+    """What the words rest on, and what a GPU would add."""
+    rows = [
+        (caption, str(len(mine)), "; ".join(map(str, mine))) for caption, mine in basis.groups(every, RanOn())
+    ]
+    header = ("Best workload", "Results", "Which, and readings that hold there")
+    yield f"## What the words rest on\n\n{BASIS}\n{_table(header, rows)}"
+    costs = [
+        (title, need.runs, need.gpu, "; ".join(f"{outcome.result.words} ({n})" for outcome, n in mine))
+        for title, need, mine in basis.missing(every)
+    ]
+    if costs:
+        needed = ("Paper", "Runs", "On a GPU, about", "Main results, and the readings that they would get")
+        yield f"## What a GPU would add\n\n{COSTS}\n{_table(needed, costs)}"
+
+
+def _rate(results: Path) -> Iterator[str]:
+    """How often a row ends with a false verdict, as simulated."""
+    if rates := simulated.stored(results):
+        share = 100 * sum(rate.share for rate in rates) / len(rates)
+        worst = [rate for rate in sorted(rates, key=lambda rate: -rate.share) if rate.share > ERROR]
+        texts = [f"{rate.row} ({rate.paper}, {rate.scale}) {100 * rate.share:.0f} %" for rate in worst]
+        campaigns = rates[0].campaigns
+        yield RATE.format(campaigns=campaigns, rows=len(rates), rate=share, worst=", ".join(texts) or "none")
+
+
+def _provenance(papers: Iterable[Paper], results: Path) -> Iterator[str]:
+    """How many stored numbers can be traced to a commit."""
+    files = (kept.path(paper.name, scale, results) for paper in papers for scale in SCALES)
+    stored = [number for file in files for number in kept.read(file)]
+    if stored:
+        traced = sum(kept.traceable(number.origin) for number in stored)
+        yield PROVENANCE.format(
+            traced=traced,
+            all=len(stored),
+            share=100 * traced / len(stored),
+            mark=UNTRACED,
+            since=kept.TRACED_SINCE[:10],
+        )
+
+
+def _changes(papers: Iterable[Paper], results: Path) -> Iterator[str]:
+    """The register of decisions, the newest first."""
+    known = [(decision, paper) for paper in papers for decision in register.decisions(paper, results)]
+    rows = [
+        (made.date, ", ".join(f"`{id_}`" for id_ in made.entries), made.change, made.known, made.reason)
+        for made, _ in sorted(known, key=lambda pair: pair[0].date, reverse=True)
+    ]
+    if rows:
+        yield f"{CHANGES}\n{_table(('Date', 'Entries', 'Change', 'Outcome known then', 'Reason'), rows)}"
+
+
+def _page(paper: Paper, readings: Iterable[Reading]) -> str:
+    """A paper: its main results with their readings, what else was judged, and what has not run."""
+    mine = [reading for reading in readings if reading.paper.name == paper.name]
+    results = outcomes(mine)
+    parts = [
+        f"# {paper.title}",
+        f"{MADE}; nothing here is written by hand. [How to read it](../claims.md#how-to-read-this).",
+        *([_matrix(results)] if results else []),
+        "\n".join(f"- **{term}**: {meaning}" for term, meaning in paper.terms.items()),
+    ]
+    for outcome in results:
+        parts += [
+            f"## {_heading(outcome)}",
+            f"**{outcome.word}**{matrix.scoped(outcome)}. {outcome.result.place}.",
+        ]
+        parts += [matrix.sentence(outcome), *_entries(outcome.readings)]
+    shown = {(reading.claim.id, reading.scale) for outcome in results for reading in outcome.readings}
+    for evidence, heading in KINDS.items():
+        rest = [reading for reading in mine if reading.ran and reading.claim.evidence == evidence]
+        if rest := [reading for reading in rest if (reading.claim.id, reading.scale) not in shown]:
+            parts += [f"## {heading}", *_entries(rest)]
+    if left := list(_left_out(mine)):
+        parts += ["## Not run", COSTS, "\n".join(left)]
+    return _joined(parts)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def _entries(entries: Sequence[Reading]) -> Iterator[str]:
+    """A table of entries, and under it what is open and what was seen, once for all to which it applies."""
+    if not (entries := ranked(entries)):
+        return
+    texts = (text for reading in entries for text in (reading.claim.note, _reason(reading)) if text)
+    notes = {text: f"(note {number})" for number, text in enumerate(dict.fromkeys(texts), start=1)}
+    ran_on = RanOn()
+    yield _table(HEADER, [_row(reading, notes, ran_on(reading)) for reading in entries])
+    if notes:
+        yield "\n".join(f"{number}. {text}" for number, text in enumerate(notes, start=1))
+
+
+def _reason(reading: Reading) -> str:
+    """What was observed of a refuted claim, or why there is no verdict or no effect."""
+    if reading.word == "refuted":
+        return reading.claim.seen
+    return "; ".join(reading.verdict.remarks) if reading.word in {"no effect", "reported"} else ""
+
+
+def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, ...]:
+    claim, verdict = reading.claim, reading.verdict
+    where = ": ".join(filter(None, (f"{reading.scale} scale", ran_on))) if claim.needs_runs else f"`{ran_on}`"
+    said = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
+    return (
+        f"{said} <br>`{claim.id}` · {claim.place}",
+        _said(reading, notes),
+        _claimed(claim),
+        " <br>".join(filter(None, (f"{_found(claim, verdict)} {interval(verdict)}".strip(), sides(verdict)))),
+        f"{verdict.seeds or ''}{'' if reading.traced else UNTRACED}",
+        f"{arranged(reading)}, {where}",
+    )
+
+
+def _claimed(claim: Claim) -> str:
+    """The statement as the rule has it: a band for what is found."""
+    match claim:
+        case Theorem() if claim.band is None:
+            said = _printed(claim)
+        case Value() if claim.printed is not None:
+            said = f"printed {claim.printed} ± {numbers.short(claim.allowed)}"
+        case Same():
+            said = f"A − B within ± {numbers.short(claim.allowed)}"
+        case Better():
+            said = f"A ahead of B{_margin(claim.margin)}"
+        case Rank():
+            said = f"ρ ≥ {numbers.short(claim.at_least)}"
+        case Ratio():
+            said = f"ratio{' of spreads' if claim.of == 'spread' else ''} {_band(claim.band)}"
+        case Contrast():
+            said = f"{'in logarithms ' if claim.log else ''}{_band(claim.band)}{_margin(claim.margin)}"
+        case _:
+            said = _band(claim.holds) if claim.holds else ""
+    return said
+
+
+def _printed(claim: Theorem) -> str:
+    if isinstance(claim.printed, str):
+        return f"printed {claim.printed}"
+    if isinstance(claim.printed, bool):
+        return "true" if claim.printed else "false"
+    said = flat(claim.printed)
+    if len(said) == 1:
+        return f"= {numbers.short(*said.values())}"
+    return f"{len(said)} numbers"
+
+
+def _band(band: Band) -> str:
+    least, most = band
+    if least is None or most is None:
+        return f"below {numbers.short(most)}" if most is not None else f"above {numbers.short(least or 0.0)}"
+    return f"{numbers.short(least)} to {numbers.short(most)}"
+
+
+def _margin(margin: float | None) -> str:
+    return "" if margin is None else f", margin {numbers.short(margin)}"
+
+
+def _found(claim: Claim, verdict: Verdict) -> str:
+    """The number that was found, or in how far what is printed was found."""
+    if isinstance(claim, Theorem) and isinstance(claim.printed, bool):
+        return str(bool(verdict.found)).lower()
+    exact = isinstance(claim, Theorem) and claim.band is None and not isinstance(claim.printed, str)
+    if exact and verdict.word == "confirmed":
+        return "equal"
+    return number(verdict)
+
+
+def _said(reading: Reading, notes: Mapping[str, str]) -> str:
+    """The verdict in words, the meaning of a failure, how many seeds would decide, and the note."""
+    reason = _reason(reading)
+    means = MEANS[reading.failure] if reading.word == "refuted" else ""
+    more = [remark for remark in remarks(reading.verdict) if remark != reason]
+    beside = [remark for remark in more if not remark.startswith("printed")]  # that stands under `Claimed`
+    said = "; ".join(filter(None, (means, *beside)))
+    return f"**{_direction(reading)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
+
+
+def _direction(reading: Reading) -> str:
+    """Confirmed, or refuted; of a comparison, who is ahead."""
+    if reading.claim.kind != "better":
+        return worded(reading)
+    return {"confirmed": "confirmed: ahead", "refuted": "refuted: behind"}.get(reading.word, worded(reading))
+
+
+def _left_out(readings: Iterable[Reading]) -> Iterator[str]:
+    """The entries not run, by scale, by what they need, and by row."""
+    for group in by_scale(readings):
+        waiting: dict[Need | None, Counter[str]] = {}
+        for reading in group:
+            if not reading.ran:
+                waiting.setdefault(reading.needs, Counter())[reading.claim.row] += 1
+        where = "theorems" if group[0].scale == THEOREM else f"{group[0].scale} scale"
+        for needs, rows in waiting.items():
+            each = ", ".join(f"{row} ({n})" for row, n in rows.items())
+            yield f"- {where}{f'. {needs}' if needs else ''}. Entries: {each}."
+
+
+def _table(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    escaped = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return markdown(header, escaped, left=len(header))

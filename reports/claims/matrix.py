@@ -1,0 +1,288 @@
+"""Main results against their readings: the matrix that pages open with, and a sentence of counts."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import groupby, product
+from math import inf, isfinite, nan
+from typing import get_args
+
+from benchmarks.claims.claim import Arrangement, Evidence, Workload
+from fl_core.text import many
+from reports import numbers
+from reports.claims.forest import what as measured
+from reports.claims.main_results import DECIDED, MOSTLY, MainWord, Outcome, decides
+from reports.claims.printed_tables import PrintedTable, TableCheck, tables
+from reports.claims.readings import Reading
+from reports.claims.rules import Word
+from reports.claims.terminal import ARRANGED, SAID, ranked
+
+# Square of a main result's word, the best first.
+OUTCOMES: dict[MainWord, str] = {
+    "holds": "🟩",
+    "mostly holds": "🟩",
+    "mixed": "🟨",
+    "mostly fails": "🟥",
+    "fails": "🟥",
+    "undecided": "⬜",
+    "not run": "⬜",
+}
+LEGEND = "2/21: 2 of 21 decided readings hold with this arrangement; * on a stand-in."
+OPEN: tuple[Word, ...] = ("leans for", "leans against", "compatible", "undecided")
+Column = tuple[Arrangement, Workload]
+COLUMNS: tuple[Column, ...] = tuple(product(get_args(Arrangement), get_args(Workload)))
+BAR = 5  # squares, at most
+OF = {**{str(name): words for name, words in ARRANGED.items()}, "stand-in": "a stand-in"}
+KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "tested statement", "bound": "bound"}
+
+
+def by_paper(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+    """The main results of each paper."""
+    return [list(group) for _, group in groupby(outcomes, key=lambda outcome: outcome.paper.name)]
+
+
+def columns(outcomes: Iterable[Outcome]) -> list[Column]:
+    """The arrangements and workloads that have been tried."""
+    ran = [reading for outcome in outcomes for reading in outcome.readings if reading.ran]
+    tried = {(reading.arrangement, reading.workload) for reading in ran}
+    return [column for column in COLUMNS if column in tried]
+
+
+def title(column: Column) -> str:
+    """The head of a column."""
+    arrangement, workload = column
+    return ARRANGED[arrangement] if workload == "paper" else f"{ARRANGED[arrangement]}, stand-in"
+
+
+def initials(column: Column) -> str:
+    """The head of a column in a word, with a star for a stand-in."""
+    return f"{column[0]}{'*' if column[1] == 'stand-in' else ''}"
+
+
+def cell(outcome: Outcome, column: Column) -> list[Reading]:
+    """The readings of a main result that have run with this arrangement and workload."""
+    there = (reading for reading in outcome.readings if (reading.arrangement, reading.workload) == column)
+    return ranked(reading for reading in there if SAID[reading.word].square)
+
+
+def count(readings: Sequence[Reading]) -> str:
+    """How many of the decided readings hold, such as 2/21; else how many are open."""
+    decided = [reading for reading in readings if reading.word in DECIDED]
+    if not decided:
+        return f"{len(readings)} open" if readings else "–"
+    return f"{sum(reading.word == 'confirmed' for reading in decided)}/{len(decided)}"
+
+
+def bar(readings: Sequence[Reading]) -> str:
+    """A coloured square for each reading; of more than five, their shares, with a square for each colour."""
+    there = Counter(SAID[reading.word].square for reading in readings)
+    drawn = dict.fromkeys(there, 1)
+    while sum(drawn.values()) < min(BAR, len(readings)):
+        drawn[max(there, key=lambda square: there[square] / drawn[square])] += 1
+    return "".join(square * n for square, n in drawn.items())
+
+
+def state(readings: Sequence[Reading]) -> str:
+    """What all decided readings of a cell say: `hold`, `fail`, `differ`, or `open` where there are none."""
+    words = {reading.word for reading in readings if reading.word in DECIDED}
+    if not words:
+        return "open"
+    return "differ" if words > {"confirmed"} else "hold" if words == {"confirmed"} else "fail"
+
+
+def _found(reading: Reading) -> float:
+    """Return the number found; NaN where there is none."""
+    return nan if reading.verdict.found is None else reading.verdict.found
+
+
+def typical(readings: Sequence[Reading]) -> Reading | None:
+    """The reading with the median effect, of the commonest kind and metric; None without an experiment.
+
+    Only decided ones count where there are any.
+    """
+    alike: dict[tuple[str, tuple[str, ...]], list[Reading]] = {}
+    decided = [reading for reading in readings if reading.word in DECIDED]
+    for reading in decided or readings:
+        if reading.claim.needs_runs and isfinite(_found(reading)):
+            metrics = tuple(metric.name for metric in reading.claim.metrics)
+            alike.setdefault((reading.claim.kind, metrics), []).append(reading)
+    most: list[Reading] = max(alike.values(), key=len, default=[])
+    most = sorted(most, key=_found)
+    return most[(len(most) - 1) // 2] if most else None
+
+
+def summary(every: Sequence[Outcome]) -> str:
+    """Return how many main results have which word, as one line."""
+    words = Counter(outcome.word for outcome in every)
+    counts = [f"{word} {words[word]}" for word in OUTCOMES if words[word]]
+    return f"{len(every)} main results: {', '.join(counts)}."
+
+
+def short(outcome: Outcome) -> str:
+    """The word of a main result after its colour, with its scope and the counts that it rests on."""
+    return "\xa0".join((OUTCOMES[outcome.word], outcome.word)) + scoped(outcome)
+
+
+def scoped(outcome: Outcome) -> str:
+    """Return the scope of a word, and how many decided readings hold, in brackets; empty without any."""
+    if outcome.scope is None:
+        return ""
+    return f" ({outcome.scope}, {len(outcome.holding)} of {len(outcome.decided)})"
+
+
+def counts(outcome: Outcome) -> str:
+    """Return what was found, in counts by kind of evidence, as one sentence."""
+    parts = [text for evidence in KINDS if (text := _of_kind(outcome, evidence))]
+    words = Counter(reading.word for reading in outcome.deciding)
+    parts += [f"{words[word]} {SAID[word].long}" for word in OPEN if words[word]]
+    if waiting := sum(not reading.ran for reading in outcome.readings):
+        parts.append(f"{many(waiting, 'reading')} not run ({cost(outcome)})")
+    return _sentence("; ".join(parts))
+
+
+def cost(outcome: Outcome) -> str:
+    """Return what the readings that have not run would take, with and without a GPU."""
+    needs = Counter(reading.needs for reading in outcome.readings if not reading.ran)
+    prices = {need: need.cost if need else "an evening of two cores" for need in needs}
+    return "; ".join(
+        f"{n} of them: {prices[need]}" if len(needs) > 1 else prices[need] for need, n in needs.items()
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+
+
+def sentence(outcome: Outcome) -> str:
+    """Return where it holds, counts, pooled effect, printed tables as a whole, and what is left open."""
+    sentences = [where(outcome), counts(outcome), pooled(outcome), aside(outcome)]
+    sentences += [said for table in tables(outcome.readings) for said in of_table(table)]
+    return " ".join(filter(None, (*sentences, outcome.result.open)))
+
+
+def where(outcome: Outcome) -> str:
+    """Return where a main result holds, by the condition that divides its readings best, as one sentence."""
+    if outcome.word in {"holds", "fails", "undecided", "not run"}:
+        return ""
+    if outcome.divide is None:
+        return "No recorded condition divides its readings."
+    groups: dict[str, list[str]] = {}
+    for value, (kept, n) in sorted(outcome.divide.counts.items(), key=_rising):
+        group = "holds" if kept >= MOSTLY * n else "fails" if n - kept >= MOSTLY * n else "mixed"
+        groups.setdefault(group, []).append(f"{OF.get(value, value)} ({kept} of {n})")
+    each = [
+        f"{name} with {', '.join(groups[name])}" for name in ("holds", "mixed", "fails") if name in groups
+    ]
+    return _sentence(f"by {outcome.divide.name}: {'; '.join(each)}")
+
+
+def pooled(outcome: Outcome) -> str:
+    """Return the effect pooled over clusters, with its interval and prediction interval, as one sentence."""
+    if outcome.pooled is None:
+        return ""
+    effect = outcome.pooled.effect
+    if effect.clusters == 1:
+        over = f"{many(outcome.pooled.readings, 'reading')} of one cluster"
+    else:
+        over = f"{many(outcome.pooled.readings, 'reading')} of {effect.clusters} clusters"
+    write = partial(numbers.number, digits=2)
+    estimate = f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)}"
+    ahead = ""
+    if effect.predicted:
+        ahead = f"; in one more cluster {numbers.interval(*effect.predicted, write)}"
+    return f"Pooled over {over}, {measured(outcome.pooled.typical)}: {estimate}{ahead}."
+
+
+def aside(outcome: Outcome) -> str:
+    """Return how many readings are shown and decide nothing, by the reason, as one sentence."""
+    ran = [reading for reading in outcome.readings if reading.ran and not decides(reading)]
+    reasons = {
+        "twins": [reading for reading in ran if reading.claim.twin],
+        "statements of ours": [reading for reading in ran if reading.claim.stated_by == "ours"],
+        "outside the paper's conditions": [reading for reading in ran if reading.claim.outside_conditions],
+    }
+    parts = []
+    for reason, mine in reasons.items():
+        if mine:
+            words = Counter(SAID[reading.word].long or reading.word for reading in mine)
+            parts.append(f"{reason}: {', '.join(f'{n} {word}' for word, n in words.items())}")
+    return f"Not counted: {'; '.join(parts)}." if parts else ""
+
+
+def of_table(table: PrintedTable) -> list[str]:
+    """A printed table as a whole, its systematic differences, and its placebos, a sentence each."""
+    away = table.difference
+    write = partial(numbers.number, digits=2)
+    difference = f"{write(away.mean)} {numbers.interval(away.low, away.high, write)}"
+    differing = [
+        f"{group.condition} {group.value}: {write(group.difference.mean)}, above in {group.above} of "
+        f"{group.difference.n} cells"
+        for group in table.own.groups
+        if group.differs
+    ]
+    passing = sum(placebo.passes for placebo in table.placebos)
+    each = [f"{placebo.name} exchanged: {checked(placebo)}" for placebo in table.placebos]
+    away_from = f"ours − printed {difference} on average over {table.cells} cells"
+    near = f"root mean square difference {write(table.error)}, {away_from}"
+    beyond = f"{table.outside} of them beyond 95 % of our runs (a cell holds within ± {table.margin:g})"
+    sentences = [
+        f"{table.name}: correlation with the printed numbers {write(table.correlation)}, {near}, {beyond}",
+        f"{table.name} {'passes' if table.own.passes else 'does not pass'}: {checked(table.own)}",
+    ]
+    if differing:
+        sentences.append(f"Systematic differences: {'; '.join(differing)}")
+    if each:
+        sentences.append(f"Placebos that pass: {passing} of {len(each)} ({'; '.join(each)})")
+    return [f"{sentence}." for sentence in sentences]
+
+
+def checked(check: TableCheck) -> str:
+    """Return what the rule says of the cells of a table, or of a placebo, and of its groups."""
+    words: dict[Word, str] = {"confirmed": "hold", "refuted": "fail", "compatible": "compatible"}
+    parts = [f"{check.words[word]} {text}" for word, text in words.items() if check.words.get(word)]
+    if differing := sum(group.differs for group in check.groups):
+        parts.append(f"{many(differing, 'group')} {'differs' if differing == 1 else 'differ'}")
+    return ", ".join(parts)
+
+
+def _rising(pair: tuple[str, tuple[int, int]]) -> tuple[float, str]:
+    """Numbers by size, then words."""
+    value = pair[0]
+    try:
+        return float(value), value
+    except ValueError:
+        return inf, value
+
+
+def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
+    """Decided readings of a kind of evidence, the most frequent word first."""
+    mine = [reading for reading in outcome.decided if reading.claim.evidence == evidence]
+    if not mine:
+        return ""
+    if evidence == "bound":
+        held = [_found(reading) for reading in mine if reading.word == "confirmed"]
+        ends = (min(held), max(held)) if held else ()
+        slack = [numbers.number(end, 2) for end in ends if isfinite(end)]
+        said = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"
+        return f"{said}, {' to '.join(slack)} times what is measured" if slack else said
+    what = "comparison" if _compare(mine) else KINDS[evidence]
+    return _decisions(mine, many(len(mine), f"decided {what}"))
+
+
+def _compare(readings: Sequence[Reading]) -> bool:
+    """Whether all of them say who is ahead, and no method stands on both sides."""
+    sides = [reading.claim.samples for reading in readings if reading.claim.kind == "better"]
+    ahead, behind = ({repr(side[name].strategy) for side in sides if side[name].strategy} for name in "ab")
+    return len(sides) == len(readings) and not ahead & behind
+
+
+def _decisions(readings: Sequence[Reading], total: str) -> str:
+    """The words of decisions and their counts, the most frequent first; of comparisons, who is ahead."""
+    compare = _compare(readings)
+    words = {
+        reading.word: SAID[reading.word].short if compare else SAID[reading.word].long for reading in readings
+    }
+    texts: list[str] = []
+    for word, n in Counter(reading.word for reading in readings).most_common():
+        texts.append(f"{words[word]} in {n}{'' if texts else f' of {total}'}")
+    return ", ".join(texts)

@@ -1,0 +1,167 @@
+"""Printed tables: one statement over all cells of each that have run, and the same of placebos.
+
+A table passes if none of its cells fails and no group of cells differs, those with one value of a condition:
+if no group's mean difference from the printed numbers is both significant and beyond the margin. A placebo is
+the table with wrong numbers: those of two neighbouring values of a condition exchanged, such as of p, or of
+two algorithms. A rule by which placebos pass says nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import nan
+
+import numpy as np
+
+from benchmarks.claims.claim import Claim
+from benchmarks.claims.kinds import Value
+from reports.claims.looks import ERROR
+from reports.claims.readings import Reading
+from reports.claims.rules import Values, Word
+from reports.claims.verdicts import verdicts
+from reports.statistics.paired import Effect, student
+
+FEWEST_CELLS = 4  # of a group whose mean difference is tested
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDifference:
+    """The cells with one value of a condition: ours − printed, its mean over them with an interval."""
+
+    condition: str
+    value: str
+    difference: Effect
+    above: int  # cells in which ours is above what is printed
+    differs: bool  # 0 is outside of the interval, and the mean beyond the margin
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """What the rule says of a table, or of a placebo."""
+
+    name: str  # of the condition whose values are exchanged; empty for the table's own numbers
+    words: Mapping[Word, int]  # of its cells
+    groups: tuple[GroupDifference, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Whether no cell fails, and no group differs."""
+        return not self.words.get("refuted") and not any(group.differs for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedTable:
+    """What became of a printed table as a whole."""
+
+    name: str  # Table 2
+    cells: int  # that have run
+    margin: float  # within which of its printed number a cell holds
+    outside: int  # cells whose printed number is outside of its 95 % interval
+    difference: Effect  # ours − printed: its mean over cells, with an interval
+    correlation: float  # of ours with the printed numbers
+    error: float  # root mean square of ours − printed
+    own: TableCheck
+    placebos: tuple[TableCheck, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell that has run: its claim, our numbers, their mean, and the printed number."""
+
+    claim: Value
+    values: Values
+    ours: float
+    printed: float
+
+    def exchanged(self, printed: float, text: str) -> "Cell":
+        """Return the cell with another printed number."""
+        return Cell(self.claim.model_copy(update={"printed": text}), self.values, self.ours, printed)
+
+
+def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
+    """The statements on the printed tables of which these readings are cells."""
+    by_file: dict[str, list[Reading]] = {}
+    for reading in readings:
+        if reading.ran and reading.claim.table and reading.verdict.found is not None:
+            by_file.setdefault(reading.claim.table, []).append(reading)
+    return [_table(mine) for mine in by_file.values()]
+
+
+def _table(readings: Sequence[Reading]) -> PrintedTable:
+    cells = [_cell(reading) for reading in readings]
+    ours, printed = np.array([cell.ours for cell in cells]), np.array([cell.printed for cell in cells])
+    margin = max(cell.claim.allowed for cell in cells)
+    return PrintedTable(
+        readings[0].claim.place,
+        len(cells),
+        margin,
+        sum(p is not None and p <= ERROR for p in (reading.verdict.unlike for reading in readings)),
+        student(ours - printed),
+        float(np.corrcoef(ours, printed)[0, 1]) if ours.std() and printed.std() else nan,
+        float(np.sqrt(((ours - printed) ** 2).mean())),
+        _check("", cells, margin),
+        tuple(_check(name, wrong, margin) for name in _conditions(cells) if (wrong := placebo(cells, name))),
+    )
+
+
+def _cell(reading: Reading) -> Cell:
+    claim = reading.claim
+    assert isinstance(claim, Value) and claim.printed is not None and reading.verdict.found is not None
+    return Cell(claim, reading.values, reading.verdict.found, float(claim.printed))
+
+
+def _check(name: str, cells: Sequence[Cell], margin: float) -> TableCheck:
+    """Judge all cells by the rule of printed numbers, and the groups of each condition."""
+    claims: dict[str, Claim] = {cell.claim.id: cell.claim for cell in cells}
+    judged = verdicts(claims, {cell.claim.id: cell.values for cell in cells})
+    by_group: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        for condition, value in cell.claim.case.items():
+            by_group.setdefault((condition, str(value)), []).append(cell)
+    tested = {key: mine for key, mine in by_group.items() if FEWEST_CELLS <= len(mine) < len(cells)}
+    level = 1 - ERROR / max(1, len(tested))
+    groups = tuple(_group(*key, mine, margin, level) for key, mine in tested.items())
+    return TableCheck(name, Counter(verdict.word for verdict in judged.values()), groups)
+
+
+def _group(condition: str, value: str, cells: Sequence[Cell], margin: float, level: float) -> GroupDifference:
+    away = [cell.ours - cell.printed for cell in cells]
+    effect = student(away, level)
+    differs = (effect.low > 0 or effect.high < 0) and abs(effect.mean) > margin
+    return GroupDifference(condition, value, effect, sum(distance > 0 for distance in away), differs)
+
+
+def _conditions(cells: Sequence[Cell]) -> list[str]:
+    """The conditions that have more than one value."""
+    names = dict.fromkeys(name for cell in cells for name in cell.claim.case)
+    return [name for name in names if len({cell.claim.case.get(name) for cell in cells}) > 1]
+
+
+def placebo(cells: Sequence[Cell], name: str) -> list[Cell]:
+    """Return cells with the printed numbers of a neighbouring value of a condition, where there is one.
+
+    Values are paired in their order: the first with the second, the third with the fourth.
+    """
+    values = list(dict.fromkeys(cell.claim.case[name] for cell in cells))
+    partner: dict[object, object] = {}
+    for first, second in list(pairwise(values))[::2]:
+        partner |= {first: second, second: first}
+    others = [key for key in cells[0].claim.case if key != name and not _follows(cells, key, name)]
+
+    def place(claim: Claim, value: object) -> tuple[object, ...]:
+        return (value, *(claim.case.get(key) for key in others))
+
+    at = {place(cell.claim, cell.claim.case[name]): cell for cell in cells}
+    wrong = []
+    for cell in cells:
+        other = at.get(place(cell.claim, partner.get(cell.claim.case[name])))
+        if other is not None:
+            wrong.append(cell.exchanged(other.printed, str(other.claim.printed)))
+    return wrong
+
+
+def _follows(cells: Sequence[Cell], key: str, name: str) -> bool:
+    """Whether a condition has one value for each value of another."""
+    pairs = {(str(cell.claim.case.get(name)), str(cell.claim.case.get(key))) for cell in cells}
+    return len(pairs) == len({first for first, _ in pairs})

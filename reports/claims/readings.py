@@ -1,0 +1,92 @@
+"""Readings: claims at a scale with the verdicts on their stored numbers; nothing here imports torch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+from benchmarks.claims import kept
+from benchmarks.claims.claim import SCALES, Arrangement, Claim, Failure, Need, Workload
+from benchmarks.claims.files import Paper
+from benchmarks.claims.kept import RESULTS
+from reports.claims.rules import Values, Verdict, Word
+from reports.claims.verdicts import verdicts
+
+THEOREM = "theorem"  # stands where a scale would
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A claim of a paper at one scale, with its verdict."""
+
+    paper: Paper
+    claim: Claim
+    scale: str  # or `theorem`
+    verdict: Verdict
+    values: Values = field(default_factory=dict, repr=False)  # that it is about
+    traced: bool = True  # whether all of its numbers come from a commit without uncommitted changes
+
+    @property
+    def word(self) -> Word:
+        """The word of its verdict."""
+        return self.verdict.word
+
+    @property
+    def ran(self) -> bool:
+        """Whether there is a verdict."""
+        return self.word != "not run"
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """Whose experiment it is."""
+        return self.claim.arranged(self.scale)
+
+    @property
+    def workload(self) -> Workload:
+        """Whose data and model it has."""
+        return self.claim.works_on(self.scale)
+
+    @property
+    def failure(self) -> Failure:
+        """What a failure means."""
+        return self.claim.failure(self.scale)
+
+    @property
+    def needs(self) -> Need | None:
+        """What its runs need beyond an evening on two cores; None if these suffice."""
+        return self.paper.needs(self.claim, self.scale)
+
+
+def readings(paper: Paper, scale: str, folder: Path = RESULTS) -> list[Reading]:
+    """The claims of a paper at a scale, or its theorems, with their verdicts."""
+    claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
+    stored = kept.read(kept.path(paper.name, scale, folder))
+    values = kept.values(stored)
+    untraced = {number.claim for number in stored if not kept.traceable(number.origin)}
+    by_claim = verdicts(claims, values)
+    return [
+        Reading(paper, claim, scale, by_claim[id_], values.get(id_, {}), id_ not in untraced)
+        for id_, claim in claims.items()
+    ]
+
+
+def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:
+    """Where a claim has a verdict: its scales, or `theorem`."""
+    return paper.scales(claim) if claim.needs_runs else (THEOREM,)
+
+
+def all_of(papers: Iterable[Paper], folder: Path = RESULTS) -> list[Reading]:
+    """All readings: paper by paper, theorems first."""
+    return [
+        reading
+        for paper in papers
+        for scale in (THEOREM, *SCALES)
+        for reading in readings(paper, scale, folder)
+    ]
+
+
+def by_scale(readings: Iterable[Reading]) -> list[list[Reading]]:
+    """The readings of each paper at each scale."""
+    return [
+        list(group) for _, group in groupby(readings, key=lambda reading: (reading.paper.name, reading.scale))
+    ]

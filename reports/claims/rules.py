@@ -1,0 +1,347 @@
+"""Rules: the verdict on a claim at one look, by its kind; `verdicts` determines which claims are decided."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from math import ceil, inf, isclose, isnan, log2, nan, sqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from benchmarks.claims.claim import Band, Claim
+from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value, rounding
+from reports.claims.estimates import (
+    Array,
+    Paired,
+    PairedMean,
+    PairedMedian,
+    RankEstimate,
+    RatioEstimate,
+    spread_ratio,
+)
+from reports.claims.robust import FEWEST, backed, draw_above, straightened
+from reports.numbers import short
+from reports.statistics.paired import seeds_to_decide, student
+
+Values = Mapping[str, Mapping[int, float]]  # sample → seed → number; NaN where the run diverged
+Word = Literal[
+    "confirmed",
+    "refuted",
+    "equal",
+    "no effect",
+    "leans for",
+    "leans against",
+    "compatible",
+    "undecided",
+    "not run",
+    "reported",
+]
+EQUAL = 1e-9  # relative
+POWER = 0.8  # power of a test with as many seeds as would decide
+BOTH = 0.9  # at each of two edges, so that both are met with POWER
+COLLAPSED = 0.5  # of a usual accuracy: one below is that of a run that collapsed
+USUAL = 0.75  # quantile over seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The finding on a claim."""
+
+    word: Word
+    found: float | None = None  # the effect, ratio, ρ or value; None where there is none
+    low: float | None = None  # its interval, at the level of the look; None where there is none
+    high: float | None = None
+    seeds: int = 0  # of the look that it was made at; 0 for a theorem
+    level: float | None = None  # of the interval
+    p: float | None = None  # two-sided, of the test that decides, for the whole plan of looks
+    adjusted: float | None = None  # p after Holm
+    unlike: float | None = None  # p of a printed number under the law that our seeds predict
+    remarks: tuple[str, ...] = ()  # what else a reader must know
+    more: int | None = None  # seeds that would decide, at this effect and spread
+    sides: tuple[float, ...] = ()  # means of A and B of a comparison; medians where runs collapse
+
+
+def _never(level: float) -> int | None:
+    """No number of seeds."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The result for a claim at one look, before its row is known."""
+
+    shown: Verdict  # with the word that holds unless a test decides
+    # Hypothesis, `side` or `equal` → two-sided p-value of its test, and the word if it is rejected.
+    tests: Mapping[str, tuple[float, Word]] = field(default_factory=dict)
+    question: bytes = b""  # numbers and rule; equal ones are one question
+    needed: Callable[[float], int | None] = _never  # seeds with which a test of that level would decide
+    lean: Word | None = None  # the side on which all seeds are: the word where no test decides
+
+
+def tested(claim: Claim, table: Array, level: float) -> Look:
+    """A claim at one look, from its samples [samples, seeds], with intervals of that level."""
+    try:
+        if isinstance(claim, Better):
+            return _differ(claim, table, level)
+        if lost := int((~np.isfinite(table)).any(0).sum()):
+            raise ValueError(_lost(lost, table.shape[1]))
+        return replace(_measured(claim, table, level), question=_question(claim, table))
+    except ValueError as error:
+        return Look(Verdict("undecided", seeds=table.shape[1], remarks=(str(error),)))
+
+
+def _measured(claim: Claim, table: Array, level: float) -> Look:
+    """A claim with finite numbers only; ValueError where they allow no estimate."""
+    if isinstance(claim, Contrast):
+        return _signed(claim, _contrast(claim, table), collapses(claim, table), level)
+    if isinstance(claim, Ratio):
+        return _divided(claim, table, level)
+    if isinstance(claim, Rank):
+        return _ranked(claim, table, level)
+    assert isinstance(claim, Value)
+    if claim.band is None:
+        return printed(claim, table[0], level)
+    return _held(PairedMean(table[0], level), claim.band, level)
+
+
+def _differ(claim: Better, table: Array, level: float) -> Look:
+    """Better and same: A − B where more is better; a diverged run is worse than any other."""
+    a, b = np.where(np.isnan(table), -inf, claim.sign * table)
+    with np.errstate(invalid="ignore"):
+        values = a - b  # NaN where both diverged
+    collapsed = collapses(claim, table)
+    look = _signed(claim, values, collapsed, level)
+    sides = (np.median if collapsed.any() else np.mean)(table, axis=1)
+    known = () if np.isnan(sides).any() else tuple(sides.tolist())
+    return replace(look, shown=replace(look.shown, sides=known), question=_pair(claim, a, b))
+
+
+def collapses(claim: Claim, table: Array) -> Array:
+    """Where a run collapsed, by seed: it diverged, missed its target, or has half of a usual accuracy.
+
+    Usual is what a quarter of its sample's seeds reach: where most collapse, the median seed does. An
+    accuracy is a share of which more is better.
+    """
+    collapsed = ~np.isfinite(table).all(0)
+    for sample, metric, row in zip(claim.samples.values(), claim.metrics, table, strict=True):
+        if metric.share and metric.higher and sample.along == "last" and sample.reach is None:
+            collapsed |= row < COLLAPSED * np.quantile(np.nan_to_num(row), USUAL)
+    return np.asarray(collapsed)
+
+
+def _lost(lost: int, seeds: int) -> str:
+    return f"{lost} of {seeds} seeds diverged or never got there"
+
+
+def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: float) -> Look:
+    """Values over seeds: ahead, which confirms; behind, which refutes; equal within the margin; no effect.
+
+    Where runs collapse, the sign test decides.
+    """
+    estimate: Paired = PairedMedian(values, level) if collapsed.any() else PairedMean(values, level)
+    look = _held(estimate, claim.holds, level)
+    if not isinstance(claim, Same):
+        if not values.any():
+            return Look(replace(look.shown, word="no effect", remarks=("exactly 0 in every seed",)))
+        if (margin := claim.margin) is not None:
+            equal = min(1.0, 2 * max(estimate.p_above(-margin), estimate.p_below(margin)))
+            ways = ((0.0,), (-margin, margin)) if abs(estimate.mean) < margin else ((0.0,),)
+            needed = partial(_to_decide, estimate, ways)
+            look = replace(look, tests={**look.tests, "equal": (equal, "equal")}, needed=needed)
+    return _saying(look, collapsed) if collapsed.any() else look
+
+
+def _saying(look: Look, collapsed: Array, then: str = "the sign test decides") -> Look:
+    """A look at seeds some of which collapse, with that as its reason."""
+    remark = f"{collapsed.sum()} of {len(collapsed)} seeds collapse: {then}"
+    return replace(look, shown=replace(look.shown, remarks=(remark,)))
+
+
+def _sides(estimate: Paired | RankEstimate, band: Band) -> tuple[float, Word]:
+    """Two-sided p-value of the likelier side of a band, inside it or outside, and its word."""
+    least, most = band
+    inside = [] if least is None else [estimate.p_above(least)]
+    inside += [] if most is None else [estimate.p_below(most)]
+    outside = [] if least is None else [estimate.p_below(least)]
+    outside += [] if most is None else [estimate.p_above(most)]
+    word: Word = "confirmed" if max(inside) <= min(outside) else "refuted"
+    return min(1.0, 2 * min(max(inside), *outside)), word
+
+
+def _held(estimate: Paired, band: Band, level: float) -> Look:
+    """An estimate against a band: inside it, or outside."""
+    least, most = band
+    if least is not None and estimate.mean <= least:
+        edges = [least]
+    elif most is not None and estimate.mean >= most:
+        edges = [most]
+    else:
+        edges = [edge for edge in band if edge is not None]
+    mean = None if isnan(estimate.mean) else estimate.mean
+    return Look(
+        Verdict("undecided", mean, estimate.low, estimate.high, estimate.n, level),
+        {"side": _sides(estimate, band)},
+        needed=partial(_to_decide, estimate, (edges,)),
+        lean=_lean(estimate, band),
+    )
+
+
+def _lean(estimate: Paired, band: Band) -> Word | None:
+    """The side of a band on which all seeds are: inside, or all below or all above; none else."""
+    low, high = (None if edge is None else estimate.differences(edge) for edge in band)
+    if (low is None or (low > 0).all()) and (high is None or (high < 0).all()):
+        return "leans for"
+    below, above = low is not None and (low < 0).all(), high is not None and (high > 0).all()
+    return "leans against" if below or above else None
+
+
+def _to_decide(estimate: Paired, ways: Sequence[Sequence[float]], level: float) -> int | None:
+    """The fewest seeds that separate the estimate from all edges of one possible verdict."""
+    fewest = []
+    for edges in ways:
+        power = POWER if len(edges) == 1 else BOTH
+        each = [_from_edge(estimate, edge, power, level) for edge in edges]
+        fewest += [max(n for n in each if n is not None)] if None not in each else []
+    return min(fewest, default=None)
+
+
+def _from_edge(estimate: Paired, edge: float, power: float, level: float) -> int | None:
+    """Seeds with which t would tell them apart, skewness allowed for, and sign flips could."""
+    differences = estimate.differences(edge)
+    if isinstance(estimate, PairedMedian):
+        alike = (differences > 0).all() or (differences < 0).all()
+        return ceil(1 - log2(1 - level)) if alike else None
+    effect = student(differences)
+    if effect.std > 0:
+        effect = replace(effect, mean=effect.std * straightened(abs(effect.mean) / effect.std))
+    seeds = seeds_to_decide(effect, power, level=level)
+    return None if seeds is None else max(seeds, FEWEST)
+
+
+def _pair(claim: Better, a: Array, b: Array) -> bytes:
+    """The question of two samples, regardless of their order."""
+    rule = (isinstance(claim, Same), claim.allowed if isinstance(claim, Same) else claim.margin)
+    return repr((rule, sorted(((a - b).tolist(), (b - a).tolist())))).encode()
+
+
+def _question(claim: Claim, table: Array) -> bytes:
+    """Samples, the statistic computed from them, and the coefficients."""
+    rule = claim.model_dump(include={"kind", "band", "margin", "log", "of", "order", "at_least", "printed"})
+    return repr((rule, _times(claim).tolist(), table.tolist())).encode()
+
+
+def _contrast(claim: Contrast, table: Array) -> Array:
+    if claim.log:
+        if (table <= 0).any():
+            raise ValueError("a value that has no logarithm")
+        table = np.log(table)
+    return np.asarray(_times(claim) @ table)
+
+
+def _divided(claim: Ratio, table: Array, level: float) -> Look:
+    """A ratio. Where runs collapse, the sign test decides on the typical seed's, and nothing on spreads."""
+    above = np.array([name.startswith("top") for name in claim.samples])
+    top, bottom = (_times(claim)[side] @ table[side] for side in (above, ~above))
+    spread, collapsed = claim.of == "spread", collapses(claim, table)
+    if spread or not collapsed.any():
+        look = _held((spread_ratio if spread else RatioEstimate)(top, bottom, level), claim.holds, level)
+        return _saying(Look(look.shown), collapsed, "no test of spreads decides") if collapsed.any() else look
+    if not (bottom > 0).all():
+        raise ValueError("a value that nothing can be divided by")
+    return _saying(_held(PairedMedian(top / bottom, level), claim.holds, level), collapsed)
+
+
+def _ranked(claim: Rank, table: Array, level: float) -> Look:
+    k = len(claim.compared)
+    estimate = RankEstimate(table[:k], table[k:] if claim.against else np.array(claim.order))
+    if isnan(estimate.mean):
+        raise ValueError("all alike: there is nothing to rank")
+    shown = Verdict("undecided", estimate.mean, seeds=estimate.n, level=level)
+    return Look(shown, {"side": _sides(estimate, claim.holds)}, needed=partial(_to_rank, estimate))
+
+
+def _to_rank(estimate: RankEstimate, level: float) -> int:
+    """The fewest seeds whose smallest p-value reaches a level; weaker agreement of ranks needs more."""
+    seeds = estimate.n + 1
+    while 2 * estimate.least_p**seeds > 1 - level:
+        seeds += 1
+    return seeds
+
+
+def _times(claim: Claim) -> Array:
+    return np.array([sample.times for sample in claim.samples.values()])
+
+
+def printed(claim: Value, values: Array, level: float) -> Look:
+    """A printed mean of k runs against all n seeds: within the margin, outside, or compatible with it.
+
+    The interval of our mean is widened by the noise of theirs, √(1/n + 1/k) in place of √(1/n), and by the
+    printed rounding. A single run of theirs is outside only where it would be rare among our seeds, too.
+    """
+    n, number, rounding = len(values), float(claim.printed or nan), claim.rounding
+    own, wider = student(values, level), sqrt(1 + n / claim.runs)
+    half = max(own.high - own.mean, own.mean - own.low) * wider + rounding
+    law = replace(own, std=own.std * wider)
+    low, high = number - claim.allowed, number + claim.allowed
+    inside = max(law.p_above(low + rounding), law.p_below(high - rounding))
+    below, above = low - rounding, high + rounding
+    less, more = law.p_below(below), law.p_above(above)
+    if claim.runs == 1:
+        less, more = backed(less, draw_above(below, values)), backed(more, draw_above(-above, -values))
+    outside = min(less, more)
+    away = max(0.0, abs(own.mean - number) - rounding)
+    unlike = min(1.0, 2 * replace(law, mean=away).p_above(0))
+    shown = Verdict("compatible", own.mean, own.mean - half, own.mean + half, n, level, unlike=unlike)
+    word: Word = "confirmed" if inside <= outside else "refuted"
+    return Look(
+        replace(shown, remarks=(f"printed {claim.printed}",)),
+        {"side": (min(1.0, 2 * min(inside, outside)), word)},
+        _question(claim, values[None, :]),
+    )
+
+
+def reported(values: Array) -> Verdict:
+    """Numbers that are shown and not judged, with Student's interval of their mean; NaN and ∞ left out."""
+    finite = values[np.isfinite(values)]
+    lost = len(values) - len(finite)
+    remarks = (_lost(lost, len(values)),) if lost else ()
+    if not len(finite):
+        return Verdict("reported", seeds=len(values), remarks=remarks)
+    estimate = student(finite)
+    return Verdict("reported", estimate.mean, estimate.low, estimate.high, len(values), 0.95, remarks=remarks)
+
+
+def tested_without_runs(claim: Theorem) -> Verdict:
+    """Return the verdict on a theorem from the result of its test: in a band, or as printed."""
+    numbers = flat(claim.found)
+    value = next(iter(numbers.values())) if len(numbers) == 1 else nan
+    shown = Verdict("refuted", None if isnan(value) else value)
+    if claim.band is not None:
+        low, high = claim.band
+        holds = (low is None or low <= value) and (high is None or value <= high)
+        return replace(shown, word="confirmed" if holds else "refuted")
+    if isinstance(claim.printed, str):
+        half = rounding(claim.printed)
+        near = abs(value - float(claim.printed)) <= half
+        remark = f"printed {claim.printed} ± {short(half)}"
+        return replace(shown, word="confirmed" if near else "refuted", remarks=(remark,))
+    said = flat(claim.printed)
+    if said.keys() != numbers.keys():
+        return replace(shown, remarks=(f"{len(numbers)} numbers where {len(said)} are printed",))
+    wrong = [name for name in said if not isclose(said[name], numbers[name], rel_tol=EQUAL)]
+    if not wrong:
+        return replace(shown, word="confirmed")
+    where = f"{wrong[0]}: " if wrong[0] else ""
+    return replace(shown, found=numbers[wrong[0]], remarks=(f"{where}printed {said[wrong[0]]:g}",))
+
+
+def flat(value: Any, name: str = "") -> dict[str, float]:
+    """Numbers, truths and fractions in lists and mappings, by their path; ValueError for anything else."""
+    if isinstance(value, Mapping):
+        inner = ((f"{name}.{key}".lstrip("."), item) for key, item in value.items())
+    elif isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        inner = ((f"{name}[{at}]", item) for at, item in enumerate(value))
+    else:
+        return {name: float(Fraction(value)) if isinstance(value, str) else float(value)}
+    return {path: number for key, item in inner for path, number in flat(item, key).items()}

@@ -1,0 +1,138 @@
+"""Verdicts as tables of text, for the terminal, docs and the page."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from benchmarks.claims.claim import Arrangement, Claim, Failure
+from reports import numbers
+from reports.claims.readings import Reading
+from reports.claims.rules import Verdict, Word
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How pages show the word of a verdict; one without a square is not in the matrix."""
+
+    square: str = ""
+    short: str = ""  # of a comparison who is ahead; of what is open, in few words
+    long: str = ""  # of any other decision
+
+
+SAID: dict[Word, Said] = {  # what matters comes first
+    "refuted": Said("🟥", "behind", "fails"),
+    "confirmed": Said("🟩", "ahead", "holds"),
+    "equal": Said("🟦", "equal", "no difference"),
+    "no effect": Said("🟦", "no effect", "no effect"),
+    "leans against": Said("🔴", "against", "against in every seed and undecided"),
+    "leans for": Said("🟢", "in favour", "in favour in every seed and undecided"),
+    "compatible": Said("⬜", "compatible", "compatible, imprecise"),
+    "undecided": Said("⬜", "undecided", "undecided"),
+    "reported": Said(),
+    "not run": Said(),
+}
+ORDER = list(SAID)
+ALONG = {"std": "spread", "step_std": "roughness", "min": "least", "max": "greatest", "spikes": "spikes"}
+HEADER = ("claim", "arrangement", "verdict", "found", "interval", "seeds", "besides")
+
+MEANS: dict[Failure, str] = {
+    "contradicts": "contradicts the paper",
+    "other_workload": "on a stand-in",
+    "other_arrangement": "other arrangement",
+    "outside_conditions": "outside its conditions",
+    "underspecified": "underspecified",
+    "ours": "ours",
+}
+ARRANGED: dict[Arrangement, str] = {
+    "paper": "the paper’s",
+    "code": "its code’s",
+    "reading": "a reading",
+    "ours": "ours",
+}
+
+
+def line(reading: Reading) -> tuple[str, ...]:
+    """The verdict of a reading, under `HEADER`."""
+    verdict = reading.verdict
+    seeds = str(verdict.seeds) if verdict.seeds else ""
+    value = number(verdict), interval(verdict), seeds, besides(verdict)
+    return reading.claim.id, arranged(reading), said(reading), *value
+
+
+def arranged(reading: Reading) -> str:
+    """Whose experiment it is, and on whose data and model."""
+    return f"{ARRANGED[reading.arrangement]}{', stand-in' if reading.workload == 'stand-in' else ''}"
+
+
+def said(reading: Reading) -> str:
+    """The word of a verdict; of a failure, what it means."""
+    return f"{reading.word} ({MEANS[reading.failure]})" if reading.word == "refuted" else worded(reading)
+
+
+def worded(reading: Reading) -> str:
+    """The word of a verdict; of one that leans, in how many seeds."""
+    if reading.word == "compatible":
+        return "compatible, imprecise"
+    if reading.word not in {"leans for", "leans against"}:
+        return reading.word
+    words = ("ahead", "behind") if reading.claim.kind == "better" else ("holds", "fails")
+    seeds = reading.verdict.seeds
+    return f"{words[reading.word == 'leans against']} in {seeds} of {seeds} seeds"
+
+
+def quantity(claim: Claim) -> str:
+    """Return what was measured for a claim, in words; empty for a theorem."""
+    named = []
+    for sample, metric in zip(claim.samples.values(), claim.metrics, strict=True):
+        known = metric.title != metric.name
+        text = metric.in_text if known else metric.name.replace(":", "/").rpartition("/")[2].replace("_", " ")
+        along = f"{ALONG[sample.along]} of {text}" if sample.along in ALONG else text
+        named.append(along if sample.reach is None else f"{claim.clock} to a {text}")
+    text = " and ".join(dict.fromkeys(named))
+    return f"log of {text}" if getattr(claim, "log", False) else text
+
+
+def number(verdict: Verdict) -> str:
+    """What was found, where it is a number."""
+    return _number(verdict.found)
+
+
+def interval(verdict: Verdict) -> str:
+    """Return the interval of a verdict; empty where there is none."""
+    if verdict.low is None or verdict.high is None:
+        return ""
+    return numbers.interval(verdict.low, verdict.high, _number)
+
+
+def sides(verdict: Verdict) -> str:
+    """What A and B of a comparison come to themselves; empty where a run has no number."""
+    return " against ".join(map(_number, verdict.sides))
+
+
+def found(reading: Reading) -> str:
+    """What was found, with its interval."""
+    return f"{number(reading.verdict)} {interval(reading.verdict)}".strip()
+
+
+def anchor(reading: Reading) -> str:
+    """Where a reading stands on the page."""
+    return f"{reading.claim.id}@{reading.scale}"
+
+
+def ranked(readings: Iterable[Reading]) -> list[Reading]:
+    """The readings that have run, what matters first."""
+    ran = (reading for reading in readings if reading.ran)
+    return sorted(ran, key=lambda reading: ORDER.index(reading.word))
+
+
+def besides(verdict: Verdict) -> str:
+    """What else a reader must know, in a line."""
+    return "; ".join(remarks(verdict))
+
+
+def remarks(verdict: Verdict) -> list[str]:
+    """What else a reader must know, and how many seeds would decide."""
+    return [*verdict.remarks, *([f"{verdict.more:,} seeds would decide"] if verdict.more else [])]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else numbers.number(value, 3)

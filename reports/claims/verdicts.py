@@ -1,0 +1,146 @@
+"""Verdicts on the numbers of claims, by rules that were fixed before any number was seen.
+
+A claim is judged at the looks of its plan (`looks.py` beside this) until it is decided. Before the first
+look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
+The tests of a row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held
+against the band that the claim names: inside it the claim is *confirmed*, outside *refuted*, across its edge
+*undecided*, with the number of seeds that would decide it. It takes t, corrected for skewness, and an exact
+sign-flip test at 5 % (`robust.agreed`), which fewer than six seeds cannot pass. Where no test decides and
+all seeds are on one side, the claim *leans*.
+
+    better     A − B in the direction of the metric: ahead is confirmed, behind is refuted; within the margin
+               that the entry names *equal*; 0 in every seed *no effect*
+    same       A − B, band ± margin
+    contrast   Σ times · value, as `better`, or a band
+    ratio      of two such sums; or of spreads over seeds (Brown and Forsythe)
+    rank       Spearman's ρ of means over seeds, and an exact permutation test
+    value      a printed mean of k runs, ± margin: the interval of our mean over all seeds, widened to
+               ± t·s·√(1/n + 1/k) and by the printed rounding, inside, outside, or *compatible*. Or a band
+    theorem    the result of its test, in a band or equal to what is printed
+
+Where runs collapse (`rules.collapses`), the sign test takes the place of both in comparisons, contrasts
+and ratios of means; ratios of spreads are not tested. Entries that apply the same rule to the same numbers
+are one test.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import inf
+
+import numpy as np
+
+from benchmarks.claims.claim import Claim
+from benchmarks.claims.kinds import Report, Theorem, Value
+from reports.claims import rules
+from reports.claims.looks import ERROR, SEEDS, Looks, holm_by_question
+from reports.claims.rules import Look, Values, Verdict, Word
+
+
+def verdicts(claims: Mapping[str, Claim], values: Mapping[str, Values]) -> dict[str, Verdict]:
+    """The verdicts of a paper's claims at one scale, by id."""
+    rows: dict[str, dict[str, Sequence[Look]]] = {}
+    for id_, claim in claims.items():
+        rows.setdefault(claim.row, {})[id_] = looks(claim, values.get(id_, {}))
+    judged = {id_: verdict for all_looks in rows.values() for id_, verdict in _row(all_looks).items()}
+    return {id_: _with_reason(claim, judged[id_]) for id_, claim in claims.items()}
+
+
+def judge(claim: Claim, values: Values) -> Verdict:
+    """The verdict of one claim by itself."""
+    return verdicts({claim.id: claim}, {claim.id: values})[claim.id]
+
+
+def looks(claim: Claim, values: Values) -> list[Look]:
+    """The result for a claim at each look that its seeds allow; a single one where looks do not apply."""
+    if isinstance(claim, Theorem):
+        return [Look(rules.tested_without_runs(claim))]
+    names = list(claim.samples)
+    seeds = sorted(set.intersection(*(set(values.get(name, ())) for name in names)))
+    if not seeds:
+        return [Look(Verdict("not run"))]
+    table = np.array([[values[name][seed] for seed in seeds] for name in names])  # [samples, seeds]
+    if isinstance(claim, Report):
+        return [Look(rules.reported(table[0]))]
+    plan = Looks(claim.looks or SEEDS)
+    reached = plan.reached(len(seeds))
+    if not reached:
+        few = f"{len(seeds)} of the {plan.seeds[0]} seeds of the first look"
+        return [Look(Verdict("not run", seeds=len(seeds), remarks=(few,)))]
+    if isinstance(claim, Value) and claim.band is None:
+        return [_of_plan(rules.tested(claim, table, plan.level(reached[-1])), plan, reached[-1])]
+    return [
+        _of_plan(rules.tested(claim, table[:, : plan.seeds[at]], plan.level(at)), plan, at) for at in reached
+    ]
+
+
+def _of_plan(look: Look, plan: Looks, at: int) -> Look:
+    """A look whose p-values count for the whole plan."""
+    tests = {name: (plan.p(p, at), word) for name, (p, word) in look.tests.items()}
+    return replace(look, tests=tests, needed=partial(_seeds, look.needed, plan, at))
+
+
+def _seeds(needed: Callable[[float], int | None], plan: Looks, at: int, level: float) -> int | None:
+    """Seeds that would decide: those of the first later look with enough, or a number beyond the plan."""
+    seeds = None
+    for later in range(min(at + 1, len(plan.seeds) - 1), len(plan.seeds)):
+        seeds, there = needed(1 - (1 - level) * plan.share(later)), plan.seeds[later]
+        if seeds is None or (seeds <= there and later > at):
+            return None if seeds is None else there
+    return seeds if seeds is not None and seeds > plan.seeds[-1] else None
+
+
+def _row(all_looks: Mapping[str, Sequence[Look]]) -> dict[str, Verdict]:
+    """The verdicts of a row: look after look, corrected for its tests; decisions are final."""
+    decided: dict[str, Verdict] = {}
+    latest: dict[str, Look] = {}
+    least: dict[str, dict[str, tuple[float, Word]]] = {}  # the best of all looks, by hypothesis
+    adjusted: dict[tuple[bytes, str], float] = {}
+    for at in range(max(map(len, all_looks.values()))):
+        for id_, looks in all_looks.items():
+            if at < len(looks) and id_ not in decided:
+                latest[id_], best = looks[at], least.setdefault(id_, {})
+                best |= {
+                    name: min(test, best.get(name, (inf, test[1]))) for name, test in looks[at].tests.items()
+                }
+        questions = {
+            latest[id_].question: {name: p for name, (p, _) in best.items()} for id_, best in least.items()
+        }
+        adjusted = holm_by_question(questions)
+        for id_ in latest.keys() - decided.keys():
+            for name, (p, word) in sorted(least[id_].items(), reverse=True):  # a side, before equality
+                if id_ not in decided and (after := adjusted[latest[id_].question, name]) <= ERROR:
+                    decided[id_] = replace(latest[id_].shown, word=word, p=p, adjusted=after)
+    tests_open = len({latest[id_].question for id_, best in least.items() if best and id_ not in decided})
+    for id_ in latest.keys() - decided.keys():
+        decided[id_] = _open(latest[id_], least[id_], adjusted, tests_open)
+    return decided
+
+
+def _open(
+    look: Look,
+    best: Mapping[str, tuple[float, Word]],
+    adjusted: Mapping[tuple[bytes, str], float],
+    among: int,
+) -> Verdict:
+    """The undecided result, with the seeds that would decide it among as many tests as are open."""
+    verdict = look.shown
+    if best:
+        name = min(best, key=lambda name: best[name])
+        verdict = replace(verdict, p=best[name][0], adjusted=adjusted[look.question, name])
+    for p, word in (look.tests[name] for name in sorted(look.tests)):  # equality, before a side
+        if p <= ERROR:
+            but = f"{word} but for the other tests of its row"
+            verdict = replace(verdict, remarks=(but, *look.shown.remarks))
+    if look.lean:
+        verdict = replace(verdict, word=look.lean)
+    if verdict.word in {"undecided", "leans for", "leans against"} and verdict.more is None:
+        verdict = replace(verdict, more=look.needed(1 - ERROR / max(1, among)))
+    return verdict
+
+
+def _with_reason(claim: Claim, verdict: Verdict) -> Verdict:
+    """A verdict as shown: none where the entry gives a reason for that; with the reason for no effect."""
+    if claim.unjudged and verdict.word != "not run":
+        return replace(verdict, word="reported", p=None, adjusted=None, remarks=(claim.unjudged,), more=None)
+    return replace(verdict, remarks=(claim.seen,)) if verdict.word == "no effect" and claim.seen else verdict

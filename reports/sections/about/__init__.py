@@ -1,1 +1,0 @@
-"""The page's parts on where numbers come from: overview, methods and errata, provenance."""

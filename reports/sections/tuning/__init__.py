@@ -1,1 +1,0 @@
-"""The page's part on tuning studies."""

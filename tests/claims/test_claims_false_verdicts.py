@@ -1,0 +1,67 @@
+"""How often verdicts are false: the stored rates, and the campaigns that they were counted in."""
+
+import numpy as np
+import pytest
+
+from benchmarks.claims.files import papers
+from benchmarks.claims.kinds import Better, Contrast, Ratio, Same, Value
+from reports.claims import simulated
+from reports.claims.simulated import SimulatedRow, centred
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[tuple[str, str, str], SimulatedRow]:
+    found = (row for paper in papers().values() for row in simulated.rows(paper))
+    return {(row.paper, row.scale, row.name): row for row in found}
+
+
+def test_five_per_cent_of_rows_at_most_hold_a_false_verdict(
+    rows: dict[tuple[str, str, str], SimulatedRow],
+) -> None:
+    stored = simulated.stored()
+    assert {(rate.paper, rate.scale, rate.row): rate.claims for rate in stored} == {
+        key: len(row.claims) for key, row in rows.items()
+    }
+    assert sum(rate.campaigns for rate in stored) >= 2000
+    assert np.mean([rate.share for rate in stored]) <= 0.05
+
+
+@pytest.mark.parametrize("name", ["N-biased-p1", "N-cs-repairs", "A-equal-uploads"])
+def test_a_stored_rate_is_counted_again(rows: dict[tuple[str, str, str], SimulatedRow], name: str) -> None:
+    (stored,) = (rate for rate in simulated.stored() if rate.row == name)
+    assert simulated.rate(rows[stored.paper, stored.scale, name], stored.campaigns) == stored
+
+
+@pytest.mark.slow
+def test_all_stored_rates_are_counted_again(rows: dict[tuple[str, str, str], SimulatedRow]) -> None:
+    for stored in simulated.stored():
+        row = rows[stored.paper, stored.scale, stored.row]
+        assert simulated.rate(row, stored.campaigns) == stored, row.name
+
+
+@pytest.mark.parametrize("at_margin", [False, True])
+def test_no_effect_is_left_but_the_margin(
+    rows: dict[tuple[str, str, str], SimulatedRow], at_margin: bool
+) -> None:
+    seen = set()
+    for row in rows.values():
+        for id_, claim in row.claims.items():
+            table = centred(claim, row.numbers[id_], at_margin)
+            times = np.array([sample.times for sample in claim.samples.values()])
+            if isinstance(claim, Better):
+                gap = claim.sign * (table[0] - table[1])
+                target = claim.allowed if isinstance(claim, Same) else at_margin * (claim.margin or 0.0)
+                middle = np.median(gap) if row.paper in {"ace", "asyncsgd"} else gap.mean()
+                assert min(abs(middle - target), abs(gap.mean() - target)) < 1e-9, id_
+            elif isinstance(claim, Contrast):
+                total = times @ (np.log(table) if claim.log else table)
+                edge = claim.band[0] if claim.band[0] is not None else claim.band[1]
+                target = (edge or 0.0) + at_margin * (claim.margin or 0.0)
+                assert min(abs(total.mean() - target), abs(np.median(total) - target)) < 1e-9, id_
+            elif isinstance(claim, Ratio) and claim.of == "spread":
+                spread = [np.abs(side - np.median(side)).mean() for side in table]
+                assert spread[0] == pytest.approx((claim.band[0] or 0.0) * spread[1]) or not spread[0]
+            elif isinstance(claim, Value):
+                assert table.mean() == pytest.approx(claim.band[0] or 0.0 if claim.band else 0.0, abs=1e-9)
+            seen.add(claim.kind)
+    assert seen == {"better", "same", "contrast", "ratio", "value"}

@@ -1,0 +1,263 @@
+"""Main results: the word follows from all readings by one rule, and every main result has one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.claims import kept
+from benchmarks.claims.claim import SCALES, Sample
+from benchmarks.claims.files import MainResult, Paper, papers
+from benchmarks.claims.kinds import KINDS
+from benchmarks.commands.claims import command
+from reports.claims import matrix
+from reports.claims.main_results import Outcome, outcomes, scope
+from reports.claims.readings import Reading, all_of
+from reports.claims.rules import Verdict
+from reports.claims.terminal import SAID
+
+TOY = Paper("toy", "Toy et al.", words={"beta": "β"})
+PAPER, STAND_IN, READ = ("paper", "paper"), ("paper", "stand-in"), ("reading", "paper")
+Case = tuple[str, tuple[str, str]]  # word, arrangement and workload
+
+
+def outcome(*cases: Case, open_: str = "") -> Outcome:
+    """A main result with these readings; β is 1 for every second one."""
+    readings = tuple(reading(f"T-row/{at}", *case, beta=at % 2) for at, case in enumerate(cases))
+    result = MainResult(id="it", words="It works", place="§1", readings=("T-row/*",), open=open_)
+    return Outcome(TOY, result, readings)
+
+
+def reading(
+    id_: str, word: str, how: tuple[str, str], beta: int = 0, bound: bool = False, **more: object
+) -> Reading:
+    """A reading with this verdict."""
+    claim = KINDS["theorem" if bound else "better"].model_construct(
+        id=id_,
+        kind="better",
+        arrangement=how[0],
+        workload=how[1],
+        case={"beta": beta},
+        bound=bound,
+        a=Sample(),
+        b=Sample(),
+        **more,
+    )
+    return Reading(TOY, claim, "small", Verdict(word, 3.0 + beta if bound else 0.1))
+
+
+@pytest.mark.parametrize(
+    ("cases", "word", "scope"),
+    [
+        ([], "not run", None),
+        ([("not run", PAPER)] * 3, "not run", None),
+        ([("undecided", PAPER), ("not run", PAPER)], "undecided", None),
+        ([("reported", PAPER)], "undecided", None),
+        ([("confirmed", PAPER), ("undecided", PAPER)], "holds", "paper's workload"),
+        ([("confirmed", PAPER), ("confirmed", STAND_IN), ("not run", READ)], "holds", "paper's workload"),
+        ([("confirmed", STAND_IN)] * 2, "holds", "stand-ins"),
+        ([("confirmed", READ), ("confirmed", STAND_IN)], "holds", "paper's workload"),
+        ([("confirmed", STAND_IN), ("undecided", PAPER)], "holds", "stand-ins"),
+        ([*[("confirmed", STAND_IN)] * 4, ("refuted", PAPER)], "mostly holds", "stand-ins"),
+        ([*[("confirmed", STAND_IN)] * 3, ("refuted", PAPER)], "mixed", "paper's workload"),
+        ([("confirmed", PAPER), ("equal", PAPER)], "mixed", "paper's workload"),
+        ([("confirmed", PAPER), ("no effect", PAPER)], "mixed", "paper's workload"),
+        ([("confirmed", PAPER), *[("refuted", STAND_IN)] * 4], "mostly fails", "stand-ins"),
+        ([("confirmed", PAPER), *[("refuted", STAND_IN)] * 3], "mixed", "paper's workload"),
+        ([("refuted", STAND_IN), ("undecided", PAPER)], "fails", "stand-ins"),
+        ([("equal", PAPER), ("refuted", PAPER)], "fails", "paper's workload"),
+        ([("leans for", PAPER), ("leans against", PAPER), ("compatible", PAPER)], "undecided", None),
+        ([("confirmed", PAPER), ("leans for", PAPER), ("compatible", PAPER)], "holds", "paper's workload"),
+        ([("confirmed", PAPER), ("leans against", STAND_IN)], "mostly holds", "paper's workload"),
+        ([("refuted", STAND_IN), ("leans for", PAPER)], "mostly fails", "stand-ins"),
+        ([("refuted", STAND_IN), ("leans against", PAPER)], "fails", "stand-ins"),
+    ],
+)
+def test_the_word_of_a_main_result_and_its_scope(cases: list[Case], word: str, scope: str | None) -> None:
+    assert (outcome(*cases).word, outcome(*cases).scope) == (word, scope)
+    assert outcome(*reversed(cases)).word == word  # whatever the order
+
+
+@pytest.mark.parametrize("more", [{"twin": True}, {"stated_by": "ours"}, {"outside_conditions": True}])
+def test_twins_statements_of_ours_and_what_is_outside_conditions_decide_nothing(more: dict[str, Any]) -> None:
+    here = outcome(("confirmed", PAPER), ("confirmed", STAND_IN))
+    others = [reading(f"T-row/{at}", "refuted", PAPER, **more) for at in range(9)]
+    both = Outcome(TOY, here.result, (*here.readings, *others))
+    assert (both.word, len(both.decided), both.share) == ("holds", 2, 1)
+    assert both.pooled == here.pooled
+    assert Outcome(TOY, here.result, tuple(others)).word == "undecided"
+
+
+def test_theorems_are_toys_unless_they_print_a_number() -> None:
+    theorem = reading("T-row/0", "confirmed", PAPER, bound=True)
+    printed = replace(theorem, claim=theorem.claim.model_copy(update={"printed": "3.2"}))
+    assert (scope(theorem), scope(printed)) == ("toy", "paper's workload")
+
+
+def test_what_it_depends_on_is_what_separates_best() -> None:
+    """Of arrangement, workload, scale and β: that with the fewest readings on the wrong side."""
+    word = {0: "confirmed", 1: "refuted"}
+    by_beta = outcome(*[(word[at % 2], (PAPER, STAND_IN)[at // 2 % 2]) for at in range(8)])
+    assert by_beta.divide is not None
+    assert (by_beta.divide.name, by_beta.divide.counts) == ("β", {"0": (4, 4), "1": (0, 4)})
+    assert "By β: holds with 0 (4 of 4); fails with 1 (0 of 4)." in matrix.sentence(by_beta)
+    by_workload = outcome(*[(word[at // 2 % 2], (PAPER, STAND_IN)[at // 2 % 2]) for at in range(8)])
+    assert by_workload.divide is not None and by_workload.divide.name == "workload"
+    alike = outcome(*[("confirmed", PAPER)] * 4, *[("refuted", PAPER)] * 4)
+    assert alike.divide is None and "By " not in matrix.sentence(alike)
+    first, *others = by_beta.readings
+    without = replace(first, claim=first.claim.model_copy(update={"case": {}}))
+    assert replace(by_beta, readings=(without, *others)).divide is None  # not all of them have a β
+
+
+def test_the_sentence_counts_each_kind_of_evidence_by_itself() -> None:
+    cases = [*[("refuted", PAPER)] * 3, ("confirmed", PAPER), ("equal", PAPER), ("not run", PAPER)]
+    here = outcome(*cases, ("undecided", PAPER), open_="p is lost.")
+    assert matrix.counts(here) == (
+        "Behind in 3 of 5 decided comparisons, ahead in 1, equal in 1; 1 undecided; 1 reading not run "
+        "(an evening of two cores)."
+    )
+    assert matrix.sentence(here).endswith(" p is lost.")
+    bounds = [reading(f"T-row/b{at}", "confirmed", STAND_IN, beta=at, bound=True) for at in (0, 9)]
+    both = Outcome(TOY, here.result, (*here.readings, *bounds))
+    assert "; 2 of 2 bounds seen to hold, 3.0 to 12 times what is measured; 1 undecided" in matrix.sentence(
+        both
+    )
+
+
+def test_who_is_ahead_is_told_of_methods_that_stand_on_one_side() -> None:
+    """Where a method leads one reading and follows in another, readings hold or fail."""
+
+    def counts_of(*pairs: tuple[str, str]) -> str:
+        one = reading("T-row/0", "confirmed", PAPER)
+        sides = [
+            {name: Sample(strategy=strategy) for name, strategy in zip("ab", pair, strict=True)}
+            for pair in pairs
+        ]
+        readings = (replace(one, claim=one.claim.model_copy(update=update)) for update in sides)
+        return matrix.counts(Outcome(TOY, outcome().result, tuple(readings)))
+
+    assert counts_of(("fedbuff", "asgd"), ("fedbuff", "fedavg")) == "Ahead in 2 of 2 decided comparisons."
+    assert counts_of(("fedbuff", "asgd"), ("fedavg", "fedbuff")) == "Holds in 2 of 2 decided experiments."
+
+
+# The table of main results; one line each.
+MAIN = {
+    "ace": (
+        *("ace-fedbuff", "ace-ca2fl", "ace-delay-adaptive", "ace-vanilla", "ca2fl-others"),
+        *("fewest-iterations", "equal-uploads", "everyone-declines", "delay-and-heterogeneity"),
+        *("error-terms", "local-steps", "vanilla-floor", "drop-outs", "other-tasks", "eight-bits"),
+        "published-code",
+    ),
+    "anarchic": (
+        *(
+            "anarchy-is-free",
+            "table-2-logistic",
+            "table-3-logistic",
+            "tables-cnn",
+            "tables-lstm",
+            "general-arrivals",
+        ),
+        *("biased-arrivals", "speed-up", "arbitrary-arrivals", "afl-keeps"),
+    ),
+    "asyncsgd": (
+        *(
+            "per-update",
+            "per-time",
+            "ten-to-thirty-g",
+            "ten-to-thirty-h",
+            "printed-numbers",
+            "delays-and-bounds",
+        ),
+        *("number-of-tasks", "steadier"),
+    ),
+    "fraboni": (
+        *("time-based", "surrogate", "sync-async", "balance", "fedbuff-async", "rate-sensitivity", "bounds"),
+        "exponential-times",
+    ),
+    "liu": ("naive", "momentum", "repaired", "dylu"),
+}
+
+
+@pytest.fixture(scope="module")
+def shipped() -> list[Outcome]:
+    return outcomes(all_of(papers().values()))
+
+
+def test_every_main_result_of_the_papers_has_readings_or_says_that_none_has_run(
+    shipped: list[Outcome],
+) -> None:
+    there: dict[str, list[str]] = {}
+    for one in shipped:
+        there.setdefault(one.paper.name, []).append(one.result.id)
+        assert one.readings
+        assert (one.word == "not run") is not any(reading.ran for reading in one.readings)
+        assert matrix.sentence(one).endswith(".")
+    assert there == {name: list(ids) for name, ids in MAIN.items()}
+
+
+def test_no_comparison_of_who_leads_is_left_out_of_the_main_results(shipped: list[Outcome]) -> None:
+    """Every entry of ACE or ACED against a baseline, whatever it says, is a reading of a main result."""
+    used = {reading.claim.id for one in shipped for reading in one.readings}
+    leading = (
+        "A-best",
+        "A-dropout/",
+        "A-faster/ace",
+        "F-weights-FP",
+        "F-F80",
+        "F-fedfix-balance",
+        "G-per-update",
+    )
+    # CA²FL against FedBuff, and FedAvg without delay against ACE: no main result says it
+    apart = tuple(f"A-best{net}/ca2fl-fedbuff" for net in ("", "-cnn", "-resnet", "-resnet-D1"))
+    apart += ("A-best-20ng/fedavg-ace",)
+    missing = {
+        id_
+        for paper in papers().values()
+        for id_ in paper.claims
+        if id_.startswith(leading) and not id_.startswith(apart) and id_ not in used
+    }
+    assert missing == set()
+
+
+def test_no_entry_is_a_reading_of_two_main_results(shipped: list[Outcome]) -> None:
+    times = Counter(
+        (one.paper.name, reading.claim.id, reading.scale) for one in shipped for reading in one.readings
+    )
+    assert [key for key, n in times.items() if n > 1] == []
+
+
+def test_every_twin_shares_runs_with_a_reading_that_counts(shipped: list[Outcome]) -> None:
+    """Of the same main result, under one of its seeds at least, where both have numbers."""
+    for one in shipped:
+        runs: dict[tuple[str, str], set[str]] = {}
+        for scale in SCALES:
+            for number in kept.read(kept.path(one.paper.name, scale)):
+                runs.setdefault((number.claim, scale), set()).update(number.runs.split())
+        counted = [runs[at] for reading in one.deciding if (at := (reading.claim.id, reading.scale)) in runs]
+        for reading in one.readings:
+            mine = runs.get((reading.claim.id, reading.scale))
+            if reading.claim.twin and mine:
+                assert any(mine & other for other in counted), reading.claim.id
+
+
+def test_ace_against_fedbuff_is_told_with_its_numbers(shipped: list[Outcome]) -> None:
+    (one,) = (one for one in shipped if one.result.id == "ace-fedbuff")
+    assert (one.word, one.scope, len(one.decided)) == ("fails", "stand-ins", 18)
+    assert matrix.sentence(one).startswith("Behind in 18 of 18 decided comparisons")
+    assert one.pooled is not None and one.pooled.effect.high < 0
+
+
+def test_front_pages_are_short(shipped: list[Outcome]) -> None:
+    """A few characters in a cell of the matrix, 120 columns in the terminal."""
+    for one in shipped:
+        for column in matrix.COLUMNS:
+            cell = matrix.cell(one, column)
+            assert len(f"{matrix.bar(cell)} {matrix.count(cell)}") <= matrix.BAR + len(" 99 open")
+            assert {*matrix.bar(cell)} == {SAID[reading.word].square for reading in cell}
+    lines = CliRunner().invoke(command, []).output.splitlines()
+    assert max(map(len, lines)) <= 120

@@ -1,0 +1,153 @@
+"""Verdicts on pages: that of the runs that they were made from, and that of all claims."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from fnmatch import fnmatch
+from math import inf
+from urllib.parse import unquote
+
+import pytest
+
+from benchmarks.claims.files import Paper, papers
+from reports.claims import forest, html
+from reports.claims.blocks import blocks
+from reports.claims.main_results import outcomes
+from reports.claims.readings import Reading, all_of, readings
+from reports.claims.rules import Verdict
+from reports.claims.section import sections
+from reports.claims.terminal import quantity
+from reports.page import render
+from reports.records.records import RecordedSuite
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return papers()["fraboni"]
+
+
+@pytest.fixture(scope="module")
+def everything() -> list[Reading]:
+    return all_of(papers().values())
+
+
+def test_verdicts_come_first_and_scales_are_never_mixed(paper: Paper) -> None:
+    (section,) = sections("claims-fraboni-small")
+    small, theorems = section.shows["blocks"]
+    ids = {reading.claim.id for row in small.rows for reading, _ in row.entries}
+    ran = {one.claim.id for one in readings(paper, "small") if one.ran}
+    assert ids == ran <= {id_ for id_, one in paper.claims.items() if "small" in paper.scales(one)}
+    assert {reading.claim.id for row in theorems.rows for reading, _ in row.entries} == {
+        id_ for id_, one in paper.claims.items() if one.kind == "theorem"
+    }
+
+
+@pytest.mark.parametrize("name", ["quickstart", "claims-nobody-small", "claims-"])
+def test_other_pages_have_none(name: str) -> None:
+    assert sections(name) == []
+
+
+def test_the_page_of_a_suite_of_claims_says_all_of_it(paper: Paper) -> None:
+    (section,) = sections("claims-fraboni-small")
+    text = render(RecordedSuite("claims-fraboni-small", "sqlite://", runs=()), [section])
+    ran = [one.claim.id for one in readings(paper, "small") if one.ran]
+    assert ran and all(f'data-claim="{id_}"' in text for id_ in ran)
+    for row in section.shows["blocks"][0].rows:
+        assert row.ends is None or len(row.ends) == 2
+        assert all(figure for reading, figure in row.entries if forest.effect(reading.claim, reading.verdict))
+
+
+def test_every_claim_that_ran_is_on_the_page_of_all(everything: list[Reading]) -> None:
+    text = html.render(everything)
+    ran = [(one.paper.name, one.scale, one.claim.id, one.word) for one in everything if one.ran]
+    found = re.findall(
+        r'<li id="[^"]+" data-claim="([^"]+)" data-paper="(\w+)" data-class="[^"]+" '
+        r'data-verdict="([^"]+)" data-scale="(\w+)"',
+        text,
+    )
+    assert sorted((paper, scale, id_, word) for id_, paper, word, scale in found) == sorted(ran)
+    assert len(ran) > 500 and "http://" not in text and "https://" not in text
+    shown = {(paper, scale) for paper, scale, *_ in ran}
+    waiting = sum(not one.ran and (one.paper.name, one.scale) in shown for one in everything)
+    said = [int(n) for n in re.findall(r"(\d+) further claims? of this scale: not run yet", text)]
+    assert sum(said) == waiting
+    assert html.render(everything) == text
+
+
+def test_a_strip_lies_where_its_numbers_are(everything: list[Reading]) -> None:
+    """Three effects on an axis from −1 to 3: a quarter of it is one."""
+    claim = next(one.claim for one in everything if one.claim.kind == "better")
+    claim = claim.model_copy(update={"margin": 0.5})
+    effect = forest.effect(claim, Verdict("confirmed", 1.0, 0.5, 7.0, 8))
+    assert effect is not None
+    assert (effect.claimed, effect.margin) == ((0.0, inf), 0.5)
+    drawn = str(forest.strip(effect, forest.Axis(-1.0, 3.0), "confirmed", "<confirmed>"))
+    quarter, edge = (240 - 2 * 8) / 4, 8
+    assert f'd="M{edge + 1.5 * quarter:.1f} 9H{240 - edge:.1f}"' in drawn  # the interval, cut at the end
+    assert f"M{240 - edge:.1f} 5l5 4l-5 4Z" in drawn  # and its arrow
+    assert f"translate({edge + 2 * quarter:.1f} 9)" in drawn  # the effect
+    assert f'class="zero" d="M{edge + quarter:.1f} ' in drawn
+    assert f'class="margin" d="M{edge + 0.5 * quarter:.1f} 5H{edge + 1.5 * quarter:.1f}' in drawn
+    assert f'class="claimed" d="M{edge + quarter:.1f} 1H{240 - edge:.1f}' in drawn
+    assert 'aria-label="&lt;confirmed&gt;"' in drawn
+
+
+def test_an_axis_has_room_for_effects_and_what_was_claimed() -> None:
+    near = forest.DrawnEffect(1.0, 0.8, 1.2, (0.0, inf))
+    axis = forest.Axis.around([near, replace(near, found=-1.0, low=-60.0, high=1.0)])
+    assert axis.low == pytest.approx(-7.0 - 0.03 * 8.2) and axis.high == pytest.approx(1.2 + 0.03 * 8.2)
+    alone = forest.Axis.around([forest.DrawnEffect(0.0, 0.0, 0.0, (inf, inf))])
+    assert alone.low < 0 < alone.high
+
+
+def test_printed_numbers_are_shown_by_their_distance(everything: list[Reading]) -> None:
+    values = [one.claim for one in everything if one.claim.kind == "value"]
+    claim = values[0].model_copy(update={"printed": "0.250"})
+    effect = forest.effect(claim, Verdict("refuted", 0.3, 0.28, 0.32, 8))
+    assert effect is not None
+    assert (effect.found, effect.low, effect.high) == pytest.approx((0.05, 0.03, 0.07))
+    assert effect.claimed == pytest.approx((-0.0005, 0.0005))
+    assert forest.effect(claim, Verdict("undecided")) is None
+
+
+def test_the_page_opens_with_all_readings_of_all_main_results(everything: list[Reading]) -> None:
+    """A row for each, with its word; a mark for each reading that has a verdict, which leads to its entry."""
+    text = html.render(everything)
+    entries = set(re.findall(r'<li id="([^"]+)"', text))
+    rows = re.findall(r'<tr data-main="([^"]+)">(.*?)</tr>', text, re.DOTALL)
+    found = outcomes(everything)
+    mark = r'<a class="[a-z-]+" href="#([^"]+)" title="[^"]+" aria-label'
+    assert [id_ for id_, _ in rows] == [outcome.result.id for outcome in found]
+    assert text.index(rows[-1][0]) < text.index('id="entries"')
+    for outcome, (_, row) in zip(found, rows, strict=True):
+        assert f">{outcome.word}</b>" in row
+        marked = Counter(map(unquote, re.findall(mark, row)))
+        judged = [one for one in outcome.readings if one.word not in {"not run", "reported"}]
+        assert marked == Counter(f"{one.claim.id}@{one.scale}" for one in judged)
+        shown = re.findall(r'class="effect" href="#([^"]+)"', row)
+        assert {unquote(href) for href in shown} <= marked.keys() <= entries
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("A-best/*", {"test accuracy"}),
+        ("A-faster/*", {"log of iterations to a test accuracy"}),
+        ("F-weights-spread/*", {"federated loss, std over clients"}),
+        ("G-steadier/*", {"test accuracy", "roughness of test accuracy", "spikes of test loss"}),
+        ("F-rate-sensitivity/share*", {"unusable share"}),
+        ("F-theorem-1/*", {""}),
+    ],
+)
+def test_what_a_number_measures_is_said(everything: list[Reading], pattern: str, words: set[str]) -> None:
+    claims = [one.claim for one in everything if fnmatch(one.claim.id, pattern)]
+    assert {quantity(claim) for claim in claims} == words
+
+
+def test_rows_have_what_matters_first(everything: list[Reading]) -> None:
+    decided, leaning = ["refuted", "confirmed", "equal", "no effect"], ["leans against", "leans for"]
+    order = [*decided, *leaning, "compatible", "undecided", "reported"]
+    for block in blocks(everything):
+        for row in block.rows:
+            places = [order.index(reading.word) for reading, _ in row.entries]
+            assert places == sorted(places)

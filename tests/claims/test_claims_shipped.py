@@ -1,0 +1,287 @@
+"""The claims that come with the package: what they select can run, what is printed stands in one of them."""
+
+import csv
+import importlib
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from benchmarks.claims import kept, register
+from benchmarks.claims.claim import SCALES, Claim
+from benchmarks.claims.files import FOLDER, Paper, papers
+from benchmarks.claims.kinds import Report, Theorem, Value
+from benchmarks.claims.plan import ClaimPlan, mistakes
+from benchmarks.commands.claims import command
+from benchmarks.tracking.provenance import has_commit
+from reports.claims.main_results import outcomes
+from reports.claims.readings import THEOREM, all_of
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DOCS = README.with_name("docs")
+BEGIN, END = "<!-- claims -->\n", "<!-- /claims -->"
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, Paper]:
+    return papers()
+
+
+@pytest.fixture(scope="module")
+def claims(shipped: dict[str, Paper]) -> list[tuple[Paper, Claim]]:
+    return [(paper, claim) for paper in shipped.values() for claim in paper.claims.values()]
+
+
+def test_every_entry_selects_runs_that_can_be_made_at_every_scale(shipped: dict[str, Paper]) -> None:
+    assert mistakes(shipped.values()) == []
+
+
+def test_statements_are_in_the_field_s_words(claims: list[tuple[Paper, Claim]]) -> None:
+    """No name of a strategy as suites write it, and none of a case as ids have it."""
+    own = r"\b[a-z0-9]+_[a-z]{2,}|\b(aced?|ca2fl|asgd|fedavg|fedbuff|fedfix|iid|dirichlet|mnist|phi)\b"
+    assert [claim.id for _, claim in claims if re.search(own, claim.statement)] == []
+
+
+def test_every_function_that_is_named_is_there(claims: list[tuple[Paper, Claim]]) -> None:
+    metrics = {sample.metric or "" for _, claim in claims for sample in claim.samples.values()}
+    for path in {metric for metric in metrics if ":" in metric}:
+        module, _, name = path.partition(":")
+        assert callable(getattr(importlib.import_module(module), name)), path
+
+
+def test_every_theorem_has_the_test_that_it_names(claims: list[tuple[Paper, Claim]]) -> None:
+    """In the file of its paper; and every test of theorems has a theorem."""
+    named = {(paper.name, claim.test) for paper, claim in claims if isinstance(claim, Theorem)}
+    written = {
+        (path.stem.removeprefix("test_"), f"{path.relative_to(ROOT).as_posix()}::{name}")
+        for path in (ROOT / "tests" / "papers").glob("test_*.py")
+        for name in re.findall(r"^@theorem\ndef (\w+)\(", path.read_text("utf-8"), re.MULTILINE)
+    }
+    assert named == written
+
+
+def test_small_claims_have_five_seeds_at_least(shipped: dict[str, Paper]) -> None:
+    for paper in shipped.values():
+        plan = ClaimPlan(paper, "small", ())
+        for claim in paper.claims.values():
+            if "small" in paper.scales(claim):
+                for name, runs in plan.picked(claim).items():
+                    assert len(runs) >= 5, f"{claim.id}: {name}"
+
+
+@pytest.mark.parametrize("table", sorted((FOLDER / "published").glob("*.csv")), ids=lambda path: path.stem)
+def test_every_cell_of_a_published_table_is_in_exactly_one_entry(table: Path) -> None:
+    with table.open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    columns = list(rows[0])[list(rows[0]).index("local_steps_c") + 1 :]
+    found: Counter[tuple[int, str]] = Counter()
+    for path in FOLDER.glob("*.yaml"):
+        for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["claims"]:
+            source = entry.get("table", {})
+            if source.get("file") == f"published/{table.name}" and entry.get("printed") == "{printed}":
+                chosen = source.get("rows", {})
+                for number, row in enumerate(rows):
+                    if all(yaml.safe_load(row[name]) == value for name, value in chosen.items()):
+                        found.update((number, cell) for cell in source["cells"])
+    cells = {(number, column): 1 for number in range(len(rows)) for column in columns}
+    assert dict(found) == cells
+
+
+def test_every_number_of_the_text_is_in_an_entry(shipped: dict[str, Paper]) -> None:
+    """Of the routing paper: §5.1, §5.2 and Fig. 2, rounds as counted in runs."""
+    entries = shipped["asyncsgd"].claims
+    values = Counter(
+        float(claim.printed)
+        for claim in entries.values()
+        if isinstance(claim, Value | Theorem) and isinstance(claim.printed, str)
+    )
+    times = {17000: 1, 690: 1, 3200: 2, 145: 1, 22: 1, 16: 1, 10: 1}
+    assert {number: values[number] for number in times} == times
+    assert entries["G-numbers-p_H/vector"].arguments["printed"] == [0.0068, 0.0449, 0.0487]
+
+
+def test_stored_numbers_are_those_of_the_runs_that_entries_select(shipped: dict[str, Paper]) -> None:
+    """An entry that was changed after it ran would be judged by numbers of something else."""
+    for paper in shipped.values():
+        for scale in SCALES:
+            stored = kept.read(kept.path(paper.name, scale))
+            seeds = tuple(sorted({one.seed for one in stored}))
+            plan = ClaimPlan(paper, scale, (), seeds or None)
+            for one in stored:
+                runs = plan.picked(paper.claims[one.claim])[one.sample][one.seed]
+                assert one.runs.split() == [run.key for run in runs], one
+
+
+def test_what_contradicts_a_paper_or_has_no_effect_says_what_was_seen(shipped: dict[str, Paper]) -> None:
+    silent = [
+        one.claim.id
+        for one in all_of(shipped.values())
+        if not one.claim.seen
+        and (one.word == "no effect" or (one.word == "refuted" and one.failure == "contradicts"))
+    ]
+    assert silent == []
+
+
+# Read off the papers, entry by entry.
+@pytest.mark.parametrize(
+    ("id_", "scale", "arrangement", "workload", "failure"),
+    [
+        ("A-best/ace-fedbuff-a0.1-D1-5", "small", "code", "stand-in", "other_arrangement"),
+        ("A-best/ace-fedbuff-a0.1-D2-5", "small", "ours", "stand-in", "ours"),
+        ("A-best/ace-fedbuff-a0.1-D3-5", "small", "reading", "stand-in", "underspecified"),
+        ("A-best/ace-fedbuff-a0.1-D4-5", "small", "reading", "stand-in", "underspecified"),
+        ("A-best/ace-fedbuff-a0.1-D4-5", "paper", "reading", "paper", "underspecified"),
+        ("A-best/ace-fedbuff-a0.1-D4-5-uploads", "small", "ours", "stand-in", "ours"),
+        ("A-code/aced-ca2fl-a0.1", "small", "code", "stand-in", "other_arrangement"),
+        ("A-code-parts/once-fedbuff-a0.1", "small", "ours", "stand-in", "ours"),
+        ("A-8bit/ace-a0.1-b5", "small", "reading", "stand-in", "underspecified"),
+        ("A-dropout/asgd-0.5", "small", "reading", "stand-in", "underspecified"),
+        ("F-weights-FP/mnist-iid", "paper", "ours", "paper", "ours"),  # a rate by hand
+        ("F-weights-FP/mnist-iid", "small", "ours", "paper", "ours"),  # 1,500 of 200,000 units of time
+        ("F-F80-sync-async/images-M20", "small", "ours", "stand-in", "ours"),
+        ("F-quadratic/fedbuff-weight-phi-0.1", THEOREM, "code", "paper", "other_arrangement"),
+        ("F-exp-weights/fedfix", THEOREM, "ours", "paper", "ours"),
+        ("F-ex1/limit-phi-1", THEOREM, "paper", "paper", "outside_conditions"),
+        ("G-numbers-m/0.015", THEOREM, "reading", "paper", "underspecified"),
+        ("G-numbers-slowest/share", THEOREM, "reading", "paper", "underspecified"),
+        ("G-numbers-slowdown/uniform", THEOREM, "reading", "paper", "underspecified"),
+        ("G-H-time/iid-H-uniform", "small", "paper", "stand-in", "other_workload"),
+        ("G-H-time/iid-H-G", "small", "reading", "stand-in", "underspecified"),
+        ("G-per-update/fig3-fashion-iid-uniform-network", "paper", "reading", "paper", "underspecified"),
+        ("N-speedup/afa_cs", THEOREM, "paper", "stand-in", "outside_conditions"),
+        ("N-table-2-LR/p1-m5-c5-sync_dynamic", "paper", "paper", "paper", "contradicts"),
+        ("N-table-3-LR/p1-c5-scaffold_sync_constant", "paper", "reading", "paper", "underspecified"),
+        ("N-afl-keeps/mnist-p1-c5-scaffold", "paper", "reading", "paper", "underspecified"),
+        ("N-afl-keeps/mnist-p1-c5-prox", "paper", "paper", "paper", "contradicts"),
+    ],
+)
+def test_arrangement_and_workload(  # noqa: PLR0917 - a row of the table
+    shipped: dict[str, Paper], id_: str, scale: str, arrangement: str, workload: str, failure: str
+) -> None:
+    [claim] = [paper.claims[id_] for paper in shipped.values() if id_ in paper.claims]
+    assert (claim.arranged(scale), claim.works_on(scale), claim.failure(scale)) == (
+        arrangement,
+        workload,
+        failure,
+    )
+
+
+def test_an_arrangement_that_is_a_reading_is_one_for_all_claims_that_use_it(
+    claims: list[tuple[Paper, Claim]],
+) -> None:
+    """ACE under delays in iterations; SCAFFOLD; routing by a vector that is not printed."""
+    for paper, claim in claims:
+        texts = [str(sample.model_dump()) for sample in claim.samples.values()]
+        scenarios = {sample.scenario for sample in claim.samples.values()}
+        open_ = (
+            (paper.name == "ace" and not scenarios & {"jobs", "code", "residual_jobs", "persistent"})
+            or any("scaffold" in text for text in texts)
+            or any("'routing': 'G'" in text or "'routing': 'H'" in text for text in texts)
+        )
+        if open_ and texts:
+            assert {claim.arranged(scale) for scale in paper.scales(claim)} <= {"reading", "ours"}, claim.id
+
+
+@pytest.mark.parametrize("name", ["ace", "asyncsgd"])
+def test_logistic_regression_stands_in_for_their_networks(shipped: dict[str, Paper], name: str) -> None:
+    """Everywhere; but for counts of rounds, which do not depend on what is learnt."""
+    paper, seen = shipped[name], 0
+    plan = ClaimPlan(paper, "small", (), (0,))
+    for claim in paper.claims.values():
+        if "small" in paper.scales(claim) and claim.metric != "updates":
+            problems = [
+                run.experiment.scenario.problem for of in plan.picked(claim).values() for run in of[0]
+            ]
+            if any(getattr(problem.model, "name", "") == "logistic" for problem in problems):
+                assert claim.works_on("small") == "stand-in", claim.id
+                seen += 1
+    assert seen > 50
+
+
+def test_what_is_not_judged_has_no_verdict(shipped: dict[str, Paper]) -> None:
+    reported = [
+        one for one in all_of(shipped.values()) if isinstance(one.claim, Report) or one.claim.unjudged
+    ]
+    assert {one.word for one in reported} == {"reported", "not run"}
+
+
+def test_the_readme_shows_what_the_command_prints() -> None:
+    printed = CliRunner().invoke(command, ["--readme"]).output
+    assert re.findall(f"{BEGIN}(.*?){END}", README.read_text(encoding="utf-8"), re.DOTALL) == [printed]
+
+
+def test_the_pages_are_those_that_the_command_writes(tmp_path: Path) -> None:
+    CliRunner().invoke(command, ["--markdown", str(tmp_path)], catch_exceptions=False)
+    written = {path.relative_to(tmp_path): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.*")}
+    there = [DOCS / "claims.md", DOCS / "claims.svg", *(DOCS / "claims").glob("*.md")]
+    assert {path.relative_to(DOCS): path.read_text(encoding="utf-8") for path in there} == written
+
+
+def test_every_verdict_stands_on_the_page_of_its_paper(shipped: dict[str, Paper]) -> None:
+    """Once under each main result that it is a reading of, or else once."""
+    for paper in shipped.values():
+        page = (DOCS / "claims" / f"{paper.name}.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| .*<br>`(\S+)` · .* \|$", page, re.MULTILINE)
+        found = all_of([paper])
+        times = Counter((one.claim.id, one.scale) for outcome in outcomes(found) for one in outcome.readings)
+        expected = Counter[str]()
+        for one in found:
+            if one.ran:
+                expected[one.claim.id] += times[one.claim.id, one.scale] or 1
+        assert Counter(rows) == expected
+        waiting = "".join(re.findall(r"^## Not run\n(.*)", page, re.MULTILINE | re.DOTALL))
+        left = sum(int(n) for n in re.findall(r"\((\d+)\)[,.]", waiting))
+        assert left == sum(not one.ran for one in found)
+
+
+def test_what_has_not_run_says_what_it_costs(shipped: dict[str, Paper]) -> None:
+    """With and without a GPU; but for runs that an evening on two cores makes."""
+    for one in all_of(shipped.values()):
+        if not one.ran and one.scale == "paper" and one.paper.name != "fraboni":
+            assert one.needs and one.needs.gpu and one.needs.cores, one.claim.id
+
+
+def test_nothing_was_changed_after_its_numbers_were_seen_without_a_line(shipped: dict[str, Paper]) -> None:
+    """After a line in `benchmarks/claims/decisions/`: asyncfl claims register."""
+    assert {name: register.changed(paper) for name, paper in shipped.items()} == {
+        name: [] for name in shipped
+    }
+
+
+def test_the_register_is_whole(shipped: dict[str, Paper]) -> None:
+    """Each change names a decision on its entry, each decision stands on the page, in the order of dates."""
+    page = (DOCS / "claims.md").read_text(encoding="utf-8")
+    for paper in shipped.values():
+        known = {one.id: one for one in register.decisions(paper)}
+        ran = any(kept.read(kept.path(paper.name, scale)) for scale in SCALES)
+        assert known or not ran
+        assert list(known) == [one.id for one in register.decisions(paper)]
+        assert [one.date for one in known.values()] == sorted(one.date for one in known.values())
+        for id_, states in register.history(paper).items():
+            assert all(known[decision].concerns(id_) for _, decision in states[1:]), id_
+            assert len({decision for _, decision in states}) == len(states), id_
+        for one in known.values():
+            assert f"| {one.date} | " in page and one.reason in page
+
+
+def test_new_numbers_come_from_commits_of_the_repository(shipped: dict[str, Paper]) -> None:
+    """Without uncommitted changes; commits are looked up where the history is there."""
+    files = [kept.path(name, scale) for name in shipped for scale in SCALES]
+    stored = [number for file in files for number in kept.read(file)]
+    fresh = {number.origin for number in stored if number.when >= kept.TRACED_SINCE}
+    assert fresh and all(map(kept.traceable, fresh))
+    shallow = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "--is-shallow-repository"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if shallow.stdout.strip() != "false":
+        pytest.skip("the history of the repository is not here")
+    named = {name.rstrip("+") for number in stored for name in kept.commits(number.origin)}
+    assert {name for name in named if not has_commit(name, ROOT)} == kept.LOST_COMMITS

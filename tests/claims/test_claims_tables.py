@@ -1,0 +1,103 @@
+"""Printed tables: a table with its own numbers passes, one with wrong numbers does not."""
+
+import csv
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from benchmarks.claims.claim import Sample
+from benchmarks.claims.files import FOLDER, Paper, papers
+from benchmarks.claims.kinds import KINDS, Same, Value
+from reports.claims.printed_tables import PrintedTable, tables
+from reports.claims.readings import Reading, readings
+from reports.claims.verdicts import verdicts
+
+MARGIN = 0.003
+
+
+def table(level: Mapping[tuple[int, int], float], away: float = 0.0, spread: float = 0.002) -> PrintedTable:
+    """A table of p and c whose printed numbers are levels, of which our runs are this far away."""
+    rng = np.random.default_rng(1)
+    claims, values = {}, {}
+    for (p, c), number in level.items():
+        id_ = f"T/p{p}-c{c}"
+        drawn = number + away + spread * rng.standard_normal(64)
+        values[id_] = {"value": dict(enumerate(drawn.tolist()))}
+        claims[id_] = KINDS["value"].model_construct(
+            id=id_, kind="value", row="T", place="Table 1", table="t.csv", case={"p": p, "c": c},
+            printed=f"{number:.4f}", margin=MARGIN, runs=1, metric="test/accuracy", looks=(64,),
+        )  # fmt: skip
+        claims[id_].__dict__["samples"] = {"value": Sample(metric="test/accuracy", at="end")}
+    judged = verdicts(claims, values)
+    (found,) = tables(
+        Reading(Paper("toy", "Toy"), claim, "paper", judged[id_], values[id_])
+        for id_, claim in claims.items()
+    )
+    return found
+
+
+LEVELS = {(p, c): 0.86 + 0.01 * p + 0.005 * (c == 5) for p in (1, 2, 3, 4) for c in (5, 10, 20, 40)}
+
+
+def test_own_numbers_pass_and_those_of_a_neighbour_do_not() -> None:
+    found = table(LEVELS)
+    assert found.own.passes and found.correlation > 0.95 and found.error < MARGIN
+    assert [placebo.name for placebo in found.placebos] == ["p", "c"]
+    assert not any(placebo.passes for placebo in found.placebos)
+    assert found.placebos[0].words["refuted"] > 0
+
+
+def test_a_table_without_contrasts_lets_placebos_pass() -> None:
+    """Such a table cannot be told from a wrong one, which is what the share of placebos says."""
+    assert all(placebo.passes for placebo in table(dict.fromkeys(LEVELS, 0.9)).placebos)
+
+
+def test_a_systematic_difference_is_named() -> None:
+    found = table(LEVELS, away=0.006, spread=0.0005)
+    assert not found.own.passes and found.difference.mean == pytest.approx(0.006, abs=5e-4)
+    assert {(group.condition, group.value) for group in found.own.groups if group.differs} == {
+        *(("p", str(p)) for p in (1, 2, 3, 4)),
+        *(("c", str(c)) for c in (5, 10, 20, 40)),
+    }
+    assert all(group.above == group.difference.n == 4 for group in found.own.groups)
+
+
+@pytest.fixture(scope="module")
+def anarchic() -> Paper:
+    return papers()["anarchic"]
+
+
+def test_placebos_of_the_shipped_tables_fail(anarchic: Paper) -> None:
+    found = tables(readings(anarchic, "paper"))
+    assert {one.name: [placebo.name for placebo in one.placebos] for one in found} == {
+        "Table 2": ["p", "workers_m", "local_steps_c", "cell"],
+        "Table 3": ["p", "local_steps_c", "cell"],
+    }
+    assert not any(placebo.passes for one in found for placebo in one.placebos)
+    for one in found:
+        assert one.correlation > 0.9 and one.error < 0.01
+
+
+@pytest.mark.parametrize(
+    ("file", "model", "patterns"),
+    [
+        ("afl_table2", "LR", ("N-table-2-LR/", "N-async-free/mnist")),
+        ("afl_table2", "CNN", ("N-table-2-CNN/", "N-async-free/cifar10")),
+        ("afl_table2", "RNN", ("N-table-2-LSTM/", "N-async-free/shakespeare")),
+        ("afl_table3", "LR", ("N-table-3-LR/", "N-afl-keeps/mnist", "N-prox-same/mnist")),
+        ("afl_table3", "CNN", ("N-table-3-CNN/", "N-afl-keeps/cifar10")),
+        ("afl_table3", "RNN", ("N-table-3-LSTM/", "N-afl-keeps/shakespeare")),
+    ],
+)
+def test_margins_are_half_a_point_or_a_quarter_of_the_table_s_spread(
+    anarchic: Paper, file: str, model: str, patterns: tuple[str, ...]
+) -> None:
+    with (FOLDER / "published" / f"{file}.csv").open(newline="", encoding="utf-8") as lines:
+        rows = [row for row in csv.DictReader(lines) if row["model"] == model]
+    cells = list(rows[0])[list(rows[0]).index("local_steps_c") + 1 :]
+    spread = np.std([float(row[cell]) for row in rows for cell in cells], ddof=1)
+    expected = min(0.005, round(float(spread) / 4, 4))
+    claims = [claim for id_, claim in anarchic.claims.items() if id_.startswith(patterns)]
+    allowed = {claim.allowed for claim in claims if isinstance(claim, Same | Value)}
+    assert allowed == {expected}

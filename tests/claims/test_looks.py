@@ -1,0 +1,36 @@
+"""Looks at growing numbers of seeds."""
+
+import pytest
+
+from reports.claims.looks import SEEDS, Looks, holm_by_question
+from reports.statistics.paired import holm
+
+
+@pytest.mark.parametrize("seeds", [SEEDS, (5, 16, 32, 64), (8,)])
+def test_all_looks_together_spend_five_per_cent(seeds: tuple[int, ...]) -> None:
+    plan = Looks(seeds)
+    assert sum(1 - plan.level(at) for at in range(len(seeds))) == pytest.approx(0.05)
+
+
+def test_shares_by_hand() -> None:
+    assert [Looks().share(at) for at in range(4)] == [1 / 8, 1 / 8, 1 / 4, 1 / 2]
+    assert Looks().p(0.01, 1) == pytest.approx(0.08)
+    assert Looks().p(0.5, 0) == 1
+
+
+def test_a_look_waits_for_all_of_its_seeds() -> None:
+    assert [len(Looks().reached(n)) for n in (7, 8, 15, 16, 40, 64, 100)] == [0, 1, 1, 2, 3, 4, 4]
+
+
+def test_holm_counts_a_question_until_all_of_its_hypotheses_fall() -> None:
+    """Three questions, one with two hypotheses: p times 3, 3, 2 and 1; with one each it is Holm's."""
+    questions = {b"x": {"side": 0.001, "equal": 0.012}, b"y": {"side": 0.01}, b"z": {"side": 0.04}}
+    assert holm_by_question(questions) == {
+        (b"x", "side"): pytest.approx(0.003),
+        (b"y", "side"): pytest.approx(0.03),
+        (b"x", "equal"): pytest.approx(0.03),  # 0.024, but never below an earlier one
+        (b"z", "side"): pytest.approx(0.04),
+    }
+    p = [0.01, 0.04, 0.03, 0.005]
+    alone = holm_by_question({bytes([at]): {"side": value} for at, value in enumerate(p)})
+    assert [alone[bytes([at]), "side"] for at in range(4)] == pytest.approx(holm(p))

@@ -1,0 +1,290 @@
+"""`asyncfl check` on real runs: what passes, what fails; and the suite `ci`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+from recorded import write_suite
+from shell import asyncfl
+
+from benchmarks import speed as strategies
+from benchmarks.commands import check
+from benchmarks.engine import Local
+from benchmarks.errors import UserError
+from benchmarks.runs.progress import Progress
+from benchmarks.runs.session import Session
+from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
+from fl_core.schema import Tag
+from fl_core.strategies.strategy import Strategy
+from reports.gate import baseline as baselines
+from reports.gate.output import SUMMARY
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("asyncfl", "fl_core", "benchmarks", "tuning", "reports")
+
+
+def run(suite: Path, store: Store) -> None:
+    """Compute and record a suite."""
+    Session(load(str(suite)), store).run(Local(2), lambda _: Progress())
+
+
+def invoke(command: object, *words: object) -> Result:
+    return CliRunner().invoke(command, list(map(str, words)))  # type: ignore[arg-type]
+
+
+def complaint(command: object, *words: object) -> str:
+    """What the user is told, in one line."""
+    error = invoke(command, *words).exception
+    assert isinstance(error, UserError), error
+    (line,) = error.lines
+    return line
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> None:
+    """And with that of nothing else: missing runs, another suite, other runs, no baseline at all."""
+    suite, file = write_suite(tmp_path), tmp_path / "base.json"
+    at_store = ("--store", store.folder)
+    assert "4 of 4 runs" in complaint(check.command, suite, *at_store, "--write")
+    run(suite, store)
+    done = invoke(check.command, suite, *at_store, "--baseline", file, "--no-speed", "--write")
+    assert done.exit_code == 0 and len(baselines.read(file).runs) == 4
+    assert len(re.findall(r"(?:FedBuff|ASGD) .*(?:[−+]|× )\S+ *$", done.output, re.MULTILINE)) == 6
+
+    junit, summary = tmp_path / "new" / "gate.xml", tmp_path / "new" / "gate.md"
+    done = invoke(check.command, suite, *at_store, "--baseline", file, "--junit", junit, "--summary", summary)
+    assert done.exit_code == 0, done.output
+    assert ET.parse(junit).getroot()[0].get("tests") == "10"
+    assert summary.read_text().startswith(SUMMARY)
+
+    again = ("--baseline", file, "--no-speed", "--junit", junit, "--summary", summary)
+    assert invoke(check.command, suite, *at_store, *again).exit_code == 0  # written anew
+    notes = tmp_path / "notes.md"
+    notes.write_text("# Notes\n\n## What asyncfl check said\n")
+    for option in ("--junit", "--summary"):
+        assert str(notes) in complaint(check.command, suite, *at_store, "--baseline", file, option, notes)
+    assert str(notes) in complaint(
+        check.command, suite, *at_store, "--no-speed", "--baseline", notes, "--write"
+    )
+    assert "What asyncfl check said" in notes.read_text()
+
+    assert "'small'" in complaint(check.command, suite, *at_store)  # no baseline of it is shipped
+    (tmp_path / "longer").mkdir()
+    longer = write_suite(tmp_path / "longer", updates=80)
+    against = (*at_store, "--baseline", file, "--junit", junit, "--summary", summary)
+    for words in ((longer,), (suite, "--set", "budget.updates=80")):
+        error = invoke(check.command, *words, *against).exception
+        assert isinstance(error, UserError)
+        assert "lacks 4 of its 4 and has 4 more" in error.lines[0]
+        assert error.lines[1:] == ("scenario.budget.updates: 60 → 80",)
+        assert error.lines[1] in summary.read_text()
+        case = ET.parse(junit).find(".//error")
+        assert case is not None and error.lines[1] in str(case.text)
+    done = invoke(check.command, suite, *at_store, "--baseline", file, "--no-speed", "--update")
+    assert done.exit_code == 0 and not baselines.read(file).accepted
+    other = write_suite(tmp_path, name="other")
+    said = complaint(check.command, other, *at_store, "--baseline", file)
+    assert str(file) in said and "'small'" in said and "'other'" in said
+    none = tmp_path / "none.json"
+    assert f"--write --baseline {none}" in complaint(check.command, suite, *at_store, "--baseline", none)
+    elsewhere = tmp_path / "elsewhere"
+    said = complaint(check.command, suite, "--store", elsewhere, "--baseline", file)
+    assert str(elsewhere) in said and not elsewhere.exists()
+
+
+def test_a_crash_of_the_users_code_is_reported_with_its_traceback(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Raised where speed is measured; the reports of others are left alone."""
+
+    def crash(*_: object) -> None:
+        exec(
+            compile("def step():\n    raise ValueError('no step')\nstep()", "mine/own.py", "exec"),
+            {"__name__": "own"},
+        )
+
+    monkeypatch.setattr(check, "_compare", lambda *_, **__: crash())
+    junit, summary = tmp_path / "gate.xml", tmp_path / "notes.md"
+    summary.write_text("# Notes\n")
+    words = ("--store", store.folder, "--junit", junit, "--summary", summary)
+    error = invoke(check.command, write_suite(tmp_path), *words).exception
+    assert isinstance(error, ValueError)
+    case = ET.parse(junit).find(".//error")
+    assert case is not None and "own.py" in str(case.text) and "ValueError: no step" in str(case.text)
+    assert summary.read_text() == "# Notes\n"
+    invoke(check.command, write_suite(tmp_path), *words[:4], "--summary", tmp_path / "gate.md")
+    assert "ValueError: no step" in (tmp_path / "gate.md").read_text()
+
+
+@pytest.mark.parametrize("other", ["--update", "--quality-only", "--junit"])
+def test_a_baseline_is_written_or_compared_with(tmp_path: Path, other: str) -> None:
+    words = [other, tmp_path / "gate.xml"] if other == "--junit" else [other]
+    done = invoke(check.command, write_suite(tmp_path), "--store", tmp_path, "--write", *words)
+    assert done.exit_code == 2 and other in done.output
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_what_is_missing(tmp_path: Path, store: Store) -> None:
+    """Runs that are not recorded are named; one seed makes no baseline."""
+    run(write_suite(tmp_path, seeds=1), store)
+    more = write_suite(tmp_path, seeds=2)
+    assert "2 of 4 runs" in complaint(check.command, more, "--store", store.folder, "--write")
+    one = write_suite(tmp_path, seeds=1)
+    assert "one seed" in complaint(check.command, one, "--store", store.folder, "--write")
+    assert not (store.folder / "baselines").exists()
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_records_of_another_commit(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that was filled before says nothing about what is checked out now, here or at the user's."""
+    suite, file = write_suite(tmp_path), tmp_path / "base.json"
+    about = {Tag.COMMIT: "", Tag.REPOSITORY: "a" * 40, Tag.VERSIONS: {}}
+    monkeypatch.setattr("benchmarks.runs.session.provenance", lambda: about)
+    run(suite, store)
+    invoke(check.command, suite, "--store", store.folder, "--baseline", file, "--no-speed", "--write")
+    assert baselines.read(file).repository == "a" * 40
+    warned = {}
+    for here in ("a" * 40, "a" * 40 + "+", "b" * 40, ""):
+        monkeypatch.setattr("benchmarks.tracking.provenance.commit", lambda *_, here=here: here)
+        done = invoke(check.command, suite, "--store", store.folder, "--baseline", file)
+        warned[here[:1]] = (
+            "the runs are of commit aaaaaaaaaaaa, not of bbbbbbbbbbbb" in done.output + done.stderr
+        )
+    assert warned == {"a": False, "b": True, "": False}
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_what_is_accepted_depends_on_both_questions(tmp_path: Path, store: Store) -> None:
+    """Asked for reproducibility alone, results that are also worse are not offered to --update."""
+    suite, file = write_suite(tmp_path), tmp_path / "base.json"
+    run(suite, store)
+    at_store = (suite, "--store", store.folder, "--no-speed")
+    invoke(check.command, *at_store, "--baseline", file, "--write")
+    recorded = baselines.read(file)
+    by = 10 if all(goal.higher for goal in recorded.goals.values()) else -10
+    better = [one.model_copy(update={"final": one.final + by, "loss": ((40, 0.0),)}) for one in recorded.runs]
+    baselines.write(recorded.model_copy(update={"runs": tuple(better)}), file)
+    done = invoke(check.command, *at_store, "--baseline", file, "--reproducibility-only")
+    assert done.exit_code == 3 and "--update --accept-worse REASON" in done.output
+    both = ("--reproducibility-only", "--quality-only")
+    assert all(option in complaint(check.command, *at_store, "--baseline", file, *both) for option in both)
+    update = (check.command, *at_store, "--baseline", file, "--update")
+    assert "--accept-worse" in complaint(*update)
+    assert len(baselines.read(file).runs) == len(better) and not baselines.read(file).accepted
+    done = invoke(*update, "--accept-worse", "the target was wrong")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"^Worse: FedBuff in .*worse in 2 of 2 seeds$", done.output, re.MULTILINE)
+    accepted = baselines.read(file)
+    assert [line.reason for line in accepted.accepted] == ["the target was wrong"]
+    assert [one.final for one in accepted.first_runs] == [one.final for one in better]
+    assert accepted.runs == recorded.runs
+    assert invoke(check.command, *at_store, "--baseline", file).exit_code == 0
+    for words in (("--accept-worse", "why"), ("--update", "--accept-worse", " ")):
+        assert invoke(check.command, *at_store, "--baseline", file, *words).exit_code == 2
+
+
+@pytest.mark.usefixtures("fork_server")
+def test_the_tolerance_of_golden_values(tmp_path: Path, store: Store) -> None:
+    """Differences within it are a warning where the same machine made both; beyond it they fail."""
+    suite, file = write_suite(tmp_path), tmp_path / "base.json"
+    run(suite, store)
+    at_store = (suite, "--store", store.folder, "--no-speed", "--baseline", file)
+    invoke(check.command, *at_store, "--write")
+    recorded = baselines.read(file)
+    digits = [
+        one.model_copy(update={"loss": tuple((at, loss * (1 + 1e-8)) for at, loss in one.loss)})
+        for one in recorded.runs
+    ]
+    baselines.write(recorded.model_copy(update={"runs": tuple(digits)}), file)
+    done = invoke(check.command, *at_store)
+    assert done.exit_code == 0 and "ounding" in done.output
+    assert invoke(check.command, *at_store, "--tolerance", "1e-9").exit_code == 3
+    for wrong in ("-1", "nan", "inf"):
+        assert invoke(check.command, *at_store, "--tolerance", wrong).exit_code == 2
+    assert invoke(check.command, *at_store, "--update", "--tolerance", "1").exit_code == 2
+
+
+def worsened(folder: Path) -> Path:
+    """A copy of the sources in which FedBuff makes half its step and ASGD burns time."""
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    home, step = folder / "fl_core" / "strategies", "server.step(self.server_lr * update.delta)"
+    for name, old, new in (
+        ("buffered/fedbuff", "memory.total / whole", "0.5 * memory.total / whole"),
+        ("every_arrival/asgd", f"        {step}", f"        sum(range(100_000))\n        {step}"),
+    ):
+        text = (home / f"{name}.py").read_text()
+        assert text.count(old) == 1
+        (home / f"{name}.py").write_text(text.replace(old, new))
+    return folder
+
+
+@pytest.mark.slow
+def test_a_build_that_is_really_worse(tmp_path: Path) -> None:
+    """Two strategies are spoilt in a copy of the sources: the gate names each, and what is wrong with it."""
+    text = write_suite(tmp_path, "{name: fedbuff, buffer: 2}, asgd, ace", seeds=3).read_text()
+    text = text.replace("target: 0.3", "target: 1, start: [3.0]").replace("evaluations: 4", "evaluations: 20")
+    (tmp_path / "small.yaml").write_text(text)
+    quiet = ("--quiet", "--no-report")
+    for store in ("before", "again"):
+        done = asyncfl(tmp_path, "run", "small.yaml", "--store", store, *quiet)
+        assert done.returncode == 0, done.stderr
+    done = asyncfl(tmp_path, "check", "small.yaml", "--store", "before", "--baseline", "base.json", "--write")
+    assert done.returncode == 0, done.stderr
+    against = ("--baseline", "base.json", "--junit", "gate.xml", "--summary", "gate.md")
+    done = asyncfl(tmp_path, "check", "small.yaml", "--store", "again", *against)
+    assert done.returncode == 0, done.stdout
+    assert ET.parse(tmp_path / "gate.xml").getroot()[0].get("tests") == "18"
+
+    code = worsened(tmp_path / "code")
+    asyncfl(tmp_path, "run", "small.yaml", "--store", "after", *quiet, code=code)
+    done = asyncfl(tmp_path, "check", "small.yaml", "--store", "after", *against, code=code)
+    assert done.returncode == 1, done.stdout + done.stderr
+    failed = {
+        (case.get("name", "").partition(":")[0], case.get("name", "").partition(": ")[2].partition(" ")[0])
+        for case in ET.parse(tmp_path / "gate.xml").iter("testcase")
+        if case.find("failure") is not None
+    }
+    assert {("ASGD", "Speed")} <= failed
+    assert {what for who, what in failed if who.startswith("FedBuff")} >= {"Final", "Updates", "Golden"}
+    assert not any(who == "ACE" for who, _ in failed)
+    assert re.search(r"FedBuff .* Updates to 1\b", done.stdout)
+    summary = (tmp_path / "gate.md").read_text()
+    assert "### Worse" in summary
+    accept = "--update --accept-worse REASON"
+    assert f"`asyncfl check small.yaml --baseline base.json --store after {accept}`" in summary
+
+
+def test_speed_is_a_median_of_ratios_to_the_yardstick_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is ten times slower for a while slows both, and one hiccup of seven is forgotten."""
+    seconds = iter([20, 40] + [2, 4] * 5 + [2, 400])
+    monkeypatch.setattr(strategies, "rate", lambda *_: 1 / next(seconds))
+    planned = load("ci", ["strategies=[asgd]"]).runs()
+    assert strategies.ratios(strategies.first_of_each(planned)) == {"ASGD": 0.5}
+
+
+def test_the_suite_ci_covers_every_strategy() -> None:
+    """On two kinds of problem, under several seeds, in the execution that repeats bit for bit."""
+    suite = load("ci")
+    runs = suite.runs()
+    assert {run.experiment.strategy.name for run in runs} == Strategy.members().keys()
+    assert {run.experiment.scenario.problem.name for run in runs} == {"digits", "quadratic"}
+    assert len({run.scenario for run in runs}) >= 3
+    assert len({run.experiment.seed for run in runs}) >= 3
+    assert {run.execution for run in runs} == {"one_by_one"}
+
+
+def test_the_shipped_baseline_is_one_of_the_suite_ci() -> None:
+    """Of exactly its runs, all done, with the speed of every strategy."""
+    path, planned = baselines.shipped("ci"), load("ci").runs()
+    found = baselines.read(path)
+    baselines.must_fit(found, planned, path)
+    baselines.must_have_spread(found)
+    assert {one.status for one in found.runs} == {"done"}
+    assert found.speed.keys() == {run.strategy for run in planned}

@@ -1,0 +1,168 @@
+"""MLflow's own pages on a small suite, in Chromium: curves are drawn against each clock."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+from mlflow import MlflowClient
+from patience import PATIENCE
+from recorded import write_campaign, write_suite
+
+from benchmarks.commands.ui import pages
+from benchmarks.engine import Local
+from benchmarks.errors import UserError
+from benchmarks.runs.progress import display
+from benchmarks.runs.session import Session
+from benchmarks.suite.suite import load
+from benchmarks.tracking.delivery import keep_page
+from benchmarks.tracking.store import Store
+from tuning.campaign import Driver
+from tuning.plan import plan
+from tuning.storage import open_storage
+
+ROOT = Path(__file__).parents[2]
+
+# The lines of all charts of a page: what each calls its x-axis, and how many points every line has.
+LINES = """[...document.querySelectorAll('.js-plotly-plot')]
+    .filter(plot => plot.layout.xaxis.title)
+    .map(plot => [plot.layout.xaxis.title.text, plot.data.map(line => [line.name, line.x.length])])"""
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, store: Store, fork_server: None) -> Store:
+    """A store in which a suite of two strategies has run, and its page is kept."""
+    Session(load(str(write_suite(tmp_path))), store).run(Local(2), lambda tasks: display(tasks, quiet=True))
+    page = tmp_path / "small.html"
+    page.write_text("<h1>The page of small</h1>")
+    assert keep_page(store, "small", page) == ""
+    return store
+
+
+def test_links_to_every_scenario_and_to_the_report(recorded: Store, tmp_path: Path) -> None:
+    found = pages(recorded.tracking_uri, "small")
+    assert pages(recorded.tracking_uri, str(tmp_path / "small.yaml")) == found
+    assert [title for title, _ in found] == ["All scenarios", "quadratic · F80", "Report page"]
+    client = MlflowClient(recorded.tracking_uri)
+    experiment = client.get_experiment_by_name("small")
+    assert experiment is not None
+    for _, address in found[:2]:
+        key = address.partition("viewStateShareKey=")[2]
+        assert f"mlflow.sharedViewState.{key}" in experiment.tags
+    with pytest.raises(UserError, match=r"no runs of 'smal' are recorded .*; did you mean 'small'\?"):
+        pages(recorded.tracking_uri, "smal")
+
+
+def test_a_suite_without_saved_views_has_a_link(store: Store) -> None:
+    experiment = MlflowClient(store.tracking_uri).create_experiment("bare")
+    ((title, address),) = pages(store.tracking_uri, "bare")
+    assert "asyncfl run bare" in title and f"experiments/{experiment}/runs" in address
+
+
+@pytest.fixture
+def tuned(tmp_path: Path, recorded: Store) -> Store:
+    """The store with a campaign: six rates for each strategy, on two seeds."""
+    campaign = plan(load(str(write_campaign(tmp_path, "asgd, fedbuff", updates=20)), tuned=False))
+    storage = open_storage(str(tmp_path / "tuning.journal"))
+    Driver(campaign, storage, recorded).run(Local(1), lambda _: None)
+    return recorded
+
+
+def test_each_study_has_a_view_of_its_trials(tuned: Store) -> None:
+    links = dict(pages(tuned.tracking_uri, "small"))
+    assert {title for title in links if title.startswith("Tuning")} == {"Tuning · ASGD", "Tuning · FedBuff"}
+    client = MlflowClient(tuned.tracking_uri)
+    experiment = client.get_experiment_by_name("small.tuning")
+    assert experiment is not None
+    for title, address in links.items():
+        if title.startswith("Tuning"):
+            key = address.partition("viewStateShareKey=")[2]
+            assert f"mlflow.sharedViewState.{key}" in experiment.tags
+    runs = client.search_runs([experiment.experiment_id], "tags.`asyncfl.kind` = 'trial'")
+    assert len(runs) == 24
+    for run in runs:
+        rate = float(run.data.params["local_lr"])
+        assert run.data.params.keys() == {"local_lr"} and rate in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+@pytest.mark.slow
+def test_a_study_is_drawn_over_its_parameters(tuned: Store, ui: dict[str, str], tab: Any) -> None:
+    tab.goto(ui["Tuning · ASGD"])
+    tab.wait_for_function(f"{LINES}.length >= 3", timeout=PATIENCE * 1000)
+    scatter, *curves = tab.evaluate(LINES)[:3]
+    assert scatter[0] == "local_lr"
+    for axis, lines in curves:
+        assert axis in ("clock/updates", "clock/virtual_time")
+        assert len({name for name, _ in lines}) == 12
+
+
+@pytest.fixture
+def ui(recorded: Store) -> Iterator[dict[str, str]]:
+    """`asyncfl ui small`: the links that it prints, by title."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    program = "from asyncfl.cli import main; main()"
+    command = ["ui", "small", "--store", str(recorded.folder), "--port", str(port)]
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-c", program, *command],
+        cwd=recorded.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("MLflow is starting")
+    links: dict[str, str] = {}
+    for line in process.stdout:
+        if line.startswith("MLflow UI"):
+            break
+        title, address = line.strip(), next(process.stdout).strip()
+        links[title] = address
+    assert _answers(port), "the links came before the server"
+    yield links
+    process.terminate()
+    process.wait(timeout=PATIENCE)
+    assert not _answers(port), "the server was left behind"
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/health", timeout=PATIENCE):
+            return True
+    except (URLError, OSError):
+        return False
+
+
+@pytest.fixture
+def tab(browser: Any) -> Iterator[Any]:
+    """A tab of headless Chromium."""
+    page = browser.new_page(viewport={"width": 1500, "height": 1000})
+    yield page
+    page.close()
+
+
+@pytest.mark.slow
+def test_curves_are_drawn_against_every_clock(ui: dict[str, str], tab: Any) -> None:
+    tab.goto(ui["quadratic · F80"])
+    tab.wait_for_function(f"{LINES}.length >= 2", timeout=PATIENCE * 1000)
+    charts = tab.evaluate(LINES)[:2]  # below are bars, and what MLflow makes of every other metric
+    assert [axis for axis, _ in charts] == ["clock/updates", "clock/virtual_time"]
+    for _, lines in charts:
+        assert {name for name, _ in lines} == {"ASGD · quadratic · F80", "FedBuff · quadratic · F80"}
+        assert all(points == 5 for _, points in lines)  # an evaluation at the start, and four
+
+
+@pytest.mark.slow
+def test_the_report_page_is_shown(ui: dict[str, str], tab: Any) -> None:
+    tab.goto(ui["Report page"])
+    page = tab.frame_locator("iframe").first.get_by_text("The page of small")
+    page.wait_for(timeout=PATIENCE * 1000)
