@@ -50,7 +50,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Absences:
+class GapSummary:
     """Gaps between a client's jobs, and the long ones among them, which are absences."""
 
     gaps: int
@@ -74,7 +74,7 @@ class JobLog:
     rows: int  # of the file
     left_out: Mapping[str, int]  # why → rows
     jobs: pd.DataFrame  # client, length of each job, in order of time if that is known
-    absences: Absences | None  # None where the log has no start times
+    absences: GapSummary | None  # None where the log has no start times
     seconds: bool  # whether lengths are in seconds; else in the unit of the log
 
     @property
@@ -302,7 +302,7 @@ def _is_done(path: Path, status: pd.Series[Any], done: Sequence[str]) -> pd.Seri
     return finished
 
 
-def _absences(timed: pd.DataFrame, gap: float | None) -> Absences | None:
+def _absences(timed: pd.DataFrame, gap: float | None) -> GapSummary | None:
     """The gaps of all clients; None where no client has two jobs."""
     present = timed.assign(end=timed["start"] + timed["length"].clip(lower=0)).dropna().sort_values("start")
     by_client = present.groupby("client")
@@ -315,7 +315,7 @@ def _absences(timed: pd.DataFrame, gap: float | None) -> Absences | None:
     long = gaps[gaps > (thresholds if gap is None else gap)]
     observed = float((by_client["end"].max() - by_client["start"].min()).sum())
     away = float(long.sum())
-    return Absences(
+    return GapSummary(
         gaps=len(gaps),
         long=len(long),
         away=away / observed if observed else 0.0,

@@ -13,10 +13,9 @@ from fl_core.timing import traces
 from fl_core.timing.availability import Always, Availability
 from fl_core.timing.durations import Durations, means
 from fl_core.timing.network import Network
-from fl_core.timing.per_client import Column
-from fl_core.timing.presence import Trace as PresenceTrace
-from fl_core.timing.speeds import Fixed
-from fl_core.timing.speeds import Trace as DurationTrace
+from fl_core.timing.per_client import ColumnLaw
+from fl_core.timing.presence import PresenceTrace
+from fl_core.timing.speeds import DurationTrace, Fixed
 
 
 class Timing(Frozen):
@@ -57,7 +56,7 @@ class Timing(Frozen):
         """
         if len(laws := self._laws_with_ids()) < 2:
             return None
-        if isinstance(first := laws[0], Column):
+        if isinstance(first := laws[0], ColumnLaw):
             return first.ids(n)
         return traces.ids(first.path, first.digest, n, seed if first.clients == "random" else None)
 
@@ -70,26 +69,26 @@ class Timing(Frozen):
         if (ids := self.ids(n, seed=0)) is None:
             return
         first, *others = self._laws_with_ids()
-        if not isinstance(first, Column) and first.clients == "random":
+        if not isinstance(first, ColumnLaw) and first.clients == "random":
             ids = traces.ids(first.path, first.digest)
         for law in others:
-            every = set(law.ids() if isinstance(law, Column) else traces.ids(law.path, law.digest))
+            every = set(law.ids() if isinstance(law, ColumnLaw) else traces.ids(law.path, law.digest))
             if missing := [client for client in ids if client not in every]:
                 raise ValueError(
                     f"{law.path} has no row for client '{missing[0]}' of {first.path}: add it, or leave the "
                     "client out of both files"
                 )
 
-    def _laws_with_ids(self) -> list[DurationTrace | PresenceTrace | Column]:
+    def _laws_with_ids(self) -> list[DurationTrace | PresenceTrace | ColumnLaw]:
         return [*self._traces(), *(law for law in self._columns() if law.client is not None)]
 
     def _traces(self) -> list[DurationTrace | PresenceTrace]:
         laws = (self.durations, self.availability)
         return [law for law in laws if isinstance(law, DurationTrace | PresenceTrace)]
 
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> list[ColumnLaw]:
         links = self.network and (self.network.downlink, self.network.uplink, self.network.latency)
-        return [law for law in links or () if isinstance(law, Column)]
+        return [law for law in links or () if isinstance(law, ColumnLaw)]
 
     def label(self) -> str:
         """Return a short name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from benchmarks.tracking.reader import Entry
     from benchmarks.tracking.store import Store
-    from fl_core.live.replay import Comparison
+    from fl_core.live.replay import ReplayComparison
 
 DESCRIPTION = "description.json"
 
@@ -70,7 +70,7 @@ def _outcome(entry: Entry, store: Store) -> tuple[bool, str]:
     return compared.equal, str(compared)
 
 
-def of_file(path: Path) -> Comparison:
+def of_file(path: Path) -> ReplayComparison:
     """Replay a run that a file holds; UserError if it holds none."""
     from pydantic import ValidationError
 
@@ -106,7 +106,7 @@ def runs(name: str, store: Store) -> list[Entry]:
     return sorted(live, key=lambda entry: entry.start_time)
 
 
-def replayed(entry: Entry, store: Store) -> Comparison:
+def replayed(entry: Entry, store: Store) -> ReplayComparison:
     """Replay a run; UserError if its log cannot be read."""
     from pydantic import ValidationError
 

@@ -15,7 +15,7 @@ from fl_core.text import many
 
 if TYPE_CHECKING:
     from fl_core.theory.optimum import Optimum
-    from fl_core.theory.routing import Network, RoutingObjective
+    from fl_core.theory.routing import QueueingNetwork, RoutingObjective
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def routing(
     import numpy as np
 
     from fl_core.theory import optimum
-    from fl_core.theory.routing import G, H, Network, balanced, uniform
+    from fl_core.theory.routing import G, H, QueueingNetwork, balanced, uniform
 
     mu = np.array([float(speed) for speed in _clients("--speeds", speeds)])
     if mu.max() > FASTEST * mu.min():
@@ -80,7 +80,7 @@ def routing(
     )
     ends = optimum.optimise(bound, mu, tasks, tied=tied)
     routings = {"optimal": ends[0].p, "uniform": uniform(len(mu)), "balanced": balanced(mu)}
-    networks = {name: Network(p, mu, tasks) for name, p in routings.items()}
+    networks = {name: QueueingNetwork(p, mu, tasks) for name, p in routings.items()}
 
     click.echo(f"{many(len(mu), 'client')}, {many(tasks, 'task')} in flight\n")
     head = ("routing", objective, "updates per unit of time")
@@ -95,7 +95,7 @@ def routing(
     click.echo(f"\n{_starts(ends)}")
 
 
-def _alike(network: Network) -> list[tuple[str, ...]]:
+def _alike(network: QueueingNetwork) -> list[tuple[str, ...]]:
     """A row for all clients that are equal to five digits, in the order of the first of them."""
     alike: dict[tuple[str, ...], list[int]] = {}
     columns = (network.speeds, network.p, network.staleness, network.sojourn)

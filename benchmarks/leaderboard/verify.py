@@ -35,7 +35,7 @@ Studies = dict[tuple[Place, str], tuple[Study, PlannedRun]]  # by scenario and s
 
 
 @dataclass(frozen=True)
-class Check:
+class RerunCheck:
     """A kept run, and what became of it when it was made again."""
 
     run: Mapping[str, Any]  # the row of the table
@@ -63,7 +63,7 @@ def other_goals(known: Sequence[Suite], rules: Rules) -> list[str]:
     return [f"{own.problem} · {own.partition} · {own.timing}" for own in every]
 
 
-def checks(known: Sequence[Suite], tables: Tables, entries: Sequence[str], seed: int) -> Iterator[Check]:
+def checks(known: Sequence[Suite], tables: Tables, entries: Sequence[str], seed: int) -> Iterator[RerunCheck]:
     """Make a random tenth of the entries' runs again; yield each with what differs.
 
     Args:
@@ -79,7 +79,7 @@ def checks(known: Sequence[Suite], tables: Tables, entries: Sequence[str], seed:
     for name in entries:
         rows = runs(tables.of(name))
         for at in sorted(rng.choice(len(rows), max(1, round(SHARE * len(rows))), replace=False)):
-            yield Check(rows[at], tuple(_faults(rows[at], studies, tables.points)))
+            yield RerunCheck(rows[at], tuple(_faults(rows[at], studies, tables.points)))
 
 
 def runs(tables: Tables) -> list[dict[str, Any]]:

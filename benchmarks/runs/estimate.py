@@ -18,7 +18,7 @@ from benchmarks.runs.schedule import updates
 from benchmarks.suite.suite import PlannedRun, PooledTask, tasks
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import InvalidProblemError, Problem, World
-from fl_core.recording.evaluation import Sample
+from fl_core.recording.evaluation import EvaluationSample
 
 MAX_TIMED_KINDS = 32  # evenly spaced
 TIMED_SECONDS = 1.0  # of all kinds together
@@ -91,7 +91,7 @@ def _share(simulation: Simulation, planned: float | None) -> float:
 
 def _evaluated_fraction(run: PlannedRun) -> float:
     """Return the fraction of the training data that is evaluated at every mark."""
-    if isinstance(run.evaluate, Sample):
+    if isinstance(run.evaluate, EvaluationSample):
         problem = run.experiment.scenario.problem
         return min(1.0, run.evaluate.sample / getattr(problem, "samples", run.evaluate.sample))
     return float(run.evaluate == "clients")

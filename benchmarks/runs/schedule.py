@@ -2,7 +2,7 @@
 
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.quadratic import Quadratic
 
@@ -23,7 +23,7 @@ def updates(experiment: Experiment) -> float:
     arrivals = steps = 0
     until_first = 0, 0.0  # arrivals and share of the budget at the first step, after ACE's first pass
     for event in simulate(simulation, ScheduleOnly()):
-        arrivals += event.kind is Kind.ARRIVAL
+        arrivals += event.kind is EventKind.ARRIVAL
         steps += event.stepped
         if steps == 1 and event.stepped:
             until_first = arrivals, simulation.share

@@ -28,7 +28,7 @@ from fl_core.local_work import SGD, LocalWork
 from fl_core.metrics import TRAINING
 from fl_core.parts import Count, Frozen, Rate, find
 from fl_core.problems.problem import Problem
-from fl_core.recording.evaluation import Evaluate, Sample
+from fl_core.recording.evaluation import Evaluate, EvaluationSample
 from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 
@@ -98,8 +98,8 @@ RatesOfEach = dict[Annotated[str, AfterValidator(_strategy_name)], NumberOrRates
 EachRates = Annotated[RatesOfEach, BeforeValidator(_rates_of_each, json_schema_input_type=Rate | RatesOfEach)]
 
 EvaluateOrNone = Annotated[
-    Annotated[Literal["test", "clients"] | None, Tag("what")] | Annotated[Sample, Tag("sample")],
-    Discriminator(lambda value: "sample" if isinstance(value, dict | Sample) else "what"),
+    Annotated[Literal["test", "clients"] | None, Tag("what")] | Annotated[EvaluationSample, Tag("sample")],
+    Discriminator(lambda value: "sample" if isinstance(value, dict | EvaluationSample) else "what"),
 ]
 
 RatesOrTuned = Annotated[

@@ -34,7 +34,7 @@ HowManyOrWhich = Annotated[
 ]
 
 
-class Again(Frozen):
+class Reevaluation(Frozen):
     """More seeds for the best of the trials."""
 
     share: Annotated[Share, Field(gt=0)]  # of the trials
@@ -55,7 +55,8 @@ class Tuning(Frozen):
     # Sobol sequence (`sobol`), which for a strategy are the same in every scenario
     sampler: Sampler = "tpe"
     scramble: NonNegativeInt = 0  # the seed of Sobol's scrambling
-    again: Again | None = None  # when all trials have ended, the best get more seeds; of them one is chosen
+    # When all trials have ended, the best get more seeds, and the best of these is chosen
+    again: Reevaluation | None = None
     pruner: Pruner = "none"  # when a trial is given up early
     batch: Count = 5  # trials that are simulated together
     budget: Budget | None = None  # of a trial's simulations; None: the suite's

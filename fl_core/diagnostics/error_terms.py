@@ -21,7 +21,7 @@ from torch import Tensor
 from fl_core.diagnostics.shadow import Content, OneHot, Shadow, halves
 from fl_core.experiment import Experiment
 from fl_core.local_work import Work
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
 from fl_core.server.jobs import Job
@@ -105,7 +105,7 @@ class ErrorTerms:
         if self.stale is None:  # before its first update a client's stale model is w^0
             world = self.simulation.world
             self.stale = torch.stack([world.full_gradient(before, client) for client in range(world.n)])
-        job = self.simulation.arrived if event.kind is Kind.ARRIVAL else None
+        job = self.simulation.arrived if event.kind is EventKind.ARRIVAL else None
         expected, drifted, (of_deltas, of_gradients) = self._follow(event, job)
         version = event.version - 1  # t
         if not event.stepped or version % self.every:

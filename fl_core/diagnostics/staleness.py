@@ -15,7 +15,7 @@ import numpy as np
 from fl_core.loop.simulation import Simulation
 from fl_core.schema import Name
 from fl_core.theory.jackson import Array
-from fl_core.theory.routing import Network
+from fl_core.theory.routing import QueueingNetwork
 from fl_core.timing.drawn import Exponential
 
 
@@ -58,7 +58,7 @@ def one_job_each(mean_time: Sequence[Fraction]) -> Array:
 def queued(p: Array, mean_time: Sequence[Fraction], tasks: int) -> Array:
     """Return each client's mean staleness [n] for `tasks` routed with p [n] and exponential service."""
     speeds = np.array([float(1 / time) for time in mean_time])
-    return Network(np.asarray(p), speeds, tasks).staleness
+    return QueueingNetwork(np.asarray(p), speeds, tasks).staleness
 
 
 def predicted(simulation: Simulation) -> Array | None:

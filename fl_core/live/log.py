@@ -6,7 +6,7 @@ from fl_core.live.transport import digest_of
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.schema import TIME, Name
 from fl_core.server.jobs import Job
-from fl_core.timing.clock import Clock
+from fl_core.timing.clock import VirtualClock
 from fl_core.timing.network import Way
 
 JOB = (
@@ -24,7 +24,7 @@ class RunLog:
         self.jobs: dict[str, list[Any]] = {name: [] for name in JOB}
         self.events: dict[str, list[Any]] = {name: [] for name in EVENT}
 
-    def add(self, job: Job, clock: Clock, arrived: int | None = None, **more: float | None) -> None:
+    def add(self, job: Job, clock: VirtualClock, arrived: int | None = None, **more: float | None) -> None:
         """Add a job that leaves flight, or is in flight at the end.
 
         Args:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fl_core.experiment import Experiment
 from fl_core.live.log import RunLog
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.service import Service
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.schema import TIME, Name
@@ -43,13 +43,13 @@ class Recorded(Service):
         # (client, index) → virtual time of the arrival, and the steps
         self.arrivals = {(i, k): (time, steps) for i, k, time, steps in rows if time is not None}
         moves = zip(events[Name.KIND], events[TIME], events[Name.CLIENT], strict=True)
-        self.lost = [(time, int(client)) for kind, time, client in moves if kind == Kind.LOST]
+        self.lost = [(time, int(client)) for kind, time, client in moves if kind == EventKind.LOST]
 
     def attach(self, *parts: Any) -> None:
         """Queue the losses of clients."""
         super().attach(*parts)
         for time, client in self.lost:
-            self.state.queue.push(self.lengths.clock.round(time), Kind.LOST, client, None)
+            self.state.queue.push(self.lengths.clock.round(time), EventKind.LOST, client, None)
 
     def upcoming(self) -> float:
         """Return the earliest tick that is queued; infinity after the end of the log."""
@@ -84,11 +84,11 @@ class Recorded(Service):
         if (job.client, job.index) in self.arrivals:
             time, _ = self.arrivals[job.client, job.index]
             job.ends = job.leaves = self.lengths.clock.round(time)
-            job.event = self.state.queue.push(job.ends, Kind.ARRIVAL, job.client, job)
+            job.event = self.state.queue.push(job.ends, EventKind.ARRIVAL, job.client, job)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReplayComparison:
     """A replay beside the run that was replayed."""
 
     events: int  # that were replayed
@@ -115,7 +115,7 @@ def replay(
     jobs: Columns,
     events: Columns,
     model: Sequence[float],
-) -> Comparison:
+) -> ReplayComparison:
     """Simulate a run in real time once more by its log; return what differs.
 
     Args:
@@ -137,7 +137,7 @@ def replay(
     if len(model) != simulation.world.d:
         raise InvalidLogError(f"model: has {len(model):,} numbers, and the run's has {simulation.world.d:,}")
     error = _error(simulation.server.model.double().numpy(), np.asarray(model))
-    return Comparison(
+    return ReplayComparison(
         events=len(again.events[TIME]),
         difference=_difference(events, again.events),
         bit_for_bit=list(events[Name.MODEL]) == list(again.events[Name.MODEL]) and error == 0,

@@ -8,7 +8,7 @@ from typing import Any, Self
 from torch import Tensor
 
 from fl_core.experiment import Experiment
-from fl_core.live.replay import Comparison, replay
+from fl_core.live.replay import ReplayComparison, replay
 from fl_core.live.run import LiveRun
 from fl_core.live.transport import Packed
 
@@ -47,7 +47,7 @@ class SavedRun(Packed):
                 rows.writeheader()
                 rows.writerows(table)
 
-    def replay(self) -> Comparison:
+    def replay(self) -> ReplayComparison:
         """Simulate the run once more by its log; return what differs."""
         experiment = Experiment.model_validate(self.description)
         return replay(experiment, self.jobs, self.events, self.model.tolist())

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fl_core.live.log import RunLog
 from fl_core.live.transport import JobMessage, LostClients, Transport, UpdateMessage, digest_of
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.service import Service
 from fl_core.schema import Name
 from fl_core.server.jobs import Job
@@ -71,7 +71,7 @@ class RealTime(Service):
             self._arrive(message)
         elif isinstance(message, LostClients):
             for client in message.clients:
-                self.state.queue.push(self._next_tick(), Kind.LOST, client, None)
+                self.state.queue.push(self._next_tick(), EventKind.LOST, client, None)
         return False
 
     def end(self, job: Job) -> None:
@@ -116,7 +116,7 @@ class RealTime(Service):
         job.new_moments = {name: value.to(device) for name, value in message.new_moments.items()}
         job.reported, job.steps, job.finite = message.reported, message.steps, message.finite
         job.ends = job.leaves = self._next_tick()
-        job.event = self.state.queue.push(job.ends, Kind.ARRIVAL, job.client, job)
+        job.event = self.state.queue.push(job.ends, EventKind.ARRIVAL, job.client, job)
         self._answers[job.client, job.index] = message
 
     def _next_tick(self) -> int:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.state import RunState
 from fl_core.timing.availability import Availability, checked
-from fl_core.timing.clock import Clock
+from fl_core.timing.clock import VirtualClock
 
 
 class Absences:
@@ -16,7 +16,7 @@ class Absences:
         self,
         law: Availability,
         state: RunState,
-        clock: Clock,
+        clock: VirtualClock,
         n: int,
         seed: int,
         *,
@@ -40,7 +40,7 @@ class Absences:
         leaves, returns = absence
         at = max(state.now, clock.round(leaves) if leaves > 0 else 0)
         back = None if returns is None else max(at + 1, clock.round(returns))
-        state.queue.push(at, Kind.PRESENCE, client, back)
+        state.queue.push(at, EventKind.PRESENCE, client, back)
 
     def leave(self, client: int, returns: int | None) -> None:
         """Mark a client as absent, without a call of the strategy; a job in service goes on (9)."""
@@ -50,7 +50,7 @@ class Absences:
             state.lose(client)
         else:
             state.returns += 1
-            state.queue.push(returns, Kind.PRESENCE, client, None)
+            state.queue.push(returns, EventKind.PRESENCE, client, None)
 
     def come_back(self, client: int) -> None:
         """Mark a client as present, and queue its next absence."""
@@ -62,7 +62,7 @@ class Absences:
     def lose(self, client: int) -> None:
         """Mark a client as gone for good, whether present or absent (23)."""
         state = self._state
-        moves = state.queue.remove(Kind.PRESENCE, client)
+        moves = state.queue.remove(EventKind.PRESENCE, client)
         if state.roster.present[client]:
             self.leave(client, returns=None)
         elif moves:

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from fl_core.arrangements import Arrangement
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.messages import Messages
 from fl_core.loop.service import Service
 from fl_core.loop.state import RunState
@@ -45,7 +45,7 @@ class Dispatch:
             self.send(send)
         if state.woken:
             for alarm, tick in state.woken.items():
-                state.queue.push(tick, Kind.TICK, alarm, None)
+                state.queue.push(tick, EventKind.TICK, alarm, None)
             state.woken.clear()
         if self.service.transfers:
             self.service.settle()

@@ -7,7 +7,7 @@ from fl_core.scenario import Budget
 from fl_core.schema import Reason, Status
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
-from fl_core.timing.clock import Clock
+from fl_core.timing.clock import VirtualClock
 
 TAIL = 0.1  # of the time at which the target was met: so much longer a run goes on
 NOTHING_COMES = (
@@ -22,7 +22,7 @@ PATIENCE = 1000  # jobs of each client that may be dismissed one after the other
 class Ends:
     """The conditions under which a run ends."""
 
-    def __init__(self, budget: Budget, clock: Clock, strategy: Strategy) -> None:
+    def __init__(self, budget: Budget, clock: VirtualClock, strategy: Strategy) -> None:
         self.budget, self.clock, self.strategy = budget, clock, strategy
         self.iterations = budget.iterations or inf
         self.updates = budget.updates or inf

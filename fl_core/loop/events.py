@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """The kinds of event, in their order at one tick."""
 
     PHASE = 0  # of a job ends, with a network: its download, or its computation; nobody is told
@@ -16,10 +16,10 @@ class Kind(IntEnum):
     LOST = 4  # a real client's process is gone, and the client with it
 
 
-JOBS = (Kind.PHASE, Kind.ARRIVAL)  # what comes with a job
+JOBS = (EventKind.PHASE, EventKind.ARRIVAL)  # what comes with a job
 
 
-Entry = tuple[int, Kind, int, int, Any]  # time in ticks, kind, client, order of insertion, payload
+Entry = tuple[int, EventKind, int, int, Any]  # time in ticks, kind, client, order of insertion, payload
 
 
 class EventQueue:
@@ -29,24 +29,24 @@ class EventQueue:
         self.heap: list[Entry] = []  # the earliest first
         self._pushed = 0
 
-    def push(self, time: int, kind: Kind, client: int, payload: Any) -> Entry:
+    def push(self, time: int, kind: EventKind, client: int, payload: Any) -> Entry:
         """Add an event at `time` (ticks); return its entry, which no other event equals."""
         entry = (time, kind, client, self._pushed, payload)
         heappush(self.heap, entry)
         self._pushed += 1
         return entry
 
-    def pop(self) -> tuple[int, Kind, int, Any]:
+    def pop(self) -> tuple[int, EventKind, int, Any]:
         """Remove and return the earliest event: time, kind, client, payload."""
         time, kind, client, _, payload = heappop(self.heap)
         return time, kind, client, payload
 
-    def peek(self) -> tuple[int, Kind, int, Any]:
+    def peek(self) -> tuple[int, EventKind, int, Any]:
         """Return the earliest event, which stays in the queue: time, kind, client, payload."""
         time, kind, client, _, payload = self.heap[0]
         return time, kind, client, payload
 
-    def remove(self, kind: Kind, client: int) -> int:
+    def remove(self, kind: EventKind, client: int) -> int:
         """Remove a client's events of a kind; return how many there were."""
         kept = [entry for entry in self.heap if entry[1:3] != (kind, client)]
         removed = len(self.heap) - len(kept)

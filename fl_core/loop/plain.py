@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from fl_core.loop.events import JOBS, EventQueue, Kind
+from fl_core.loop.events import JOBS, EventKind, EventQueue
 from fl_core.loop.simulation import Simulation
 from fl_core.schema import Status
 from fl_core.server.jobs import Job, Update
@@ -64,9 +64,9 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
     queue = EventQueue()
     for time, kind, client, item in data["queue"]:
         if kind in JOBS:
-            jobs[item].event = queue.push(time, Kind(kind), client, jobs[item])
+            jobs[item].event = queue.push(time, EventKind(kind), client, jobs[item])
         else:
-            queue.push(time, Kind(kind), client, item)
+            queue.push(time, EventKind(kind), client, item)
     restored = {
         **data,
         "memory": _memory(simulation, data["memory"]),

@@ -4,7 +4,7 @@ from fractions import Fraction
 from heapq import heappop
 from typing import ClassVar
 
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.state import RunState
 from fl_core.loop.transfers import Transfers
 from fl_core.server.jobs import Job
@@ -69,7 +69,7 @@ class Service:
         state, heap = self.state, self.state.queue.heap
         self.transfers.settle()
         state.drop_abandoned()
-        while heap and heap[0][0] == state.now and heap[0][1] is Kind.PHASE:
+        while heap and heap[0][0] == state.now and heap[0][1] is EventKind.PHASE:
             self.advance(heappop(heap)[-1])
             state.drop_abandoned()
 
@@ -134,9 +134,9 @@ class Service:
 
     def _send_back(self, job: Job, at: int) -> None:
         """Let a job's update be sent at a tick."""
-        job.leaves, kind = at, Kind.ARRIVAL
+        job.leaves, kind = at, EventKind.ARRIVAL
         if self.transfers:
-            at, kind = at + self.transfers.latency[job.client], Kind.PHASE
+            at, kind = at + self.transfers.latency[job.client], EventKind.PHASE
         job.event = self.state.queue.push(at, kind, job.client, job)
 
     def _account(self, job: Job) -> None:

@@ -18,7 +18,7 @@ from fl_core.local_work import LocalWork
 from fl_core.loop.absences import Absences
 from fl_core.loop.dispatch import Dispatch
 from fl_core.loop.ends import Ends
-from fl_core.loop.events import JOBS, Entry, Kind
+from fl_core.loop.events import JOBS, Entry, EventKind
 from fl_core.loop.measured import MeasuredService
 from fl_core.loop.messages import Messages
 from fl_core.loop.service import Service
@@ -32,7 +32,7 @@ from fl_core.server.server import Server
 from fl_core.timing.clock import MICRO, exact
 from fl_core.timing.durations import Lengths
 
-PHASE, ARRIVAL, PRESENCE, TICK, LOST = Kind
+PHASE, ARRIVAL, PRESENCE, TICK, LOST = EventKind
 
 FIRST, MANY = 8, 1000  # entries of the queue that are looked at in order, and the most that are sorted
 
@@ -45,7 +45,7 @@ def is_missing(entry: Entry) -> bool:
 class Event(NamedTuple):
     """An event after it happened: an update arrived, a client came back or was lost, or an alarm rang."""
 
-    kind: Kind
+    kind: EventKind
     time: int  # ticks
     version: int  # server version after it
     stepped: bool  # whether that version is new
@@ -200,7 +200,7 @@ class Simulation:
         sent = "" if job.start.isfinite().all() else f", nor is the model that it was sent{coding}"
         return f"the update of client {job.client} at time {self.time:g} is not finite{sent}"
 
-    def _happen(self, kind: Kind, client: int, item: Any) -> Event | None:
+    def _happen(self, kind: EventKind, client: int, item: Any) -> Event | None:
         """Let an event happen that is no arrival; return None if no strategy is told."""
         if kind is TICK:
             return self._tick(client)

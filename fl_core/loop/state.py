@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from heapq import heappop
 
-from fl_core.loop.events import JOBS, EventQueue, Kind
+from fl_core.loop.events import JOBS, EventKind, EventQueue
 from fl_core.schema import Status
 from fl_core.server.jobs import Update
 from fl_core.server.state import ServerState
@@ -48,7 +48,7 @@ class RunState(ServerState):
             if kind in JOBS:
                 if item.event is entry:
                     return
-            elif kind is not Kind.TICK or time == self.alarms.get(client):
+            elif kind is not EventKind.TICK or time == self.alarms.get(client):
                 return
             heappop(heap)
 
@@ -56,4 +56,4 @@ class RunState(ServerState):
         """Return whether another update arrives at this tick."""
         heap = self.queue.heap
         self.drop_abandoned()
-        return bool(heap) and heap[0][0] == self.now and heap[0][1] is Kind.ARRIVAL
+        return bool(heap) and heap[0][0] == self.now and heap[0][1] is EventKind.ARRIVAL

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.state import RunState
 from fl_core.server.jobs import Job
 from fl_core.timing.link import GRAIN, Link, nearest
@@ -62,7 +62,7 @@ class Transfers:
         """Put the ends of transfers that changed into the queue."""
         state = self._state
         for (way, _), link in self._touched.items():
-            kind = Kind.PHASE if way is Way.DOWN else Kind.ARRIVAL
+            kind = EventKind.PHASE if way is Way.DOWN else EventKind.ARRIVAL
             for client, tick in link.changed.items():
                 job = state.flight[client][0]
                 if tick is None:

@@ -13,7 +13,7 @@ from fl_core.parts import Count, Frozen
 from fl_core.problems.problem import Evaluation, InvalidProblemError
 
 
-class Sample(Frozen):
+class EvaluationSample(Frozen):
     """The clients' training losses are estimated on a fixed sample of their data."""
 
     sample: Count  # data points, of each client in proportion to what it holds
@@ -23,7 +23,7 @@ class Sample(Frozen):
 
 
 # What is evaluated at every mark: the test data, or the clients' training data as well, all or a sample.
-Evaluate = Literal["test", "clients"] | Sample
+Evaluate = Literal["test", "clients"] | EvaluationSample
 
 
 def metrics(

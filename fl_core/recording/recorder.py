@@ -17,11 +17,11 @@ from fl_core.diagnostics.overhead import overhead
 from fl_core.diagnostics.staleness import by_client, predicted
 from fl_core.execution.execution import Execution
 from fl_core.experiment import Experiment
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.metrics import FP_LOSS, LOSS, TRAINING
 from fl_core.problems.problem import Evaluation, World
-from fl_core.recording.evaluation import Evaluate, Sample, metrics, surrogate_weights
+from fl_core.recording.evaluation import Evaluate, EvaluationSample, metrics, surrogate_weights
 from fl_core.recording.marks import Marks
 from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, TIME, Name, Reason, Status
 from fl_core.timing.network import Way
@@ -113,7 +113,7 @@ class Recorder:
         rows = len(record.curve)
         if self.diagnosis is not None and (row := self.diagnosis.see(event)) is not None:
             record.diagnostics.append(row)
-        if event.kind is Kind.ARRIVAL:
+        if event.kind is EventKind.ARRIVAL:
             seen = (self.simulation.time, event.client, event.staleness, event.version)
             for column, value in zip(record.arrivals.values(), seen, strict=True):
                 column.append(value)
@@ -225,7 +225,7 @@ class Recorder:
     def _judged(self, model: Tensor) -> Evaluation:
         """Evaluate a model as at a mark."""
         world, writes = self.simulation.world, model._version
-        if isinstance(self.evaluate, Sample):
+        if isinstance(self.evaluate, EvaluationSample):
             evaluation = world.estimate(model, self.evaluate.sample)
         else:
             evaluation = world.evaluate(model) if self.evaluate == "clients" else world.test(model)

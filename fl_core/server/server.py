@@ -16,7 +16,7 @@ from fl_core.server.jobs import Job
 from fl_core.server.optimizers import ServerOptimizer, ServerSGD
 from fl_core.server.state import ServerState
 from fl_core.streams import Streams, stream
-from fl_core.timing.clock import Clock
+from fl_core.timing.clock import VirtualClock
 
 M = TypeVar("M", default=Any)
 EPSILON = float(np.finfo(float).eps)  # of a sum of two floats, relative
@@ -41,7 +41,7 @@ class Server(Generic[M]):
         sizes: np.ndarray,
         mean_time: tuple[Fraction, ...],
         blocks: list[int],
-        clock: Clock,
+        clock: VirtualClock,
         seed: int,
         history: int = 1,
         losses: Callable[[Tensor], np.ndarray] | None = None,

@@ -16,7 +16,7 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
@@ -172,7 +172,7 @@ def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
     for event in simulate(simulation):
         job = simulation.arrived
         contents: list[Content | None] = [None, None, None]
-        if event.kind is Kind.ARRIVAL and job is not None:
+        if event.kind is EventKind.ARRIVAL and job is not None:
             x, y = torch.randn(2, 2, len(job.start), generator=random, dtype=job.start.dtype)
             contents = [Content(job.start, *pair) for pair in (x, y, (x + y) / 2)]  # Δ and gradient each
         model = simulation.server.model
@@ -197,7 +197,9 @@ def clients_take_part_as_often_as_it_says(strategy: Strategy) -> None:
         declared = surrogate_weights(simulation)
         if declared is None:
             continue
-        senders = np.array([event.client for event in simulate(simulation) if event.kind is Kind.ARRIVAL])
+        senders = np.array(
+            [event.client for event in simulate(simulation) if event.kind is EventKind.ARRIVAL]
+        )
         parts = np.split(senders[SETTLED:], PARTS)
         shares = np.array([np.bincount(part, minlength=len(declared)) for part in parts]) / len(parts[0])
         counted, error = shares.mean(0), shares.std(0, ddof=1) / PARTS**0.5

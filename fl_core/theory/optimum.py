@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fl_core.streams import stream
 from fl_core.theory.jackson import Array
-from fl_core.theory.routing import Network, RoutingObjective, uniform
+from fl_core.theory.routing import QueueingNetwork, RoutingObjective, uniform
 
 FAVOUR = 2.0  # θ of the client that a restart favours
 SETTLED = 1e-7  # slopes in θ this small, relative to the terms that they are the difference of, count as 0
@@ -75,7 +75,7 @@ def optimise(
 def best_concurrency(objective: RoutingObjective, speeds: Array, limit: int, p: Array | None = None) -> int:
     """Return m* ≤ limit, the number of tasks of least bound under routing p [n] (uniform unless given)."""
     p = uniform(len(speeds)) if p is None else p
-    return min(range(1, limit + 1), key=lambda tasks: objective.value(Network(p, speeds, tasks)))
+    return min(range(1, limit + 1), key=lambda tasks: objective.value(QueueingNetwork(p, speeds, tasks)))
 
 
 def _adam(
@@ -93,7 +93,7 @@ def _adam(
     first = second = np.zeros_like(theta)
     for step in range(1, steps + 1):
         shares = np.exp(theta - theta.max())[group]
-        network = Network(shares / shares.sum(), speeds, tasks)
+        network = QueueingNetwork(shares / shares.sum(), speeds, tasks)
         value, slope = objective.value(network), objective.gradient(network)
         parts = network.p * slope
         slope = np.bincount(group, parts - network.p * parts.sum()).astype(float)  # through the softmax

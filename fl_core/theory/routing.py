@@ -18,7 +18,7 @@ from fl_core.theory.jackson import Array, Occupancy
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class QueueingNetwork:
     """The stationary network of one routing; delays in rounds (server iterations), times in units of 1/μ."""
 
     p: Array  # [n], probability that a task goes to client i
@@ -69,10 +69,10 @@ def balanced(speeds: Array) -> Array:
 class RoutingObjective(Protocol):
     """A bound to minimise over routings."""
 
-    def value(self, network: Network) -> float:
+    def value(self, network: QueueingNetwork) -> float:
         """Return the bound."""
 
-    def gradient(self, network: Network) -> Array:
+    def gradient(self, network: QueueingNetwork) -> Array:
         """Return the derivatives of the bound with respect to p [n]."""
 
 
@@ -90,11 +90,11 @@ class G:
     rounds: int  # T
     smoothness: float = 1.0  # L
 
-    def value(self, network: Network) -> float:
+    def value(self, network: QueueingNetwork) -> float:
         """Return G."""
         return self.gap / (self.lr * (self.rounds + 1)) + self._terms.value(network, network.left)
 
-    def gradient(self, network: Network) -> Array:
+    def gradient(self, network: QueueingNetwork) -> Array:
         """Return ∂G/∂p_j [n]."""
         return self._terms.gradient(network, network.left)
 
@@ -128,11 +128,11 @@ class H:
     noise: float  # B = σ² + 2M²
     smoothness: float = 1.0  # L
 
-    def value(self, network: Network) -> float:
+    def value(self, network: QueueingNetwork) -> float:
         """Return H."""
         return (self.gap / self.lr + self._terms.value(network, network.present)) / network.throughput
 
-    def gradient(self, network: Network) -> Array:
+    def gradient(self, network: QueueingNetwork) -> Array:
         """Return ∂H/∂p_j [n]; uses ∂(1/λ)/∂p_j = (E[ξ_j] − E[X_j])/(λ p_j)."""
         slower = (network.present.mean - network.left.mean) / network.p
         bracket = self.gap / self.lr + self._terms.value(network, network.present)
@@ -150,22 +150,22 @@ class _Terms:
     step: float  # ηL
     noise: float  # B
 
-    def factors(self, network: Network) -> tuple[float, float]:
+    def factors(self, network: QueueingNetwork) -> tuple[float, float]:
         spread = self.step * self.noise / len(network.p) ** 2
         return spread, spread * self.step * network.tasks
 
-    def value(self, network: Network, occupancy: Occupancy) -> float:
+    def value(self, network: QueueingNetwork, occupancy: Occupancy) -> float:
         spread, delay = self.factors(network)
         return float(spread * np.sum(1 / network.p) + delay * np.sum(occupancy.mean / network.p**2))
 
-    def gradient(self, network: Network, occupancy: Occupancy) -> Array:
+    def gradient(self, network: QueueingNetwork, occupancy: Occupancy) -> Array:
         """Return the derivatives [n]; uses ∂E[N_i]/∂p_j = Cov(N_i, N_j)/p_j (eq. 7)."""
         p, (spread, delay) = network.p, self.factors(network)
         through = occupancy.covariance_with(1 / p**2) / p
         return -spread / p**2 + delay * (through - 2 * occupancy.mean / p**3)
 
 
-def step_limit(network: Network) -> float:
+def step_limit(network: QueueingNetwork) -> float:
     """Return L η_max, η_max being the largest step size for which 8G holds.
 
     The paper's formula is lost in the scan. Re-derived from its proof (Lemmas D.1, D.2): the step must meet

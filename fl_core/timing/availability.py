@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from fl_core.parts import FieldError, Length, Part, Share, Time
 from fl_core.streams import stream
-from fl_core.timing.clock import MICRO, Clock
+from fl_core.timing.clock import MICRO, VirtualClock
 from fl_core.timing.laws import chosen, label
 
 Absence = tuple[Fraction, Fraction | None]  # from when to when, in virtual time; None: for good
@@ -140,7 +140,7 @@ class Spells(Availability):
     mean_off: Length  # mean time absent
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[Absence]:
-        rng, clock = stream(seed, "spells", client), Clock(MICRO)
+        rng, clock = stream(seed, "spells", client), VirtualClock(MICRO)
         on, off = float(self.mean_on), float(self.mean_off)
         leaves = clock.round(rng.exponential(on)) if rng.random() < on / (on + off) else 0
         while True:

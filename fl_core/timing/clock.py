@@ -12,7 +12,7 @@ from numbers import Rational
 MICRO = Fraction(1, 1_000_000)
 
 
-class Clock:
+class VirtualClock:
     """Virtual time in ticks of length `unit`."""
 
     def __init__(self, unit: Fraction) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from fl_core.parts import FieldError, Part
 from fl_core.streams import Streams
 from fl_core.text import many
-from fl_core.timing.clock import MICRO, Clock, common_unit, exact
+from fl_core.timing.clock import MICRO, VirtualClock, common_unit, exact
 from fl_core.timing.laws import label
 
 EXACT = "an exact number above 0: a whole number, or a Fraction"
@@ -132,8 +132,8 @@ class Lengths:
         self.means = means(law, n, seed)
         fixed = () if law.random else cycles(law, n, seed)
         (unit,) = exact((law.unit,), f"{law.reference()}: unit")
-        own = Clock(unit if law.random else common_unit(chain.from_iterable(fixed)))
-        self.clock = Clock(common_unit((own.unit, *exact_times)))
+        own = VirtualClock(unit if law.random else common_unit(chain.from_iterable(fixed)))
+        self.clock = VirtualClock(common_unit((own.unit, *exact_times)))
         self._cycles = [tuple(map(self.clock.ticks, cycle)) for cycle in fixed]
         self._means = [float(mean) for mean in self.means]
         self._own_ticks = float(1 / own.unit)  # ticks of the law's own clock in a unit of virtual time
@@ -172,6 +172,6 @@ def one_each(times: tuple[Fraction, ...], n: int) -> tuple[Fraction, ...]:
 
 def on_unit(times: np.ndarray, unit: Fraction) -> tuple[Fraction, ...]:
     """Return drawn times [n], each rounded to a whole number of units, at least one."""
-    clock = Clock(unit)
+    clock = VirtualClock(unit)
     top, bottom = unit.as_integer_ratio()
     return tuple(Fraction(clock.round(time) * top, bottom) for time in times.tolist())

@@ -129,7 +129,7 @@ class TwoClasses(PerClient):
         return tuple(self.less if client in poor else self.more for client in range(n))
 
 
-class Table(PerClient):
+class TableLaw(PerClient):
     """Table: one number for each client, as given."""
 
     name: ClassVar[str] = "table"
@@ -142,7 +142,7 @@ class Table(PerClient):
         return self.table
 
 
-class Phones(PerClient):
+class PhoneLinks(PerClient):
     """Base of phones' links: each client has those of one of 19 phones, which is drawn evenly.
 
     Means of what was measured for FLASH (Yang et al., WWW 2021), in models/speed_distri.json of the authors'
@@ -166,21 +166,21 @@ class Phones(PerClient):
         return "phones"
 
 
-class PhonesDown(Phones):
+class PhonesDown(PhoneLinks):
     """Downlinks of phones, 2.4 to 17 Mbit/s, as measured for FLASH (Yang et al., WWW 2021)."""
 
     name: ClassVar[str] = "phones_down"
     up: ClassVar[bool] = False
 
 
-class PhonesUp(Phones):
+class PhonesUp(PhoneLinks):
     """Uplinks of phones, 0.4 to 6.6 Mbit/s, as measured for FLASH (Yang et al., WWW 2021)."""
 
     name: ClassVar[str] = "phones_up"
     up: ClassVar[bool] = True
 
 
-class Column(PerClient):
+class ColumnLaw(PerClient):
     """A column of a CSV file with a header and a row for each client; further rows are left out.
 
     Rows are in the order of the clients, or have their ids in the column `client`. By these ids they belong

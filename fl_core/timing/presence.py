@@ -16,7 +16,7 @@ from fl_core.parts import FieldError, Length
 from fl_core.streams import stream
 from fl_core.timing import traces
 from fl_core.timing.availability import NEVER, Absence, Availability, Spell, between
-from fl_core.timing.clock import MICRO, Clock
+from fl_core.timing.clock import MICRO, VirtualClock
 from fl_core.timing.laws import label
 
 
@@ -27,7 +27,7 @@ class Schedule(NamedTuple):
     period: int | None  # after which they repeat; None: they do not
 
 
-class Trace(Availability):
+class PresenceTrace(Availability):
     """Recorded presence from a CSV file, rows of `client,from,to`, or `client,from,to,period`.
 
     A client is absent outside of its rows. These repeat after `period`, or else after the client's own, the
@@ -97,7 +97,7 @@ def _schedules(path: Path, digest: str, period: Fraction | None) -> Mapping[int,
         ValueError: The file has another digest, or a row that is no time of presence within the period.
     """
     seen: dict[str, list[tuple[Spell, int | None]]] = defaultdict(list)
-    given = None if period is None else Clock(MICRO).round(period)
+    given = None if period is None else VirtualClock(MICRO).round(period)
     for line, (client, *cells) in traces.rows(path, traces.content(path, digest, traces.MOST_BYTES)):
         try:
             begin, end, *own = (round(float(cell) / float(MICRO)) for cell in cells)

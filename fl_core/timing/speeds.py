@@ -25,7 +25,7 @@ class Fixed(Durations):
         return one_each(self.times, n)
 
 
-class Trace(Durations):
+class DurationTrace(Durations):
     """Recorded lengths from a CSV file, rows of `client,length,…`; a client that runs out starts over.
 
     A header is skipped. Clients are numbered from 0; if the file names them by text, in order of first

@@ -66,7 +66,7 @@ class PrintedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PrintedCell:
     """A cell that has run: its claim, our numbers, their mean, and the printed number."""
 
     claim: Value
@@ -74,9 +74,9 @@ class Cell:
     ours: float
     printed: float
 
-    def exchanged(self, printed: float, text: str) -> "Cell":
+    def exchanged(self, printed: float, text: str) -> "PrintedCell":
         """Return the cell with another printed number."""
-        return Cell(self.claim.model_copy(update={"printed": text}), self.values, self.ours, printed)
+        return PrintedCell(self.claim.model_copy(update={"printed": text}), self.values, self.ours, printed)
 
 
 def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
@@ -105,17 +105,17 @@ def _table(readings: Sequence[Reading]) -> PrintedTable:
     )
 
 
-def _cell(reading: Reading) -> Cell:
+def _cell(reading: Reading) -> PrintedCell:
     claim = reading.claim
     assert isinstance(claim, Value) and claim.printed is not None and reading.verdict.found is not None
-    return Cell(claim, reading.values, reading.verdict.found, float(claim.printed))
+    return PrintedCell(claim, reading.values, reading.verdict.found, float(claim.printed))
 
 
-def _check(name: str, cells: Sequence[Cell], margin: float) -> TableCheck:
+def _check(name: str, cells: Sequence[PrintedCell], margin: float) -> TableCheck:
     """Judge all cells by the rule of printed numbers, and the groups of each condition."""
     claims: dict[str, Claim] = {cell.claim.id: cell.claim for cell in cells}
     judged = verdicts(claims, {cell.claim.id: cell.values for cell in cells})
-    by_group: dict[tuple[str, str], list[Cell]] = {}
+    by_group: dict[tuple[str, str], list[PrintedCell]] = {}
     for cell in cells:
         for condition, value in cell.claim.case.items():
             by_group.setdefault((condition, str(value)), []).append(cell)
@@ -125,20 +125,22 @@ def _check(name: str, cells: Sequence[Cell], margin: float) -> TableCheck:
     return TableCheck(name, Counter(verdict.word for verdict in judged.values()), groups)
 
 
-def _group(condition: str, value: str, cells: Sequence[Cell], margin: float, level: float) -> GroupDifference:
+def _group(
+    condition: str, value: str, cells: Sequence[PrintedCell], margin: float, level: float
+) -> GroupDifference:
     away = [cell.ours - cell.printed for cell in cells]
     effect = student(away, level)
     differs = (effect.low > 0 or effect.high < 0) and abs(effect.mean) > margin
     return GroupDifference(condition, value, effect, sum(distance > 0 for distance in away), differs)
 
 
-def _conditions(cells: Sequence[Cell]) -> list[str]:
+def _conditions(cells: Sequence[PrintedCell]) -> list[str]:
     """The conditions that have more than one value."""
     names = dict.fromkeys(name for cell in cells for name in cell.claim.case)
     return [name for name in names if len({cell.claim.case.get(name) for cell in cells}) > 1]
 
 
-def placebo(cells: Sequence[Cell], name: str) -> list[Cell]:
+def placebo(cells: Sequence[PrintedCell], name: str) -> list[PrintedCell]:
     """Return cells with the printed numbers of a neighbouring value of a condition, where there is one.
 
     Values are paired in their order: the first with the second, the third with the fourth.
@@ -161,7 +163,7 @@ def placebo(cells: Sequence[Cell], name: str) -> list[Cell]:
     return wrong
 
 
-def _follows(cells: Sequence[Cell], key: str, name: str) -> bool:
+def _follows(cells: Sequence[PrintedCell], key: str, name: str) -> bool:
     """Whether a condition has one value for each value of another."""
     pairs = {(str(cell.claim.case.get(name)), str(cell.claim.case.get(key))) for cell in cells}
     return len(pairs) == len({first for first, _ in pairs})

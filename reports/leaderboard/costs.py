@@ -16,7 +16,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Again:
+class ReevaluatedPoints:
     """The points that were run under all design seeds; NaN where a scenario has fewer than others."""
 
     points: Array  # their numbers [A, S, Q]
@@ -82,13 +82,13 @@ class Costs:
         )
 
     @cached_property
-    def again(self) -> Again:
+    def again(self) -> ReevaluatedPoints:
         """The candidates of the tuned ruleset."""
         whole = ~np.isnan(self.design).any(-1)
         points = np.argsort(~whole, axis=-1, kind="stable")[..., : max(1, whole.sum(-1).max(initial=1))]
         known = np.take_along_axis(whole, points, -1)[..., None]
         tables = (np.take_along_axis(table, points[..., None], 2) for table in (self.design, self.accuracy))
-        return Again(points, *(np.where(known, table, np.nan) for table in tables))
+        return ReevaluatedPoints(points, *(np.where(known, table, np.nan) for table in tables))
 
     @cached_property
     def siblings(self) -> Array:

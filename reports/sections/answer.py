@@ -18,7 +18,7 @@ from reports.sections.curves import Plot, scale
 from reports.sections.rows import draw
 from reports.sections.section import Results, Section
 from reports.statistics.bands import band, over_scenarios
-from reports.statistics.standings import Standing, Standings
+from reports.statistics.standings import Standings, StrategyStanding
 from reports.tables import PageTable, TableEntry, download
 
 ROW = 31
@@ -79,7 +79,7 @@ class Answer:
         )
 
     @property
-    def shown(self) -> list[Standing]:
+    def shown(self) -> list[StrategyStanding]:
         """The first strategies, and the highlighted."""
         index = self.results.index
         return [
@@ -102,7 +102,7 @@ class Answer:
         ]
         return PageTable("standings", frame(self.standings), headings, lines)
 
-    def _behind(self, line: Standing) -> tuple[TableEntry, ...]:
+    def _behind(self, line: StrategyStanding) -> tuple[TableEntry, ...]:
         if line.gap is None:
             leads = TableEntry("leads" if line is self.standings.leader else numbers.MISSING)
             return TableEntry(""), TableEntry(""), leads

@@ -8,7 +8,7 @@ from fl_core.text import many
 from reports import numbers
 from reports.records.cells import Cell
 from reports.sections.section import Results
-from reports.statistics.contrasts import Contrast, Question, horizon, seeds_to_show
+from reports.statistics.contrasts import PairedContrast, Question, horizon, seeds_to_show
 
 
 def what_holds(results: Results) -> str:
@@ -56,7 +56,7 @@ def how_tested(results: Results) -> str:
     )
 
 
-def _sentence(contrast: Contrast, results: Results, *, again: bool) -> str:
+def _sentence(contrast: PairedContrast, results: Results, *, again: bool) -> str:
     """Return a contrast that holds, after its measure; `again`: in the scenario of the sentence before."""
     said = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
     place, measure = _place(contrast, results), contrast.question.capitalize()
@@ -65,12 +65,12 @@ def _sentence(contrast: Contrast, results: Results, *, again: bool) -> str:
     return f"{measure}: {said}{place} ({many(contrast.effect.n, 'seed')}, {numbers.p_value(contrast.p)})."
 
 
-def _place(contrast: Contrast, results: Results) -> str:
+def _place(contrast: PairedContrast, results: Results) -> str:
     """Return the scenario; empty where there is only one."""
     return f" in {contrast.scenario.label}" if len(results.scenarios) > 1 else ""
 
 
-def _where_nothing_holds(contrasts: Sequence[Contrast]) -> str:
+def _where_nothing_holds(contrasts: Sequence[PairedContrast]) -> str:
     """Return the scenarios in which none holds, in a sentence; empty without such a scenario."""
     tested = list(dict.fromkeys(contrast.scenario.label for contrast in contrasts))
     shown = {contrast.scenario.label for contrast in contrasts if contrast.holds}
@@ -81,7 +81,7 @@ def _where_nothing_holds(contrasts: Sequence[Contrast]) -> str:
     return f"In {where} no difference holds once all {len(contrasts)} are adjusted for."
 
 
-def _times(contrast: Contrast) -> str:
+def _times(contrast: PairedContrast) -> str:
     """Return when both met the target, or in how many seeds."""
     scenario = contrast.scenario
     assert scenario.target is not None
@@ -91,7 +91,7 @@ def _times(contrast: Contrast) -> str:
     return f"{contrast.first.strategy} meets {target} {first}, {contrast.second.strategy} {second}"
 
 
-def _time(cell: Cell, contrast: Contrast, unit: str = "") -> str:
+def _time(cell: Cell, contrast: PairedContrast, unit: str = "") -> str:
     reach = cell.reach(Clock.TIME)
     if isfinite(reach.median):
         return f"at {numbers.moment(reach.median)}{unit}"
@@ -102,7 +102,7 @@ def _time(cell: Cell, contrast: Contrast, unit: str = "") -> str:
     return "never" if last == inf else f"never within {numbers.moment(last)}"
 
 
-def _finals(contrast: Contrast) -> str:
+def _finals(contrast: PairedContrast) -> str:
     """Return the mean final values of both."""
     metric = contrast.scenario.columns[0]
     first, second = (

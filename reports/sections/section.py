@@ -15,7 +15,7 @@ from reports.figures.svg import Drawing
 from reports.records.cells import Cell
 from reports.records.records import RecordedScenario, RecordedSuite
 from reports.sections.ranking import Ranking, ranking
-from reports.statistics.contrasts import Contrast, contrasts
+from reports.statistics.contrasts import PairedContrast, contrasts
 from reports.statistics.differences import Difference, differences
 from reports.statistics.standings import Standings, standings
 from reports.tables import Download, PageTable
@@ -93,7 +93,7 @@ class Results:
         return {scenario: differences(scenario) for scenario in self.scenarios}
 
     @cached_property
-    def contrasts(self) -> list[Contrast]:
+    def contrasts(self) -> list[PairedContrast]:
         """Every two strategies of every scenario against each other, the largest difference first."""
         return contrasts(self.scenarios)
 

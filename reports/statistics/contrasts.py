@@ -30,7 +30,7 @@ class Question(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contrast:
+class PairedContrast:
     """The strategy that is ahead against the other, over the seeds that both have."""
 
     question: Question
@@ -49,7 +49,7 @@ class Contrast:
         return self.p <= 1 - LEVEL
 
 
-def contrasts(scenarios: Sequence[RecordedScenario]) -> list[Contrast]:
+def contrasts(scenarios: Sequence[RecordedScenario]) -> list[PairedContrast]:
     """Return the contrasts of all pairs of strategies with two seeds in common, the largest first.
 
     Both questions are put to every pair in every scenario, so that no pair is chosen by its results; paired
@@ -67,7 +67,7 @@ def contrasts(scenarios: Sequence[RecordedScenario]) -> list[Contrast]:
     return sorted(tested, key=lambda contrast: -contrast.size)
 
 
-def _in_time(scenario: RecordedScenario) -> Iterator[Contrast]:
+def _in_time(scenario: RecordedScenario) -> Iterator[PairedContrast]:
     """Yield the contrasts of times to target; none of two strategies that both never met it."""
     if scenario.target is None:
         return
@@ -78,7 +78,7 @@ def _in_time(scenario: RecordedScenario) -> Iterator[Contrast]:
             yield from _contrast(Question.TARGET, scenario, (first, second), pairs, -1)
 
 
-def _in_the_end(scenario: RecordedScenario) -> Iterator[Contrast]:
+def _in_the_end(scenario: RecordedScenario) -> Iterator[PairedContrast]:
     """Yield the contrasts of final values."""
     metric = scenario.columns[0]
     whole = [cell for cell in scenario.cells if not cell.having(Status.DIVERGED)]
@@ -127,7 +127,7 @@ def restricted(first: Pair, second: Pair) -> Pair:
 
 def _contrast(
     question: Question, scenario: RecordedScenario, cells: tuple[Cell, Cell], pairs: Sequence[Pair], sign: int
-) -> Iterator[Contrast]:
+) -> Iterator[PairedContrast]:
     """Yield the contrast of two cells if they share two seeds.
 
     `pairs` are the values of both, seed by seed; `sign` is 1 where more is better, else −1.
@@ -141,10 +141,10 @@ def _contrast(
         cells, ahead = (cells[1], cells[0]), -ahead
     effect, largest = student(ahead), np.abs(means).max()
     size = effect.mean / largest if largest else 0.0
-    yield Contrast(question, scenario, *cells, effect, size, effect.p)
+    yield PairedContrast(question, scenario, *cells, effect, size, effect.p)
 
 
-def seeds_to_show(contrasts: Sequence[Contrast]) -> tuple[Contrast, int] | None:
+def seeds_to_show(contrasts: Sequence[PairedContrast]) -> tuple[PairedContrast, int] | None:
     """Return the largest contrast with a spread, and the seeds that would show it if it is as estimated.
 
     None without such a contrast. The one with the smallest p-value would promise too much: of many contrasts

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StrategyStanding:
     """One strategy of a suite."""
 
     strategy: str
@@ -42,13 +42,13 @@ class Standings:
     The interval is that of the mean over seeds; scenarios are those of the suite, and not a sample of others.
     """
 
-    lines: tuple[Standing, ...]
+    lines: tuple[StrategyStanding, ...]
     scenarios: int
     seeds: int  # that all of them have
     by_rank: bool
 
     @property
-    def leader(self) -> Standing:
+    def leader(self) -> StrategyStanding:
         """The first strategy."""
         return self.lines[0]
 
@@ -58,12 +58,12 @@ class Standings:
         return [line.strategy for line in self.lines]
 
     @property
-    def compared(self) -> list[Standing]:
+    def compared(self) -> list[StrategyStanding]:
         """The strategies that were compared with the leader."""
         return [line for line in self.lines if line.gap is not None]
 
     @property
-    def open(self) -> list[Standing]:
+    def open(self) -> list[StrategyStanding]:
         """The strategies that are not separated from the leader, the nearest first."""
         return [line for line in self.lines if line.open]
 
@@ -84,7 +84,7 @@ def _by_value(scenario: RecordedScenario) -> Standings | None:
         finals = [run.final(scenario.columns[0].name) for run in cell.finite]
         values = [value for value in finals if not isnan(value)]
         if values and not cell.diverged:
-            lines.append(Standing(cell.strategy, effect(values), gaps.get(cell.strategy)))
+            lines.append(StrategyStanding(cell.strategy, effect(values), gaps.get(cell.strategy)))
     if len(lines) < 2:
         return None
     return Standings(tuple(lines), 1, min(line.score.n for line in lines), by_rank=False)
@@ -102,7 +102,7 @@ def by_rank(table: Finals) -> Standings | None:
     ranks = dict(zip(names, means[order], strict=True))
     several = len(table.seeds) > 1
     gaps = behind({name: dict(enumerate(ranks[name])) for name in names}) if several else {}
-    lines = tuple(Standing(name, effect(list(ranks[name])), gaps.get(name)) for name in names)
+    lines = tuple(StrategyStanding(name, effect(list(ranks[name])), gaps.get(name)) for name in names)
     return Standings(lines, len(table.worth), len(table.seeds), by_rank=True)
 
 

@@ -18,7 +18,7 @@ from benchmarks.commands.group import asyncfl
 from benchmarks.tracking import parquet
 from benchmarks.tracking.reader import reading
 from benchmarks.tracking.store import Store
-from fl_core.loop.events import Kind as EventKind
+from fl_core.loop.events import EventKind
 from fl_core.schema import EVENTS, JOBS, UPDATES, WALL, Kind, Name, Tag, Total
 
 SUITE = """

@@ -21,7 +21,7 @@ from fl_core.live.replay import InvalidLogError
 from fl_core.live.saved import SavedRun
 from fl_core.problems.partitions.files import PartitionFile
 from fl_core.timing import traces
-from fl_core.timing.per_client import Column
+from fl_core.timing.per_client import ColumnLaw
 from tests.fl_core.live.in_threads import lived
 from tests.fl_core.live.test_live import experiment
 
@@ -76,13 +76,13 @@ def test_links_of_ragged_rows_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "links.csv"
     path.write_text(text)
     with pytest.raises(ValueError, match="links"):
-        Column(path=path, column="rate").values(2, 0, "rates")
+        ColumnLaw(path=path, column="rate").values(2, 0, "rates")
 
 
 def test_links_are_read(tmp_path: Path) -> None:
     path = tmp_path / "links.csv"
     path.write_text("\ufeffid,rate\na,1/3\n\nb,0.2\n")
-    assert Column(path=path, column="rate").values(2, 0, "rates") == (Fraction(1, 3), Fraction(1, 5))
+    assert ColumnLaw(path=path, column="rate").values(2, 0, "rates") == (Fraction(1, 3), Fraction(1, 5))
 
 
 EXIT_CODES = "device,seconds,exit_code\na,5,0\nb,6,0\na,100,1\nb,200,1\na,7,0\n"

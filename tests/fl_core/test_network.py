@@ -21,7 +21,7 @@ from worlds import Scripted, events, play, scenario
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD, Scaffold
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder, run
@@ -42,7 +42,7 @@ def linked(where: Scenario, unit: Any = 1, **network: Any) -> Scenario:
     return Scenario.model_validate({**data, "timing": {**data["timing"], "network": network, "unit": unit}})
 
 
-def times(seen: list[Event], kind: Kind = Kind.ARRIVAL) -> list[tuple[int, float]]:
+def times(seen: list[Event], kind: EventKind = EventKind.ARRIVAL) -> list[tuple[int, float]]:
     """Client and time of each event of a kind."""
     return [(event.client or 0, event.time / 1_000_000) for event in seen if event.kind is kind]
 

@@ -15,7 +15,7 @@ import pytest
 
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.metrics import SURROGATE, TRAINING
 from fl_core.recording.evaluation import surrogate_weights
@@ -124,7 +124,7 @@ def said_and_heard(strategy: Any, durations: Any, arrivals: int) -> tuple[list[f
     said = surrogate_weights(simulation)
     assert said is not None
     happened = simulate(simulation, ScheduleOnly())
-    return said.tolist(), [event.client for event in happened if event.kind is Kind.ARRIVAL]
+    return said.tolist(), [event.client for event in happened if event.kind is EventKind.ARRIVAL]
 
 
 def first_forms(forms: list[dict[str, Any]], durations: Any) -> list[Any]:

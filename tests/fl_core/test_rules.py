@@ -14,7 +14,7 @@ from worlds import Scripted, play, recorded, scenario
 from fl_core.arrangements import Arrangement
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD, LocalWork, Scaffold
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Send, Update
@@ -59,7 +59,7 @@ def test_1_order_within_an_event() -> None:
         )
     )
     first = next(iter(simulate(simulation)))
-    assert (first.kind, first.time, first.version, first.stepped) == (Kind.ARRIVAL, 3, 1, True)
+    assert (first.kind, first.time, first.version, first.stepped) == (EventKind.ARRIVAL, 3, 1, True)
     assert log == [
         ("broadcast", 0),
         ("next", 0, 0),
@@ -95,16 +95,21 @@ def test_2_ties_arrival_before_return_before_tick_then_client() -> None:
     )
     _, seen = play(strategy, scenario([6, 6, 6, 1], availability=away, time=6))
     assert [(e.kind, e.client) for e in seen] == [
-        *((Kind.ARRIVAL, client) for client in range(3)),
-        *((Kind.PRESENCE, client) for client in range(4)),
-        (Kind.TICK, None),
+        *((EventKind.ARRIVAL, client) for client in range(3)),
+        *((EventKind.PRESENCE, client) for client in range(4)),
+        (EventKind.TICK, None),
     ]
 
 
 def test_2_fedfix_window_includes_an_arrival_at_its_end() -> None:
     """Jobs of length 1 and windows of 1/2: every second tick has everyone, the others nobody."""
     simulation, seen = play(FedFix(local_lr=0.5), scenario([1, 1], centres=[[1.0], [1.0]], time=2))
-    assert [e.kind for e in seen] == [Kind.TICK, Kind.ARRIVAL, Kind.ARRIVAL, Kind.TICK] * 2
+    assert [e.kind for e in seen] == [
+        EventKind.TICK,
+        EventKind.ARRIVAL,
+        EventKind.ARRIVAL,
+        EventKind.TICK,
+    ] * 2
     # d_i = 2 p_i, so one full step of rate .5 · 2 reaches the optimum.
     assert simulation.server.model.item() == pytest.approx(1)
 
@@ -239,9 +244,9 @@ def test_7_one_alarm_that_carries_no_update(moves: dict[int, int], rings: list[i
     ring, idle = (lambda server: rang.append(server.now)), (lambda server: list(server.idle))
     strategy = Scripted(on_begin=begin, on_receive=receive, on_tick=ring, on_next=idle)
     simulation, seen = play(strategy, scenario([1], time=9))
-    assert rang == rings == [e.time for e in seen if e.kind is Kind.TICK]
+    assert rang == rings == [e.time for e in seen if e.kind is EventKind.TICK]
     assert (simulation.status, simulation.server.updates) == ("done", 9)
-    assert not any(e.stepped or e.client is not None for e in seen if e.kind is Kind.TICK)
+    assert not any(e.stepped or e.client is not None for e in seen if e.kind is EventKind.TICK)
 
 
 def test_7_several_alarms_by_number() -> None:
@@ -263,7 +268,7 @@ def test_7_several_alarms_by_number() -> None:
 
     _, seen = play(Scripted(on_begin=begin, on_tick=tick), scenario([1], time=20))
     assert rang == [(2, 8), (4, -1), (4, 2), (4, 5)]
-    assert [event.time for event in seen if event.kind is Kind.TICK] == [at for at, _ in rang]
+    assert [event.time for event in seen if event.kind is EventKind.TICK] == [at for at, _ in rang]
 
 
 def test_8_dismiss() -> None:
@@ -318,7 +323,7 @@ def test_8_what_has_arrived_cannot_be_dismissed() -> None:
         exact=(Fraction(1, 2),),
     )
     simulation, seen = play(strategy, scenario([1], updates=3))
-    assert [event.client for event in seen if event.kind is Kind.ARRIVAL] == [0, 0, 0]
+    assert [event.client for event in seen if event.kind is EventKind.ARRIVAL] == [0, 0, 0]
     assert (len(first), simulation.status) == (1, "done")
 
 
@@ -364,7 +369,7 @@ class Blink(Availability):
 def test_9_an_absence_takes_a_tick_at_least() -> None:
     """Both times round to 1; the client is back at 2."""
     _, seen = play(ASGD(), scenario([1, 3], availability=Blink(), time=4))
-    assert [event.time for event in seen if event.kind is Kind.PRESENCE] == [2, 2]
+    assert [event.time for event in seen if event.kind is EventKind.PRESENCE] == [2, 2]
 
 
 def test_9_nobody_left_ends_the_run_and_barriers_go_on() -> None:

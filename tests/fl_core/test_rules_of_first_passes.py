@@ -12,7 +12,7 @@ from worlds import leaving, play, resumed_everywhere, scenario
 from fl_core.arrangements import IterationDelay
 from fl_core.arrangements import Rounds as FewWorkers
 from fl_core.experiment import Experiment
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
 from fl_core.strategies.ace import ACE
@@ -60,7 +60,7 @@ def test_16_first_pass_waits_for_absent_clients(tmp_path: Path) -> None:
     experiment = Experiment(scenario=where, strategy=ACE())
     late = leaving(where)
     simulation = Simulation(experiment)
-    seen = [event for event in simulate(simulation) if event.kind is Kind.ARRIVAL]
+    seen = [event for event in simulate(simulation) if event.kind is EventKind.ARRIVAL]
     assert [event.staleness for event in seen[:4]] == [0] * 4
     assert {event.client for event in seen[:2]} == {0, 1, 2, 3} - set(late)
     assert [(event.client, event.time) for event in seen[2:4]] == [(i, 11 + i) for i in late]

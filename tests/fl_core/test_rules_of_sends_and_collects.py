@@ -21,7 +21,7 @@ from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD, LocalWork, Scaffold
 from fl_core.loop.ends import NOTHING_COMES
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.digits import Digits
 from fl_core.problems.problem import World
@@ -152,7 +152,7 @@ def test_19_a_length_is_split_evenly_over_the_steps(at: int, steps: int) -> None
     found = next(update for update in updates if update.client == 0)
     assert (found.steps, found.time, found.began) == (steps, min(at, 10), 0)
     assert simulation.state.local_steps == sum(update.steps for update in updates)
-    assert [event.client for event in seen if event.kind is Kind.ARRIVAL].count(0) == 1
+    assert [event.client for event in seen if event.kind is EventKind.ARRIVAL].count(0) == 1
 
 
 @pytest.mark.parametrize("at", range(3, 11))
@@ -264,7 +264,11 @@ def test_19_a_job_that_waits_arrives_only_when_it_is_collected() -> None:
     )
     simulation, seen = play(strategy, scenario([1, 1, 1], updates=9))
     assert log == [(0, 2, 8)]
-    assert [(event.kind, event.time) for event in seen] == [(Kind.TICK, 4), (Kind.TICK, 8), (Kind.ARRIVAL, 8)]
+    assert [(event.kind, event.time) for event in seen] == [
+        (EventKind.TICK, 4),
+        (EventKind.TICK, 8),
+        (EventKind.ARRIVAL, 8),
+    ]
     assert (simulation.status, simulation.state.serving, simulation.server.in_flight) == ("stalled", 0, 1)
 
 
@@ -287,7 +291,7 @@ def test_19_a_collected_job_may_be_dismissed_before_it_arrives() -> None:
         on_next=lambda server: next(sends, []),
     )
     simulation, seen = play(strategy, scenario([1, 1], updates=9))
-    assert [event.client for event in seen if event.kind is Kind.ARRIVAL] == [0]
+    assert [event.client for event in seen if event.kind is EventKind.ARRIVAL] == [0]
     assert (simulation.state.serving, simulation.server.in_flight) == (0, 0)
     assert (simulation.status, simulation.reason) == (Status.STALLED, NOTHING_COMES)
 
@@ -407,7 +411,7 @@ def test_a_checkpoint_between_a_poll_and_its_answers(tmp_path: Path) -> None:
     """The jobs are cut and on their way, one of them computed before: taken up bit for bit."""
     experiment = polled("quafl")
     plain, models = trajectory(experiment, AllInFlight())
-    ticks = [place for place, event in enumerate(plain) if event.kind is Kind.TICK]
+    ticks = [place for place, event in enumerate(plain) if event.kind is EventKind.TICK]
     for stop in ticks[1:9:3]:
         recorder = Recorder(Simulation(experiment))
         recorder.start()

@@ -16,7 +16,7 @@ from worlds import Scripted, play
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.plain import plain, restore
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
@@ -64,7 +64,7 @@ def each(strategy: Strategy) -> str:
 def test_20_one_step_an_iteration_and_sends_after_it(strategy: Strategy) -> None:
     """Only the last arrival of a tick makes a version; what is sent at that tick starts from it."""
     simulation, seen = play(strategy, where(0.5))
-    arrivals = [event for event in seen if event.kind is Kind.ARRIVAL]
+    arrivals = [event for event in seen if event.kind is EventKind.ARRIVAL]
     several = 0
     for event, following in pairwise(arrivals):
         several += event.time == following.time

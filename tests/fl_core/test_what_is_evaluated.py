@@ -17,7 +17,7 @@ from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording import checkpoint
-from fl_core.recording.evaluation import Sample, metrics
+from fl_core.recording.evaluation import EvaluationSample, metrics
 from fl_core.recording.recorder import Recorder, run
 
 DIGITS: dict[str, Any] = {
@@ -102,7 +102,7 @@ def test_a_sample_is_an_estimate_with_its_error(passes: list[Tensor]) -> None:
     """fp/loss and sp/loss lie within five standard errors of the exact values; the end is exact."""
     whole = run(experiment(updates=80))
     passes.clear()
-    sampled = run(experiment(updates=80), evaluate=Sample(sample=300))
+    sampled = run(experiment(updates=80), evaluate=EvaluationSample(sample=300))
     assert len(passes) == 1  # of the end
     assert sampled.curve[-1] == whole.curve[-1] and sampled.clients == whole.clients
     for row, full in zip(sampled.curve[:-1], whole.curve[:-1], strict=True):
@@ -116,7 +116,7 @@ def test_a_sample_is_an_estimate_with_its_error(passes: list[Tensor]) -> None:
 
 
 def test_a_sample_of_all_data_is_exact() -> None:
-    whole, sampled = run(experiment()), run(experiment(), evaluate=Sample(sample=10**6))
+    whole, sampled = run(experiment()), run(experiment(), evaluate=EvaluationSample(sample=10**6))
     for row, full in zip(sampled.curve[:-1], whole.curve[:-1], strict=True):
         assert [row[name] for name in TRAINING] == pytest.approx([full[name] for name in TRAINING])
         assert row["fp/loss_se"] == row["sp/loss_se"] == row["fp/std_se"] == 0

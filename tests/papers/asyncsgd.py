@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fl_core.streams import stream
 from fl_core.theory import optimum
 from fl_core.theory.jackson import Array
-from fl_core.theory.routing import G, H, Network, balanced, step_limit, uniform
+from fl_core.theory.routing import G, H, QueueingNetwork, balanced, step_limit, uniform
 from tests.papers.slack import slack
 
 # A plain simulation of the network, round by round: checks the formulas, and replaces missing ones.
@@ -102,7 +102,7 @@ def _optimal(bound: str, network: str, tasks: int) -> optimum.Optimum:
     return optimum.optimise(objective, NETWORKS[network][0], tasks, restarts=False)[0]
 
 
-def routed(network: str, routing: Routing, tasks: int | None = None) -> Network:
+def routed(network: str, routing: Routing, tasks: int | None = None) -> QueueingNetwork:
     """A network under a routing, with its usual number of tasks or another."""
     speeds, usual = NETWORKS[network]
     m = tasks or usual
@@ -113,7 +113,7 @@ def routed(network: str, routing: Routing, tasks: int | None = None) -> Network:
         p = _optimal(routing, network, m).p
     else:
         p = uniform(len(speeds)) if routing == "uniform" else balanced(speeds)
-    return Network(p, speeds, m)
+    return QueueingNetwork(p, speeds, m)
 
 
 # -- numbers of §5 --------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def best_concurrency_falls(*, lrs: list[float], clients: int, divisor: float, li
 
 def third_term(*, ratio: float, tasks: int, share: float) -> float:
     """Σ E[D_i]/p_i² for two clients, the other `ratio` times as fast as the one with this share (Fig. 1)."""
-    network = Network(np.array([share, 1 - share]), np.array([1.0, ratio]), tasks)
+    network = QueueingNetwork(np.array([share, 1 - share]), np.array([1.0, ratio]), tasks)
     return float(np.sum(network.relative_delay / network.p**2))
 
 
@@ -333,7 +333,7 @@ def mean_delay(*, network: str, routing: Routing, rounds: int, blocks: int = 50)
     return _within(path.delays[:kept, None], np.array([state.tasks - 1]), blocks)
 
 
-def _simulated(network: str, routing: Routing, rounds: int) -> tuple[Network, Path, int]:
+def _simulated(network: str, routing: Routing, rounds: int) -> tuple[QueueingNetwork, Path, int]:
     """A stationary path, and how many of its first rounds' tasks have all come back."""
     state, stream = routed(network, routing), np.random.default_rng(0)
     path = simulate(state.p, state.speeds, state.left.draw(stream).astype(int), rounds, stream)
@@ -362,7 +362,7 @@ def bound_slack(*, bound: str, p: Sequence[float], rounds: int = 1500, paths: in
     𝔱_t (f(μ_t) − f(μ_{t+1})) on the virtual path, which has no delays.
     """
     shares, stream = np.array(p), np.random.default_rng(0)
-    network = Network(shares, SPEEDS, TASKS)
+    network = QueueingNetwork(shares, SPEEDS, TASKS)
     lr = step_limit(network)
     squares, weighted, decrease = [], [], []
     for _ in range(paths):

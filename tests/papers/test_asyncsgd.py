@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fl_core.theory.jackson import Occupancy
-from fl_core.theory.routing import Network
+from fl_core.theory.routing import QueueingNetwork
 from tests.papers import asyncsgd
 from tests.papers.asyncsgd import simulate
 from tests.papers.theorems import assert_found, theorem
@@ -24,17 +24,17 @@ def within(samples, wanted, blocks=50):
 @pytest.fixture(scope="module")
 def path():
     stream = np.random.default_rng(0)
-    return simulate(P, SPEEDS, Network(P, SPEEDS, TASKS).left.draw(stream), 100_000, stream)
+    return simulate(P, SPEEDS, QueueingNetwork(P, SPEEDS, TASKS).left.draw(stream), 100_000, stream)
 
 
 def test_stationary_means(path):
-    network = Network(P, SPEEDS, TASKS)
+    network = QueueingNetwork(P, SPEEDS, TASKS)
     assert within(path.left, network.left.mean)
     assert within(path.lengths, 1 / network.throughput)
 
 
 def test_relative_delay_is_the_mean_number_of_tasks(path):
-    network = Network(P, SPEEDS, TASKS)
+    network = QueueingNetwork(P, SPEEDS, TASKS)
     delays = np.where(path.routed[:, None] == np.arange(3), path.delays[:, None], 0)[:-1000]
     assert np.all(path.delays[:-1000] >= 0)
     assert within(delays, network.relative_delay)  # E[D_i] = E[X_i], Theorem 3.1
@@ -42,7 +42,7 @@ def test_relative_delay_is_the_mean_number_of_tasks(path):
 
 
 def test_covariance_of_the_tasks_left(path):
-    left = Network(P, SPEEDS, TASKS).left
+    left = QueueingNetwork(P, SPEEDS, TASKS).left
     covariance = [left.covariance_with(unit) for unit in np.eye(3)]
     np.testing.assert_allclose(np.cov(path.left.T), covariance, rtol=0.1, atol=0.02)
 
@@ -57,7 +57,7 @@ def test_delay_law_without_product_form():
     path = simulate(P, SPEEDS, np.array([2, 2, 1]), 50_000, stream, service=lambda i, _: 1 / SPEEDS[i])
     delays = np.where(path.routed[:, None] == np.arange(3), path.delays[:, None], 0)[:-1000]
     assert within(delays - path.left[:-1000], 0.0)
-    assert not within(path.left, Network(P, SPEEDS, TASKS).left.mean)
+    assert not within(path.left, QueueingNetwork(P, SPEEDS, TASKS).left.mean)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 200), st.integers(0, 2))

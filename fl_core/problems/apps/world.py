@@ -37,7 +37,7 @@ class AppError(InvalidProblemError):
     """A Flower app failed, or answered something that cannot be used; one line says which client and why."""
 
 
-class Answer(NamedTuple):
+class ClientReply(NamedTuple):
     """What a client sent back."""
 
     content: RecordDict
@@ -211,7 +211,7 @@ class FlowerWorld(World):
             rates[problem.steps] = steps
         return rates
 
-    def _ask(self, kind: str, client: int, index: int, content: RecordDict, job: Any = None) -> Answer:
+    def _ask(self, kind: str, client: int, index: int, content: RecordDict, job: Any = None) -> ClientReply:
         """Call the ClientApp with a message of a kind.
 
         Raises:
@@ -243,7 +243,7 @@ class FlowerWorld(World):
             raise AppError(f"client {client}: {kind} returned {reply!r}, not a Message")
         if reply.has_error():
             raise AppError(f"client {client}: {kind} answered with an error: {reply.error.reason}")
-        return Answer(reply.content, numbers(reply.content), context.state)
+        return ClientReply(reply.content, numbers(reply.content), context.state)
 
     def _centrally(self, model: Tensor) -> Evaluation:
         metrics = self._called(self.problem.evaluate, "evaluate", 0, self.layout.record(model))

@@ -48,7 +48,7 @@ class DecoderNetwork(nn.Module):
         super().__init__()
         self.symbols = nn.Embedding(symbols, width)
         self.places = nn.Embedding(length, width)
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(TransformerBlock(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
         self.register_buffer("mask", torch.full((length, length), -torch.inf).triu(1))
         for name, parameter in self.named_parameters():
@@ -63,7 +63,7 @@ class DecoderNetwork(nn.Module):
         return linear(self.norm(states), self.symbols.weight)
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Attention to earlier places, and a perceptron; each is added to its input [B, T, width]."""
 
     def __init__(self, width: int, heads: int) -> None:

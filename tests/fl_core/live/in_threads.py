@@ -8,7 +8,7 @@ from typing import Any
 from fl_core.experiment import Experiment
 from fl_core.live.client import serve
 from fl_core.live.processes import LocalProcesses
-from fl_core.live.replay import Comparison, replay
+from fl_core.live.replay import ReplayComparison, replay
 from fl_core.live.run import LiveRun
 
 UNIT = 0.004  # seconds
@@ -42,7 +42,7 @@ def lived(experiment: Experiment) -> LiveRun:
     return run
 
 
-def held_to(run: LiveRun) -> Comparison:
+def held_to(run: LiveRun) -> ReplayComparison:
     """The replay of a run."""
     model = run.simulation.server.model.double().tolist()
     return replay(run.simulation.experiment, run.log.jobs, run.log.events, model)

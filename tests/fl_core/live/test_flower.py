@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from fl_core.live.saved import SavedRun
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.schema import Name
 
 pytest.importorskip("flwr")
@@ -160,7 +160,7 @@ def test_replay_equals_what_supernodes_ran(federation: Federation, monkeypatch: 
     run = recorded(federation.run("example", scenario={"budget": {"updates": 6}}))
     monkeypatch.syspath_prepend(EXAMPLE)
     assert run.replay().bit_for_bit
-    assert run.events[Name.KIND] == [Kind.ARRIVAL] * 6
+    assert run.events[Name.KIND] == [EventKind.ARRIVAL] * 6
 
 
 @deployed
@@ -168,7 +168,7 @@ def test_replay_equals_a_long_run(federation: Federation) -> None:
     """FedBuff."""
     run = recorded(federation.run("fedbuff", scenario={"problem": QUADRATIC}))
     assert run.replay().bit_for_bit
-    assert run.events[Name.KIND] == [Kind.ARRIVAL] * UPDATES
+    assert run.events[Name.KIND] == [EventKind.ARRIVAL] * UPDATES
 
 
 @deployed
@@ -177,8 +177,8 @@ def test_a_run_goes_on_without_a_supernode_that_was_killed(federation: Federatio
     run = recorded(federation.run("ace", 9, strategy={"name": "ace"}, scenario={"problem": QUADRATIC}))
     assert run.replay().bit_for_bit
     kinds = run.events[Name.KIND]
-    assert kinds.count(Kind.LOST) == 1 and kinds.count(Kind.ARRIVAL) == UPDATES
-    assert set(run.events[Name.CLIENT][kinds.index(Kind.LOST) + 1 :]) < set(range(CLIENTS))
+    assert kinds.count(EventKind.LOST) == 1 and kinds.count(EventKind.ARRIVAL) == UPDATES
+    assert set(run.events[Name.CLIENT][kinds.index(EventKind.LOST) + 1 :]) < set(range(CLIENTS))
 
 
 @simulated
@@ -189,4 +189,4 @@ def test_flowers_simulation_runs_the_example_as_it_is(
     run = recorded(federation.run("example"))
     monkeypatch.syspath_prepend(EXAMPLE)
     assert run.replay().bit_for_bit
-    assert run.events[Name.KIND] == [Kind.ARRIVAL] * UPDATES
+    assert run.events[Name.KIND] == [EventKind.ARRIVAL] * UPDATES

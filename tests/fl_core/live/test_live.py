@@ -23,7 +23,7 @@ from fl_core.live.run import refuses
 from fl_core.live.service import StoppedError
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 from fl_core.local_work import SGD
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run as simulated
 from fl_core.schema import BYTES, TIME, Name, Reason, Status
@@ -102,9 +102,9 @@ def test_a_killed_client_process_is_a_drop_out_and_the_run_goes_on(name: str) ->
     transport.stop()
     run.service.stop()
     clients, kinds = run.log.events[Name.CLIENT], run.log.events[Name.KIND]
-    first = kinds.index(Kind.LOST)
+    first = kinds.index(EventKind.LOST)
     assert clients[first : first + 2] == [1, 4] == list(run.simulation.state.gone)
-    assert {1, 4}.isdisjoint(clients[first + 2 :]) and last.kind is not Kind.LOST
+    assert {1, 4}.isdisjoint(clients[first + 2 :]) and last.kind is not EventKind.LOST
     assert held_to(run).bit_for_bit
 
 

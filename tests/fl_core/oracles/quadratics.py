@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fl_core.experiment import Experiment
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 
 CENTRES = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -1.0], [4.0, 1.0], [2.0, -3.0]])  # c_i [n, d]
@@ -67,7 +67,7 @@ def played(experiment: Experiment) -> tuple[list[Arrival], np.ndarray]:
     for event in simulate(simulation):
         if event.stepped:
             models.append(simulation.server.model.numpy().copy())
-        if event.kind is Kind.ARRIVAL:
+        if event.kind is EventKind.ARRIVAL:
             job = simulation.arrived
             assert job is not None and job.began is not None
             assert job.delta is not None and job.gradient is not None

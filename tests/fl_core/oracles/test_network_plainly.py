@@ -15,7 +15,7 @@ from plain_network import PlainJob, PlainNetwork, Rate
 
 from fl_core.experiment import Experiment
 from fl_core.loop.dispatch import Dispatch
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.recording.recorder import Recorder
 from fl_core.schema import Name
@@ -164,13 +164,13 @@ class Decisions:
 def follow(network: PlainNetwork, event: Event, steps: int) -> None:
     """Let the plain network come to an event, which must be the next one there, too."""
     network.advance(event.time)
-    if event.kind is Kind.ARRIVAL:
+    if event.kind is EventKind.ARRIVAL:
         assert network.arrivals()[:1] == [event.client]
         job = network.arrive(event.client)
         assert (job.began, job.steps) == (event.began, steps)
     else:
         assert not network.arrivals()  # which come first at a tick
-    if event.kind is Kind.PRESENCE and event.client is not None:
+    if event.kind is EventKind.PRESENCE and event.client is not None:
         network.away.discard(event.client)
         network.begin(event.client)
 

@@ -27,7 +27,7 @@ from quadratics import (
 
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import Record, run
 from fl_core.schema import Status
@@ -302,5 +302,5 @@ def test_deadlines_that_nobody_can_meet_are_refused() -> None:
 def test_deadlines_that_random_lengths_never_meet_end_the_run(strategy: dict[str, Any]) -> None:
     """Half of a job's length is certain: nobody is ever done, and nothing but updates is asked for."""
     simulation = Simulation(experiment(strategy, durations={"name": "shifted_exponential"}, updates=9))
-    assert not any(event.kind is Kind.ARRIVAL for event in simulate(simulation, ScheduleOnly()))
+    assert not any(event.kind is EventKind.ARRIVAL for event in simulate(simulation, ScheduleOnly()))
     assert (simulation.status, simulation.reason[:22]) == (Status.STALLED, "no job ends in time: 5")

@@ -14,7 +14,7 @@ import plain_tables as plain
 import pytest
 
 from fl_core.experiment import Experiment
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 
 CENTRES = np.array([[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [-1.0, 4.0]])
@@ -64,7 +64,7 @@ def simulated(
     simulation = Simulation(experiment)
     arrivals, models, unit = [], [simulation.server.model.numpy()], simulation.lengths.clock.unit
     for event in simulate(simulation):
-        if event.kind is Kind.ARRIVAL:
+        if event.kind is EventKind.ARRIVAL:
             assert event.client is not None and event.staleness is not None
             version = event.version - event.stepped - event.staleness
             arrivals.append((event.time * unit, event.client, version))

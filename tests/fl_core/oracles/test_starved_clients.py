@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 from quadratics import CENTRES, START, TIMES, N, assert_same, experiment, local_sgd, played
 
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.strategies.ca2fl import CA2FL
 from fl_core.strategies.fedbuff import FedBuff
@@ -78,7 +78,7 @@ def test_twenty_of_a_hundred_clients_train_alone_after_eight_steps(name: str) ->
     )
     senders, versions = [], []
     for event in simulate(Simulation(described)):
-        if event.kind is Kind.ARRIVAL:
+        if event.kind is EventKind.ARRIVAL:
             senders.append(event.client)
             versions.append(event.version)
     assert len(set(senders[:80])) == 80
@@ -112,7 +112,7 @@ def played_in(where: Any) -> tuple[list[int | None], list[float]]:
     simulation, arrivals = Simulation(where), []
     models = [simulation.server.model[0].item()]
     for event in simulate(simulation):
-        if event.kind is Kind.ARRIVAL:
+        if event.kind is EventKind.ARRIVAL:
             arrivals.append(event.client)
         if event.stepped:
             models.append(simulation.server.model[0].item())

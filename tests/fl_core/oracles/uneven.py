@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fl_core.experiment import Experiment
-from fl_core.loop.events import Kind
+from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
 
 Array = np.ndarray
@@ -105,7 +105,7 @@ def simulated(name: str, **fields: Any) -> Run:
     simulation = Simulation(described(name, **fields))
     run = Run([FIRST], [], simulation=simulation)
     for event in simulate(simulation):
-        if event.kind is Kind.ARRIVAL:
+        if event.kind is EventKind.ARRIVAL:
             assert event.client is not None and event.staleness is not None
             run.arrivals.append((event.client, event.version - event.stepped - event.staleness))
         if event.stepped:

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from fl_core.theory.optimum import best_concurrency, optimise
-from fl_core.theory.routing import G, H, Network, balanced, uniform
+from fl_core.theory.routing import G, H, QueueingNetwork, balanced, uniform
 
 CLUSTERS = np.repeat([0.01, 0.1, 1.0], 10)  # §5.2
 SLIGHT = np.exp(np.arange(1, 21) / 100)  # §5.1
@@ -14,7 +14,7 @@ PER_TIME = H(lr=0.01, gap=15, noise=209)
 
 
 def rounds(end, tasks=30):
-    return 3000 * Network(end.p, CLUSTERS, tasks).throughput
+    return 3000 * QueueingNetwork(end.p, CLUSTERS, tasks).throughput
 
 
 def test_h_optimised_routing():
@@ -59,7 +59,7 @@ def test_tied_routing_against_another_optimiser(bound):
 
     def value(theta):
         shares = np.exp(np.repeat([0, *theta], 10))
-        return bound.value(Network(shares / shares.sum(), CLUSTERS, 30))
+        return bound.value(QueueingNetwork(shares / shares.sum(), CLUSTERS, 30))
 
     other = minimize(value, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
     assert end.value == pytest.approx(other.fun, rel=1e-9)
@@ -71,11 +71,12 @@ def test_slow_clients_of_g_when_tied():
 
 def test_slowest_client_gets_half_of_the_tasks():
     (end,) = optimise(PER_ROUND, SLIGHT, 100, restarts=False)
-    network = Network(end.p, SLIGHT, 100)
+    network = QueueingNetwork(end.p, SLIGHT, 100)
     assert end.p[0] == pytest.approx(0.5145, abs=5e-5)
     assert np.all(np.diff(end.p[1:]) < 0)  # the faster the fewer
     slower = [
-        Network(p, SLIGHT, 100).throughput / network.throughput for p in (uniform(20), balanced(SLIGHT))
+        QueueingNetwork(p, SLIGHT, 100).throughput / network.throughput
+        for p in (uniform(20), balanced(SLIGHT))
     ]
     assert slower == pytest.approx([9.35, 9.52], abs=5e-3)
 
@@ -99,7 +100,7 @@ def test_ends_are_local_minima():
         assert end.settled and end.p.sum() == pytest.approx(1)
         for _ in range(20):
             p = end.p * np.exp(0.01 * stream.normal(size=20))
-            assert PER_ROUND.value(Network(p / p.sum(), SLIGHT, 20)) >= end.value
+            assert PER_ROUND.value(QueueingNetwork(p / p.sum(), SLIGHT, 20)) >= end.value
 
 
 def test_best_concurrency():

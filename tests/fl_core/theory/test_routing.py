@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fl_core.theory.routing import G, H, Network, balanced, step_limit, uniform
+from fl_core.theory.routing import G, H, QueueingNetwork, balanced, step_limit, uniform
 from tests.papers import asyncsgd
 
 CLUSTERS = np.repeat([0.01, 0.1, 1.0], 10)  # §5.2: mean service 100, 10 and 1
@@ -27,11 +27,11 @@ def networks(draw):
 @given(network=networks())
 def test_gradient_against_finite_differences(bound, network):
     p, speeds, tasks = network
-    slope = bound.gradient(Network(p, speeds, tasks))
+    slope = bound.gradient(QueueingNetwork(p, speeds, tasks))
     for j in range(len(p)):
         away = np.zeros(len(p))
         away[j] = 1e-5 * p[j]
-        ends = [bound.value(Network(p + sign * away, speeds, tasks)) for sign in (1, -1)]
+        ends = [bound.value(QueueingNetwork(p + sign * away, speeds, tasks)) for sign in (1, -1)]
         numeric = (ends[0] - ends[1]) / (2 * away[j])
         assert slope[j] == pytest.approx(numeric, rel=1e-5, abs=1e-6 * np.abs(slope).max())
 
@@ -41,8 +41,10 @@ def test_closed_forms(network):
     _, speeds, tasks = network
     n = len(speeds)
     same = np.full(n, speeds[0])
-    assert PER_ROUND.value(Network(uniform(n), same, tasks)) == pytest.approx(PER_ROUND.uniform(n, tasks))
-    even = Network(balanced(speeds), speeds, tasks)
+    assert PER_ROUND.value(QueueingNetwork(uniform(n), same, tasks)) == pytest.approx(
+        PER_ROUND.uniform(n, tasks)
+    )
+    even = QueueingNetwork(balanced(speeds), speeds, tasks)
     assert PER_ROUND.value(even) == pytest.approx(PER_ROUND.balanced(speeds, tasks))
     assert even.throughput == pytest.approx(speeds.sum() * tasks / (n + tasks - 1))
     np.testing.assert_allclose(even.relative_delay, (tasks - 1) / n, atol=1e-12)
@@ -52,13 +54,15 @@ def test_closed_forms(network):
 def test_uniform_routing_does_not_care_for_speeds(network):
     _, speeds, tasks = network
     n = len(speeds)
-    assert PER_ROUND.value(Network(uniform(n), speeds, tasks)) == pytest.approx(PER_ROUND.uniform(n, tasks))
+    assert PER_ROUND.value(QueueingNetwork(uniform(n), speeds, tasks)) == pytest.approx(
+        PER_ROUND.uniform(n, tasks)
+    )
 
 
 @given(networks())
 def test_delays_add_up(network):
     p, speeds, tasks = network
-    state = Network(p, speeds, tasks)
+    state = QueueingNetwork(p, speeds, tasks)
     assert state.relative_delay.sum() == pytest.approx(tasks - 1)
     assert p @ state.staleness == pytest.approx(tasks - 1)
     assert state.throughput * (p @ state.sojourn) == pytest.approx(tasks)  # Little's law
@@ -68,7 +72,7 @@ def test_delays_add_up(network):
 def test_published_numbers_of_rounds():
     published = np.repeat([0.0068, 0.0449, 0.0487], 10)  # adds up to 1.004
     rounds = [
-        3000 * Network(p, CLUSTERS, 30).throughput
+        3000 * QueueingNetwork(p, CLUSTERS, 30).throughput
         for p in (balanced(CLUSTERS), uniform(30), published / published.sum())
     ]
     assert rounds == pytest.approx([16932.2, 687.2, 3085.8], abs=0.05)
@@ -79,7 +83,7 @@ def test_third_term_of_g_wants_the_slowest(ratio, best):
     """Figure 1: two clients, 20 tasks, Σ E[D_i]/p_i² against the share of the slow one."""
     shares = np.linspace(0.01, 0.99, 99)
     term = [
-        np.sum(Network(p, np.array([1, ratio]), 20).relative_delay / p**2)
+        np.sum(QueueingNetwork(p, np.array([1, ratio]), 20).relative_delay / p**2)
         for p in np.stack([shares, 1 - shares], 1)
     ]
     assert shares[np.argmin(term)] == pytest.approx(best, abs=1e-9)
@@ -90,8 +94,8 @@ def test_third_term_of_g_wants_the_slowest(ratio, best):
 
 def test_g_grows_with_the_tasks_and_h_does_not():
     speeds = np.exp(np.arange(1, 51) / 100)
-    g = [PER_ROUND.value(Network(uniform(50), speeds, tasks)) for tasks in range(1, 60)]
-    h = [PER_TIME.value(Network(uniform(50), speeds, tasks)) for tasks in range(1, 200)]
+    g = [PER_ROUND.value(QueueingNetwork(uniform(50), speeds, tasks)) for tasks in range(1, 60)]
+    h = [PER_TIME.value(QueueingNetwork(uniform(50), speeds, tasks)) for tasks in range(1, 200)]
     assert np.all(np.diff(g) > 0)
     assert 0 < np.argmin(h) < len(h) - 1
 
@@ -105,7 +109,7 @@ def test_the_gradient_of_g_costs_less_than_finite_differences():
         spent = []
         for _ in range(5):
             start = time.process_time()
-            ask(Network(p, speeds, 100))
+            ask(QueueingNetwork(p, speeds, 100))
             spent.append(time.process_time() - start)
         return min(spent)
 
@@ -116,9 +120,9 @@ def test_thousand_clients_and_tasks():
     stream = np.random.default_rng(0)
     p, speeds = stream.dirichlet(np.full(1000, 5.0)), np.exp(stream.normal(size=1000))
     for bound in (PER_ROUND, PER_TIME):
-        slope = bound.gradient(Network(p, speeds, 1000))
+        slope = bound.gradient(QueueingNetwork(p, speeds, 1000))
         away = stream.normal(size=1000) * p
-        ends = [bound.value(Network(p + sign * 1e-6 * away, speeds, 1000)) for sign in (1, -1)]
+        ends = [bound.value(QueueingNetwork(p + sign * 1e-6 * away, speeds, 1000)) for sign in (1, -1)]
         assert slope @ away == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5)
 
 
@@ -147,7 +151,7 @@ def test_eight_g_and_eight_h_dominate(shares):
     p, speeds, tasks, rounds = np.array(shares), np.array([0.3, 1.0, 2.0, 5.0]), 6, 1500
     centres, noise = np.array([1.0, -2.0, 3.0, -2.0]), 0.5
     spread = np.max((centres - centres.mean()) ** 2)  # M² ≥ ‖∇f − ∇f_i‖²
-    network = Network(p, speeds, tasks)
+    network = QueueingNetwork(p, speeds, tasks)
     lr = step_limit(network)
     stream = np.random.default_rng(0)
     squares, weighted, decrease = [], [], []
@@ -166,7 +170,7 @@ def test_eight_g_and_eight_h_dominate(shares):
     assert np.mean(weighted) < 8 * h.value(network)
 
 
-WORKED = Network(np.array([1 / 4, 3 / 4]), np.array([1.0, 1 / 2]), 3)  # loads as 1 to 6
+WORKED = QueueingNetwork(np.array([1 / 4, 3 / 4]), np.array([1.0, 1 / 2]), 3)  # loads as 1 to 6
 STEEP = {"lr": 0.1, "gap": 3, "noise": 5, "smoothness": 2}
 
 
@@ -204,5 +208,5 @@ def test_bounds_worked_by_hand():
     ],
 )
 def test_step_limit_worked_by_hand(tasks, limit):
-    network = Network(WORKED.p, WORKED.speeds, tasks)
+    network = QueueingNetwork(WORKED.p, WORKED.speeds, tasks)
     assert step_limit(network) == pytest.approx(limit)

@@ -18,7 +18,7 @@ from scipy import stats
 from fl_core.scenario import Timing
 from fl_core.streams import stream
 from fl_core.timing.availability import Availability
-from fl_core.timing.clock import Clock, common_unit
+from fl_core.timing.clock import VirtualClock, common_unit
 from fl_core.timing.drawn import Exponential
 from fl_core.timing.durations import Lengths
 from fl_core.timing.speeds import Fixed
@@ -292,7 +292,7 @@ def test_a_time_of_leaving_that_no_job_has_refines_the_clock() -> None:
     availability = law("dropouts", share=1, at=2.5)
     assert common_unit([Fraction(1), *availability.times()]) == Fraction(1, 2)
     clock = Lengths(Fixed(), 2, 0, availability.times()).clock
-    assert (clock.unit, clock.round(Fraction(5, 2))) == (Clock(Fraction(1, 2)).unit, 5)
+    assert (clock.unit, clock.round(Fraction(5, 2))) == (VirtualClock(Fraction(1, 2)).unit, 5)
 
 
 def test_chances_in_a_range_of_no_width() -> None:

@@ -9,7 +9,7 @@ from fl_core.timing.availability import Always, Availability, Dropouts
 from fl_core.timing.characteristics import Characteristics, characteristics
 from fl_core.timing.drawn import Exponential
 from fl_core.timing.durations import Durations
-from fl_core.timing.speeds import Fixed, Trace, TwoSpeed
+from fl_core.timing.speeds import DurationTrace, Fixed, TwoSpeed
 
 
 def of(durations: Durations, availability: Availability | None = None, n: int = 20) -> Characteristics:
@@ -48,7 +48,7 @@ def test_clients_that_never_come_are_refused() -> None:
 def test_a_recorded_log(tmp_path: Path) -> None:
     """Means 1, 1 and 4."""
     (tmp_path / "log.csv").write_text("client,length\na,1\nb,1\nc,3,5\n")
-    found = of(Trace(path=tmp_path / "log.csv"), n=3)
+    found = of(DurationTrace(path=tmp_path / "log.csv"), n=3)
     assert found.slowest == pytest.approx(log(4))
     assert found.spread == pytest.approx(log(4) * (2 / 9) ** 0.5)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fl_core.timing.clock import Clock, common_unit
+from fl_core.timing.clock import VirtualClock, common_unit
 from fl_core.timing.drawn import Exponential, Iterations
 from fl_core.timing.durations import Lengths
 from fl_core.timing.speeds import FX
@@ -34,7 +34,7 @@ def test_common_unit_takes_no_notice_of_zero_and_needs_something_else() -> None:
 
 @given(positive, st.integers(0, 10**9))
 def test_ticks_are_exact_both_ways(unit: Fraction, ticks: int) -> None:
-    clock = Clock(unit)
+    clock = VirtualClock(unit)
     assert clock.ticks(ticks * unit) == ticks
     assert clock.time(ticks) == float(ticks * unit)
     with pytest.raises(ValueError, match="is no whole number of ticks"):
@@ -43,7 +43,7 @@ def test_ticks_are_exact_both_ways(unit: Fraction, ticks: int) -> None:
 
 @given(positive, st.one_of(positive, st.floats(1e-9, 1e6)))
 def test_rounding_is_to_the_nearest_tick_and_never_to_none(unit: Fraction, time: Fraction | float) -> None:
-    ticks = Clock(unit).round(time)
+    ticks = VirtualClock(unit).round(time)
     assert ticks >= 1
     if ticks > 1 or Fraction(time) >= unit:
         assert abs(ticks * unit - Fraction(time)) <= unit / 2
@@ -54,7 +54,7 @@ def test_rounding_is_to_the_nearest_tick_and_never_to_none(unit: Fraction, time:
 )
 def test_rounding_by_hand(time: Fraction | float, ticks: int) -> None:
     """Ticks of 1/2: a half goes up, and none is less than one."""
-    assert Clock(Fraction(1, 2)).round(time) == ticks
+    assert VirtualClock(Fraction(1, 2)).round(time) == ticks
 
 
 def test_units_of_laws_that_draw() -> None:
@@ -65,7 +65,7 @@ def test_units_of_laws_that_draw() -> None:
 
 def test_a_clock_needs_a_positive_unit() -> None:
     with pytest.raises(ValueError, match="must be positive, not 0"):
-        Clock(Fraction(0))
+        VirtualClock(Fraction(0))
 
 
 def test_f80_with_four_clients_is_exact() -> None:

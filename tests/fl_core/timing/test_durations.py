@@ -18,7 +18,7 @@ from scipy import stats
 
 from fl_core.timing.drawn import Exponential
 from fl_core.timing.durations import Durations, Lengths, means
-from fl_core.timing.speeds import FX, Fixed, Trace, TwoSpeed
+from fl_core.timing.speeds import FX, DurationTrace, Fixed, TwoSpeed
 
 TINY = 1e-3  # a right law fails with this probability; seeds are fixed, so that it does not
 
@@ -236,7 +236,7 @@ def traced(folder: Path, text: str) -> Path:
 
 def test_a_trace_is_played_in_order_and_starts_over(tmp_path: Path) -> None:
     path = traced(tmp_path, "client,length\n0,0.5\n1,1/3,2\n\n0, 1.25\n7,100\n")
-    durations = Trace(path=path)
+    durations = DurationTrace(path=path)
     lengths = Lengths(durations, 2, 0)
     assert lengths.means == (Fraction(7, 8), Fraction(7, 6))
     assert lengths.clock.unit == Fraction(1, 12)  # of the clients that take part
@@ -247,11 +247,11 @@ def test_a_trace_is_played_in_order_and_starts_over(tmp_path: Path) -> None:
 
 def test_the_content_of_a_trace_is_part_of_what_is_described(tmp_path: Path) -> None:
     path = traced(tmp_path, "0,1\n")
-    first = Trace(path=path)
+    first = DurationTrace(path=path)
     described = first.model_dump(mode="json")
     assert Durations.model_validate(described) == first
     traced(tmp_path, "0,2\n")
-    assert Trace(path=path) != first
+    assert DurationTrace(path=path) != first
     other = Durations.model_validate(described | {"digest": "0123456789abcdef"})
     with pytest.raises(
         ValueError, match=r"phones.csv: the content is not the one described, of digest 0123456789abcdef"
@@ -274,41 +274,43 @@ def test_the_content_of_a_trace_is_part_of_what_is_described(tmp_path: Path) -> 
 )
 def test_a_damaged_trace_is_refused_with_the_line(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ValidationError, match=complaint) as found:
-        Trace(path=traced(tmp_path, text))
+        DurationTrace(path=traced(tmp_path, text))
     assert found.value.error_count() == 1
 
 
 def test_a_trace_that_is_missing_or_lacks_a_client(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match=r"trace file .*phones.csv: No such file") as found:
-        Trace(path=tmp_path / "phones.csv")
+        DurationTrace(path=tmp_path / "phones.csv")
     assert found.value.error_count() == 1
     path = traced(tmp_path, "0,1\n2,1\n")
     with pytest.raises(ValueError, match="has 2 clients, and 3 are wanted"):
-        Lengths(Trace(path=path), 3, 0)
+        Lengths(DurationTrace(path=path), 3, 0)
     complaint = "no client 1; it has 2 clients, numbered from 0 to 2, and 'clients: random' draws 2"
     with pytest.raises(ValueError, match=complaint):
-        Lengths(Trace(path=path), 2, 0)
+        Lengths(DurationTrace(path=path), 2, 0)
 
 
 @pytest.mark.parametrize(
     "header", ["client,length", "client_id,length", "Client ID; 2,t (s)", "\ufeffid,length"]
 )
 def test_any_first_row_without_a_number_is_a_header(tmp_path: Path, header: str) -> None:
-    durations = Trace(path=traced(tmp_path, f"{header}\n0,1/2\n1,2\n"))
+    durations = DurationTrace(path=traced(tmp_path, f"{header}\n0,1/2\n1,2\n"))
     assert durations.means(2, 0) == (Fraction(1, 2), 2)
 
 
 def test_clients_with_texts_are_numbered_in_order_of_appearance(tmp_path: Path) -> None:
-    durations = Trace(path=traced(tmp_path, "client_id,length\npixel-7,3\n17,1\npixel-7,5\na3f,2\n"))
+    durations = DurationTrace(path=traced(tmp_path, "client_id,length\npixel-7,3\n17,1\npixel-7,5\na3f,2\n"))
     assert durations.cycles(3, 0) == ((3, 5), (1,), (2,))
-    long = Trace(path=traced(tmp_path, f"client_id,length\n{'9' * 5000},3\n1,1\n"))  # more than int() takes
+    long = DurationTrace(
+        path=traced(tmp_path, f"client_id,length\n{'9' * 5000},3\n1,1\n")
+    )  # more than int() takes
     assert long.cycles(2, 0) == ((3,), (1,))
 
 
 def test_clients_of_a_longer_log_are_the_first_or_drawn(tmp_path: Path) -> None:
     path = traced(tmp_path, "".join(f"{client},{client + 1}\n" for client in range(50)))
-    assert Trace(path=path).means(4, 0) == Trace(path=path).means(4, 1) == (1, 2, 3, 4)
-    durations = Trace(path=path, clients="random")
+    assert DurationTrace(path=path).means(4, 0) == DurationTrace(path=path).means(4, 1) == (1, 2, 3, 4)
+    durations = DurationTrace(path=path, clients="random")
     draws = [durations.means(4, seed) for seed in range(200)]
     assert all(len(set(draw)) == 4 and set(draw) <= set(range(1, 51)) for draw in draws)
     assert draws[0] == durations.means(8, 0)[:4] != draws[1]
@@ -320,7 +322,7 @@ def test_clients_of_a_longer_log_are_the_first_or_drawn(tmp_path: Path) -> None:
 
 def test_clients_are_drawn_whatever_their_numbers(tmp_path: Path) -> None:
     path = traced(tmp_path, "client_id,length\n2044,4\n1001,2\n3,7\n")
-    assert set(Trace(path=path, clients="random").means(3, 5)) == {2, 4, 7}
+    assert set(DurationTrace(path=path, clients="random").means(3, 5)) == {2, 4, 7}
 
 
 # -- names and complaints --------------------------------------------------------------------------

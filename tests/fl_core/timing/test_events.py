@@ -7,12 +7,12 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fl_core.loop.events import EventQueue, Kind
+from fl_core.loop.events import EventKind, EventQueue
 
-entries = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(Kind), st.integers(-1, 3)), max_size=40)
+entries = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(EventKind), st.integers(-1, 3)), max_size=40)
 
 
-def filled(pushed: list[tuple[int, Kind, int]]) -> EventQueue:
+def filled(pushed: list[tuple[int, EventKind, int]]) -> EventQueue:
     """A queue whose payloads number the pushes, and cannot be compared with each other."""
     queue = EventQueue()
     for number, entry in enumerate(pushed):
@@ -20,14 +20,14 @@ def filled(pushed: list[tuple[int, Kind, int]]) -> EventQueue:
     return queue
 
 
-def expected(pushed: list[tuple[int, Kind, int]]) -> list[tuple[int, Kind, int, dict[str, int]]]:
+def expected(pushed: list[tuple[int, EventKind, int]]) -> list[tuple[int, EventKind, int, dict[str, int]]]:
     """By (time, kind, client), first pushed first: what a stable sort gives."""
     numbered = [(*entry, {"number": number}) for number, entry in enumerate(pushed)]
     return sorted(numbered, key=lambda entry: (entry[0], int(entry[1]), entry[2]))
 
 
 @given(entries)
-def test_ties_are_broken_by_kind_then_client_then_sequence(pushed: list[tuple[int, Kind, int]]) -> None:
+def test_ties_are_broken_by_kind_then_client_then_sequence(pushed: list[tuple[int, EventKind, int]]) -> None:
     queue = filled(pushed)
     popped = []
     while len(queue):
@@ -39,7 +39,7 @@ def test_ties_are_broken_by_kind_then_client_then_sequence(pushed: list[tuple[in
 
 @given(entries, entries)
 def test_a_queue_filled_from_another_goes_on_alike(
-    before: list[tuple[int, Kind, int]], after: list[tuple[int, Kind, int]]
+    before: list[tuple[int, EventKind, int]], after: list[tuple[int, EventKind, int]]
 ) -> None:
     queue, again = filled(before), EventQueue()
     for time, kind, client, _, payload in queue.earliest():
@@ -52,14 +52,14 @@ def test_a_queue_filled_from_another_goes_on_alike(
 
 def test_kinds_come_back_as_they_went_in() -> None:
     """The loop tells kinds apart by identity."""
-    queue = filled([(1, Kind.TICK, -1), (1, Kind.PRESENCE, 0), (1, Kind.ARRIVAL, 9)])
-    assert [queue.pop()[1] for _ in range(3)] == [Kind.ARRIVAL, Kind.PRESENCE, Kind.TICK]
-    assert [int(kind) for kind in Kind] == [0, 1, 2, 3, 4]
+    queue = filled([(1, EventKind.TICK, -1), (1, EventKind.PRESENCE, 0), (1, EventKind.ARRIVAL, 9)])
+    assert [queue.pop()[1] for _ in range(3)] == [EventKind.ARRIVAL, EventKind.PRESENCE, EventKind.TICK]
+    assert [int(kind) for kind in EventKind] == [0, 1, 2, 3, 4]
 
 
 @given(entries, st.integers(0, 40))
 def test_looking_ahead_gives_the_order_and_changes_nothing(
-    pushed: list[tuple[int, Kind, int]], many: int
+    pushed: list[tuple[int, EventKind, int]], many: int
 ) -> None:
     queue = filled(pushed)
     ahead = [(*entry[:3], entry[-1]) for entry in islice(queue.earliest(), many)]
