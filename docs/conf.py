@@ -21,9 +21,10 @@ try:
 except metadata.PackageNotFoundError:
     release = "not installed"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 # Generated tables are included by other pages
 exclude_patterns = ["_build", *(f"reference/generated/{name}.md" for name in ("names", "peers", "switches"))]
+suppress_warnings = ["misc.highlighting_failure"]  # Pygments knows no CSV
 html_theme = "furo"
 html_title = project
 html_static_path = ["_static"]
