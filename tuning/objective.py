@@ -11,6 +11,7 @@ from fl_core.metrics import Metric, named
 from fl_core.recording.recorder import Record
 from fl_core.scenario import Budget
 from fl_core.schema import TO_TARGET, Clock, Name, Status, TrialMetric
+from fl_core.time_to_target import first_meeting
 
 HOPELESS = 10.0  # times the first model's loss: the value of a diverged seed, and the worst of any seed
 
@@ -145,8 +146,8 @@ class Objective:
         """Where a target was first met; None where it was not, or there is none."""
         if target is None:
             return None
-        sign = self.metric.sign
-        return next((point for point in curve.points if sign * point.value >= sign * target), None)
+        first = first_meeting([point.value for point in curve.points], target, self.metric.sign > 0)
+        return None if first is None else curve.points[first]
 
     def _to_target(self, curve: Curve) -> float:
         clock = TO_TARGET[self.kind]

@@ -1,6 +1,7 @@
 """What a task leaves in the outbox: a result for MLflow, and tables for the reports."""
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from fl_core.schema import (
     Tag,
     Total,
 )
+from fl_core.time_to_target import first_meeting
 
 
 class Recording:
@@ -121,14 +123,14 @@ def summary(record: Record) -> dict[str, float]:
 
 
 def to_target(record: Record, problem: Problem) -> dict[str, float]:
-    """Updates and virtual time at the first evaluation as good as the target; nothing if there is none."""
+    """Return the clocks at the first evaluation that meets the target; nothing without one."""
     if problem.target is None:
         return {}
-    sign, name = problem.ranking.sign, problem.metric
-    for row in record.curve:
-        if name in row and sign * row[name] >= sign * problem.target:
-            return {metric: float(row[clock]) for metric, clock in TO_TARGET.items()}
-    return {}
+    values = [row.get(problem.metric, nan) for row in record.curve]
+    first = first_meeting(values, problem.target, problem.ranking.sign > 0)
+    if first is None:
+        return {}
+    return {metric: float(record.curve[first][clock]) for metric, clock in TO_TARGET.items()}
 
 
 def tables(record: Record, curve_only: bool = False) -> dict[str, dict[str, Any]]:

@@ -24,6 +24,7 @@ from fl_core.problems.problem import Evaluation, World
 from fl_core.recording.evaluation import Evaluate, EvaluationSample, metrics, surrogate_weights
 from fl_core.recording.marks import Marks
 from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, TIME, Name, Reason, Status
+from fl_core.time_to_target import meets
 from fl_core.timing.network import Way
 
 CLOCKS = (*CURVE.columns, Name.UPLOADS, Name.DOWNLOADS, BYTES)  # of every row of a curve
@@ -217,10 +218,10 @@ class Recorder:
     def _compare(self, row: Mapping[str, float]) -> None:
         """Let the run end soon if an evaluated model meets the budget's target."""
         target, problem = self.simulation.budget.target, self.simulation.experiment.scenario.problem
-        if target is not None and problem.metric in row:
-            sign = problem.ranking.sign
-            if sign * row[problem.metric] >= sign * target:
-                self.simulation.ends.met(row[TIME])
+        if target is None or problem.metric not in row:
+            return
+        if meets(row[problem.metric], target, problem.ranking.sign > 0):
+            self.simulation.ends.met(row[TIME])
 
     def _judged(self, model: Tensor) -> Evaluation:
         """Evaluate a model as at a mark."""

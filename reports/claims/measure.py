@@ -13,8 +13,9 @@ from benchmarks.errors import UserError
 from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility
 from fl_core.schema import BY_BUDGET, Clock, Status
+from fl_core.time_to_target import time_to_target
 from reports.records.runs import RecordedRun
-from reports.records.steps import first_reach, value_at
+from reports.records.steps import value_at
 
 # Of several runs; one that diverged has no number, and is never the best.
 OVER: dict[str, Callable[[Sequence[float]], float]] = {
@@ -88,7 +89,7 @@ def _of_run(claim: Claim, sample: Sample, run: RecordedRun, end: float) -> float
     clock, column = curve[_column(claim)].astype(float), curve[metric].astype(float)
     if sample.reach is not None:
         higher = run.measure(metric).higher
-        return first_reach(clock, column, sample.reach, claim.sign > 0 if higher is None else higher)
+        return time_to_target(clock, column, sample.reach, claim.sign > 0 if higher is None else higher)
     if run.status is Status.DIVERGED:
         return nan
     if sample.along == "last":

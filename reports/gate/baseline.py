@@ -25,7 +25,7 @@ from fl_core.schema import ARRIVALS, UPDATES, Status
 from fl_core.sources import digests, named
 from fl_core.text import many
 from reports.records.measures import Measure, measure
-from reports.records.runs import RecordedRun, time_to_target
+from reports.records.runs import RecordedRun
 from reports.records.store import load
 
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"
@@ -215,7 +215,7 @@ def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
         key=run.key,
         status=run.status,
         final=run.final(run.metric),
-        updates_to_target=time_to_target(run, UPDATES, run.target),
+        updates_to_target=run.time_to_target(UPDATES, run.target),
         schedule=schedule,
         evaluations=last,
         loss=tuple((int(updates[at]), float(f"{losses[at]:.{DIGITS}g}")) for at in golden),

@@ -8,8 +8,9 @@ import numpy as np
 
 from benchmarks.errors import UserError
 from fl_core.schema import ITERATION, STRATEGY_NAME, TIME
+from fl_core.time_to_target import time_to_target
 from reports.records.runs import Columns, RecordedRun
-from reports.records.steps import first_reach, value_at
+from reports.records.steps import value_at
 
 REFERENCE = "fedavg"  # strategy by name
 EASY, HARD = 0.9, 0.98  # shares of what the best strategy's median reaches within the budget
@@ -46,7 +47,7 @@ class Configuration:
         return self._median(ITERATION, rounds)
 
     def _median(self, column: str, value: float) -> float:
-        reach = [first_reach(curve[TIME], curve[column], value, True) for curve in self.curves]
+        reach = [time_to_target(curve[TIME], curve[column], value, True) for curve in self.curves]
         return float(np.median(reach))
 
 

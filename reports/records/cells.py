@@ -11,7 +11,7 @@ import numpy as np
 
 from fl_core.schema import Clock, Status
 from reports.records.measures import Measure
-from reports.records.runs import RecordedRun, misses_again, time_to_target
+from reports.records.runs import RecordedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +100,14 @@ class Cell:
     def reach(self, clock: str) -> Reach:
         """Return when the ended runs met the scenario's target."""
         ended = [run for run in self.runs if run.status.terminated]
-        return Reach.of_times([time_to_target(run, clock, self.target) for run in ended])
+        return Reach.of_times([run.time_to_target(clock, self.target) for run in ended])
 
     @property
     def misses_again(self) -> bool:
         """Whether most of the seeds that met the target missed it at a later evaluation."""
         if self.target is None:
             return False
-        again = sum(misses_again(run, self.target) for run in self.runs)
+        again = sum(run.misses_again(self.target) for run in self.runs)
         return 2 * again > self.reach(Clock.UPDATES).reached
 
     @cached_property

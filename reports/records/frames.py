@@ -6,7 +6,7 @@ import pandas as pd
 
 from fl_core.schema import SEED, TO_TARGET, Clock
 from reports.records.records import RecordedSuite
-from reports.records.runs import RecordedRun, time_to_target
+from reports.records.runs import RecordedRun
 
 READ_OFF = {*TO_TARGET, *(clock.metric for clock in Clock)}  # totals that are read off the curve
 LABELS = ("scenario", "strategy", "seed")
@@ -43,7 +43,7 @@ def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
     curve = run.files.curve
     clocks = TO_TARGET if run.target is not None else {}
     to_target = {
-        name: time_to_target(run, clock, run.target)
+        name: run.time_to_target(clock, run.target)
         for name, clock in clocks.items()
         if clock in curve or not curve
     }

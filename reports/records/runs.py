@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks.tracking.reader import Entry
 from fl_core.metrics import Metric, from_text
 from fl_core.schema import DIAGNOSED, OF_BUDGET, Clock, Reason, Status, Tag
+from fl_core.time_to_target import meets, observed_until, time_to_target
 from reports.records.measures import Measure, measure
-from reports.records.steps import first_reach
 from reports.records.values import clean, moment, number, parsed
 
 Columns = Mapping[str, np.ndarray]  # a table; to make a frame of one takes longer than to read it
@@ -160,28 +160,30 @@ class RecordedRun:
         last = float(curve[metric][-1]) if metric in curve else nan
         return last if isfinite(last) else nan
 
+    def time_to_target(self, clock: str, target: float | None) -> float:
+        """Return the clock when the metric first met the target; ∞ if never, or without a target.
+
+        NaN where the clock was not recorded.
+        """
+        curve = self.files.curve
+        if target is None or self.metric not in curve:
+            return inf
+        if clock not in curve:
+            return nan  # coded messages alone have bytes
+        return time_to_target(curve[clock], curve[self.metric], target, self.higher_is_better)
+
+    def observed_until(self, time: float, clock: str) -> float:
+        """Return how long the run was observed, if its time to target is `time`."""
+        return observed_until(time, float(self.files.curve[clock][-1]), self.at_a_standstill)
+
+    def misses_again(self, target: float) -> bool:
+        """Return whether the run met the target, and missed it at a later evaluation."""
+        values = self.files.curve.get(self.metric, np.empty(0))
+        met = meets(values, target, self.higher_is_better)
+        return bool(np.any(met[:-1] & ~met[1:]))
+
 
 @lru_cache  # thousands of runs have the same
 def _texts(text: str) -> Mapping[str, str]:
     """Return the names and texts of a JSON object."""
     return MappingProxyType({name: str(value) for name, value in parsed(text, {}).items()})
-
-
-def time_to_target(run: RecordedRun, clock: str, target: float | None) -> float:
-    """Return the clock when a run's metric first reached the target; ∞ if never, or without a target.
-
-    NaN where the clock was not recorded.
-    """
-    curve = run.files.curve
-    if target is None or run.metric not in curve:
-        return inf
-    if clock not in curve:
-        return nan  # recorded before there was this clock
-    return first_reach(curve[clock], curve[run.metric], target, higher=run.higher_is_better)
-
-
-def misses_again(run: RecordedRun, target: float) -> bool:
-    """Return whether a run that met the target missed it at a later evaluation."""
-    values = run.files.curve.get(run.metric, np.empty(0))
-    met = values >= target if run.higher_is_better else values <= target
-    return bool(np.any(met[:-1] & ~met[1:]))

@@ -25,9 +25,3 @@ def common_grid(clocks: Sequence[Array]) -> Array:
     most = max((len(clock) for clock in clocks), default=0)
     marks = [max(clock[min(k, len(clock) - 1)] for clock in clocks if len(clock)) for k in range(most)]
     return np.unique(np.array(marks, float))
-
-
-def first_reach(clock: Array, values: Array, target: float, higher: bool) -> float:
-    """Return the clock at the first evaluation that is as good as `target`; ∞ if there is none."""
-    reached = np.flatnonzero(values >= target if higher else values <= target)
-    return float(clock[reached[0]]) if len(reached) else float("inf")

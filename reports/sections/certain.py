@@ -8,7 +8,7 @@ from fl_core.text import many
 from reports import numbers
 from reports.records.cells import Cell
 from reports.sections.section import Results
-from reports.statistics.contrasts import PairedContrast, Question, horizon, seeds_to_show
+from reports.statistics.contrasts import PairedContrast, Question, seeds_to_show
 
 
 def what_holds(results: Results) -> str:
@@ -98,7 +98,7 @@ def _time(cell: Cell, contrast: PairedContrast, unit: str = "") -> str:
     if reach.reached:
         return f"in {reach.reached} of {many(reach.of, 'seed')}"
     runs = [run for run in cell.runs if run.status.terminated and Clock.TIME in run.files.curve]
-    last = min(horizon(run, inf) for run in runs)
+    last = min(run.observed_until(inf, Clock.TIME) for run in runs)
     return "never" if last == inf else f"never within {numbers.moment(last)}"
 
 

@@ -10,7 +10,7 @@ from fl_core.schema import UPDATES, Name, Total
 from fl_core.text import duration
 from reports import numbers
 from reports.records.records import RecordedScenario
-from reports.records.runs import RecordedRun, time_to_target
+from reports.records.runs import RecordedRun
 from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
@@ -41,7 +41,7 @@ def at_end(run: RecordedRun, column: str) -> float:
 
 def sent_to_target(run: RecordedRun) -> float:
     """Return the bytes of all updates until the target was met; ∞ if it never was, NaN if there is none."""
-    return nan if run.target is None else time_to_target(run, Name.UPLOADS, run.target)
+    return nan if run.target is None else run.time_to_target(Name.UPLOADS, run.target)
 
 
 # By heading: the cost of a run, and how to write it.

@@ -7,7 +7,7 @@ import pandas as pd
 from fl_core.schema import TO_TARGET
 from fl_core.text import duration, many
 from reports.records.records import RecordedSuite
-from reports.records.runs import RecordedRun, time_to_target
+from reports.records.runs import RecordedRun
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, download
 
@@ -84,7 +84,7 @@ def frame(runs: Iterable[RecordedRun]) -> pd.DataFrame:
                 "seed": run.seed,
                 "status": str(run.status),
                 **{name: run.final(name) for name in run.files.curve if "/" in name or name == run.metric},
-                **{f"{clock} to target": time_to_target(run, clock, run.target) for clock in clocks},
+                **{f"{clock} to target": run.time_to_target(clock, run.target) for clock in clocks},
                 "wall seconds": run.wall_seconds,
                 "run": run.id,
                 "key": run.key,

@@ -13,7 +13,6 @@ from reports import numbers
 from reports.figures import svg
 from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
-from reports.records.runs import time_to_target
 from reports.records.steps import Array
 from reports.sections.rows import draw
 from reports.sections.section import Card, Results, Section, cards_section
@@ -49,7 +48,7 @@ def reached(cell: Cell, clock: str, target: float) -> Reached | None:
     runs = [run for run in cell.runs if run.status.terminated and clock in run.files.curve]
     if not runs:
         return None
-    when = np.array([time_to_target(run, clock, target) for run in runs])
+    when = np.array([run.time_to_target(clock, target) for run in runs])
     over = np.array([float(run.files.curve[clock][-1]) for run in runs])
     return Reached(cell, np.sort(when), np.sort(over[~np.isfinite(when)]))
 

@@ -8,12 +8,12 @@ import numpy as np
 from scipy import special
 
 from fl_core.schema import TO_TARGET, UPDATES, Clock, Status
+from fl_core.time_to_target import restricted
 from reports.records.cells import Cell
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
-from reports.records.runs import RecordedRun, time_to_target
+from reports.records.runs import RecordedRun
 from reports.records.steps import value_at
-from reports.statistics.contrasts import horizon, restricted
 from reports.statistics.paired import LEVEL, Effect, effect, holm
 
 AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width
@@ -153,7 +153,9 @@ def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: s
                 and all(TO_TARGET[metric] in run.files.curve for run in (first, second))
             ):
                 clock = TO_TARGET[metric]
-                ends = [horizon(run, met, clock) for run, met in zip((first, second), pair, strict=True)]
+                ends = [
+                    run.observed_until(met, clock) for run, met in zip((first, second), pair, strict=True)
+                ]
                 cut.append(restricted(*zip(pair, ends, strict=True)))
         remarks += stalled
         if reasons:
@@ -197,7 +199,7 @@ def measured(scenario: RecordedScenario, metric: str) -> Measure:
 def _values(first: RecordedRun, second: RecordedRun, scenario: RecordedScenario, metric: str) -> Pair:
     if metric in TO_TARGET:
         clock = TO_TARGET[metric]
-        return time_to_target(first, clock, scenario.target), time_to_target(second, clock, scenario.target)
+        return first.time_to_target(clock, scenario.target), second.time_to_target(clock, scenario.target)
     if metric == AREA:
         return _areas(first, second)
     return first.final(metric), second.final(metric)

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
-from math import inf, isfinite, isnan
+from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fl_core.schema import Clock, Status
+from fl_core.time_to_target import restricted
 from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
-from reports.records.runs import RecordedRun, time_to_target
 
 if TYPE_CHECKING:
     from reports.statistics.paired import Effect
@@ -92,37 +92,13 @@ def _in_the_end(scenario: RecordedScenario) -> Iterator[PairedContrast]:
 
 
 def _times(cell: Cell, target: float) -> dict[int, Pair]:
-    """Return by seed when the ended runs met the target, ∞ for never, and how long they could have."""
+    """Return by seed the time to target of the ended runs, and until when they were observed."""
     return {
-        run.seed: (met, horizon(run, met))
+        run.seed: (met, run.observed_until(met, Clock.TIME))
         for run in cell.runs
         if run.status.terminated and Clock.TIME in run.files.curve
-        for met in [time_to_target(run, Clock.TIME, target)]
+        for met in [run.time_to_target(Clock.TIME, target)]
     }
-
-
-def end(run: RecordedRun, clock: Clock = Clock.TIME) -> float:
-    """Return the virtual time, or another clock's reading, at which a run with a curve ended."""
-    return float(run.files.curve[clock][-1])
-
-
-def horizon(run: RecordedRun, met: float, clock: Clock = Clock.TIME) -> float:
-    """Return how long a run was observed: up to its end, or for ever if it is certain to miss the target.
-
-    `met` is when it met the target. A run at a standstill that has not met it never will.
-    """
-    return inf if met == inf and run.at_a_standstill else end(run, clock)
-
-
-def restricted(first: Pair, second: Pair) -> Pair:
-    """Return both times up to the first end of a run that never met the target.
-
-    Each argument is when a run met the target, ∞ for never, and its `horizon`. Against a run that diverged or
-    stalled and never meets the target, the end of the other counts.
-    """
-    last = min((end for met, end in (first, second) if met == inf), default=inf)
-    last = min(last, max((end for _, end in (first, second) if end < inf), default=0.0))
-    return min(first[0], last), min(second[0], last)
 
 
 def _contrast(

@@ -1,15 +1,15 @@
-"""Step functions, common grids, first passages: against slow references and by hand."""
+"""Step functions and common grids: against slow references and by hand."""
 
 from __future__ import annotations
 
-from math import inf, isnan
+from math import isnan
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.records.steps import common_grid, first_reach, value_at
+from reports.records.steps import common_grid, value_at
 
 CLOCK = st.lists(st.integers(0, 30), min_size=1, max_size=8).map(sorted)
 
@@ -46,12 +46,3 @@ def test_shared_marks_are_the_common_grid() -> None:
     marks = np.array([0.0, 5.0, 10.0])
     assert common_grid([marks, marks]) == pytest.approx(marks)
     assert len(common_grid([])) == 0
-
-
-def test_the_first_reach_counts_equality_and_never_is_infinite() -> None:
-    clock, values = np.array([0.0, 10.0, 20.0, 30.0]), np.array([0.1, 0.85, 0.2, 0.9])
-    assert first_reach(clock, values, 0.85, higher=True) == 10
-    assert first_reach(clock, values, 0.86, higher=True) == 30
-    assert first_reach(clock, values, 0.95, higher=True) == inf
-    assert first_reach(clock, values, 0.15, higher=False) == 0
-    assert first_reach(clock, np.array([np.nan] * 4), 0.5, higher=True) == inf

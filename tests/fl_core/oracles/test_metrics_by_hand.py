@@ -16,7 +16,7 @@ from fl_core.metrics import Metric
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Budget
 from fl_core.schema import Status
-from reports.records.steps import first_reach
+from fl_core.time_to_target import time_to_target
 from tuning.objective import Curve, CurvePoint, Objective
 
 
@@ -159,7 +159,7 @@ def test_time_to_a_target(budget: dict[str, int], evaluations: int, when: float,
     values = np.array([row["distance"] for row in curve])
     for clock, expected in (("time", when), ("updates", updates)):
         clocks = np.array([row[clock] for row in curve])
-        assert first_reach(clocks, values, TARGET, higher=False) == expected
+        assert time_to_target(clocks, values, TARGET, higher=False) == expected
         points = [
             CurvePoint(int(row["iteration"]), int(row["updates"]), row["time"], row["distance"])
             for row in curve
@@ -167,4 +167,4 @@ def test_time_to_a_target(budget: dict[str, int], evaluations: int, when: float,
         limits = Budget(updates=20, time=10)
         objective = Objective(f"{clock}_to_target", Metric("distance", higher=False), 1, TARGET, limits, 1)
         assert objective.of(Curve(points, Status.DONE)) == expected
-    assert first_reach(clocks, values, 2.0**-40, higher=False) == float("inf")
+    assert time_to_target(clocks, values, 2.0**-40, higher=False) == float("inf")
