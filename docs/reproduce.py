@@ -62,7 +62,7 @@ def _start(*arguments: str) -> subprocess.Popen[bytes]:
 def _output(process: subprocess.Popen[bytes]) -> bytes:
     output, _ = process.communicate()
     if process.returncode:
-        raise SystemExit(f"{process.args} failed: {output.decode()}")
+        raise SystemExit(f"{process.args!r} failed: {output.decode()}")
     return output
 
 
