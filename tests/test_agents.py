@@ -17,12 +17,13 @@ def test_paths_that_are_named_exist() -> None:
     text = AGENTS.read_text(encoding="utf-8")
     added = {block.file for block in pages.blocks(AGENTS)}
     links = re.findall(r"\]\(([\w./-]+)\)", text)
-    folders = re.findall(rf"`((?:{'|'.join(PARTS)})/[\w./-]*)", text)
+    folders = re.findall(rf"`((?:{'|'.join(PARTS)})/[\w./-]*)`", text)
     named = {path.rstrip("/") for path in (*links, *folders)} - added
     assert len(named) > 15 and [path for path in sorted(named) if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = tmp_path / "clone"
     for part in PARTS:

@@ -9,8 +9,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
+import zipfile
 from datetime import date
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from asyncfl import PACKAGES
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
+ASYNCFL = "from asyncfl.__main__ import main; main()"
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 SUITE = """
 {name: tiny, seeds: 2, problem: {name: digits, clients: 3}, budget: {updates: 6}, strategies: [asgd, ace]}
 """
@@ -91,22 +95,39 @@ def test_every_python_that_is_named_is_tried() -> None:
     assert [one["env"] for one in matrix] == [f"py3{minor}" for minor in named[1:]]
 
 
+SOURCE = ("asyncfl", *PACKAGES, "docs", "examples", "tests", "AGENTS.md", "CHANGELOG.md", "CITATION.cff")
+SOURCE += ("CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "README.md", "SECURITY.md", "constraints.txt")
+SOURCE += ("pyproject.toml", "tox.ini")
+NUMBERS = "benchmarks/claims/results/"  # stored numbers of claims, in the source distribution alone
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment with the wheel; its dependencies are those of this one, installed already."""
-    folder = tmp_path_factory.mktemp("wheel")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The source distribution, and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("distributions")
     source = folder / "source"  # a copy: setuptools leaves files where it builds
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "asyncfl", *PACKAGES):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, source / name)
-    build = ["wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source)]
-    subprocess.run([sys.executable, "-m", "pip", *build], check=True)
-    (wheel,) = folder.glob("*.whl")
-    environment = folder / "environment"
+    for name in SOURCE:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, source / name)
+    build = f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    (archive,) = folder.glob("*.tar.gz")
+    wheel = ["wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(archive)]
+    subprocess.run([sys.executable, "-m", "pip", *wheel], check=True)
+    (wheel_file,) = folder.glob("*.whl")
+    return archive, wheel_file
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, distributions: tuple[Path, Path]) -> Path:
+    """A fresh environment with the wheel; its dependencies are those of this one, installed already."""
+    environment = tmp_path_factory.mktemp("wheel") / "environment"
     venv.create(environment, with_pip=False, symlinks=True)
     (site,) = environment.glob("lib/python*/site-packages")
-    into = ["--no-deps", "--no-compile", "--target", str(site), str(wheel)]
+    into = ["--no-deps", "--no-compile", "--target", str(site), str(distributions[1])]
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", *into], check=True)
     import torch
 
@@ -114,12 +135,42 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment / "bin" / "python"
 
 
+def files_below(*names: str) -> set[str]:
+    """Paths of the repository's files in some folders, without caches."""
+    paths = (path for name in names for path in (ROOT / name).rglob("*"))
+    return {
+        path.relative_to(ROOT).as_posix()
+        for path in paths
+        if path.is_file() and not {"__pycache__", "generated", "_build"} & {*path.parts}
+    }
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_packages_without_stored_numbers(distributions: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(distributions[1]) as wheel:
+        held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        size = sum(member.file_size for member in wheel.infolist())
+    packages = files_below("asyncfl", *PACKAGES)
+    assert held == {name for name in packages if not name.startswith(NUMBERS)}
+    assert any(name.startswith(NUMBERS) for name in packages) and size < 8e6  # bytes
+
+
+@pytest.mark.slow
+def test_the_source_distribution_holds_what_is_needed_to_test_and_reproduce(
+    distributions: tuple[Path, Path],
+) -> None:
+    with tarfile.open(distributions[0]) as archive:
+        held = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    assert files_below("asyncfl", *PACKAGES, "docs", "examples", "tests") - held == set()
+    assert {name for name in SOURCE if (ROOT / name).is_file()} - held == set()
+
+
 def python(installed: Path, folder: Path, program: str, *arguments: str) -> str:
     """What a program prints there, without the repository on its path."""
     done = subprocess.run(
         [installed, "-c", program, *arguments],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,
@@ -130,7 +181,7 @@ def python(installed: Path, folder: Path, program: str, *arguments: str) -> str:
 
 def use(installed: Path, folder: Path, *arguments: str) -> str:
     """What the command prints there."""
-    return python(installed, folder, "from asyncfl.__main__ import main; main()", *arguments)
+    return python(installed, folder, ASYNCFL, *arguments)
 
 
 @pytest.mark.slow
@@ -143,11 +194,27 @@ def test_a_wheel_works_outside_of_the_repository(installed: Path, tmp_path: Path
     assert list((tmp_path / "paper").glob("*.tex"))
     assert "quickstart" in use(installed, tmp_path, "list", "suites")
     assert len(use(installed, tmp_path, "list", "errata").splitlines()) > 5
-    assert "ACE is ahead of FedBuff" in use(installed, tmp_path, "claims")
+    claims = ["claims", "--claims", str(ROOT / "benchmarks" / "claims")]
+    assert "ACE is ahead of FedBuff" in use(installed, tmp_path, *claims)
     assert '"fedbuff"' in use(installed, tmp_path, "list", "--schema")
     where = Path(python(installed, tmp_path, "import reports; print(reports.__file__)").strip()).parent
     assert where.is_relative_to(installed.parents[1])
     assert all((where.parent / name / "py.typed").is_file() for name in ("asyncfl", *PACKAGES))
+
+
+@pytest.mark.slow
+def test_claims_without_stored_numbers_name_the_folder_that_has_them(installed: Path, tmp_path: Path) -> None:
+    """Entries are checked all the same; a page of runs of claims has no verdicts."""
+    assert "In order" in use(installed, tmp_path, "claims", "check")
+    for words in (["claims"], ["claims", "show", "A-best"], ["claims", "run"], ["claims", "register"]):
+        command = [installed, "-c", ASYNCFL, *words]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2 and "--claims" in done.stderr, done.stderr
+        assert len(done.stderr.splitlines()) < 5 and "Traceback" not in done.stderr
+    sections = "from reports.claims.section import sections; print(sections('claims-ace-small'))"
+    assert python(installed, tmp_path, sections).strip() == "[]"
 
 
 @pytest.mark.slow

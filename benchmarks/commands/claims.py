@@ -54,10 +54,22 @@ def papers_of(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
 
 
 def results_of(folder: Path | None) -> Path:
-    """Where the numbers of these claims are kept."""
-    from benchmarks.claims.kept import RESULTS
+    """Return the folder of these claims' numbers.
 
-    return RESULTS if folder is None else folder / RESULTS.name
+    Raises:
+        UserError: No folder is given, and an installed wheel has no numbers of the package's claims.
+    """
+    from benchmarks.claims.kept import RESULTS
+    from benchmarks.errors import UserError
+
+    if folder is not None:
+        return folder / RESULTS.name
+    if not RESULTS.is_dir():
+        raise UserError(
+            "the stored numbers of the claims are not part of the installed package. Clone the repository "
+            "and name its folder: --claims CLONE/benchmarks/claims. The verdicts are in its docs/claims.md."
+        )
+    return RESULTS
 
 
 def chosen_of(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:

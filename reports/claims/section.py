@@ -1,6 +1,7 @@
 """Claims: a paper's statements and their verdicts, on the page of the runs that they needed."""
 
 from benchmarks.claims.files import papers
+from benchmarks.claims.kept import RESULTS
 from fl_core.schema import CLAIMS
 from reports.claims.blocks import blocks
 from reports.claims.html import template
@@ -15,9 +16,12 @@ NOTE = (
 
 
 def sections(suite: str) -> list[Section]:
-    """The verdicts of a paper at the scale of a page, and its theorems; none for any other suite."""
+    """Return the verdicts of a paper at the scale of a page, and its theorems.
+
+    None for any other suite, and where the package has no stored numbers, as from a wheel.
+    """
     name, _, scale = suite.removeprefix(CLAIMS).rpartition("-")
-    if not suite.startswith(CLAIMS) or not (paper := papers().get(name)):
+    if not suite.startswith(CLAIMS) or not RESULTS.is_dir() or not (paper := papers().get(name)):
         return []
     shown = blocks([reading for at in (scale, THEOREM) for reading in readings(paper, at)])
     return (
