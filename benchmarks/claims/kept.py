@@ -1,11 +1,13 @@
 """The numbers behind verdicts, as small files of the repository: one row per claim, sample and seed.
 
-`benchmarks/claims/results/<paper>-<scale>.csv`. With them, verdicts can be made again, and compared, without
-repeating the runs. The first lines say from which commits and versions the rows come:
+`results/<paper>-<scale>.csv`. With them, verdicts can be made again, and compared, without repeating the
+runs. The file of the same name in `results/origins/` has the commit and versions that each origin stands for:
 
-    # 1: 0123abc, python 3.11.7 torch 2.13.0
     claim,sample,seed,value,runs,when,origin
     F-weights-FP/mnist,a,0,0.2893,1f6a…,2026-11-21T10:54:33+00:00,1
+
+    origin,made_with
+    1,"0123abc, python 3.11.7 torch 2.13.0"
 """
 
 import csv
@@ -28,6 +30,8 @@ T = TypeVar("T")
 
 RESULTS = FOLDER / "results"
 COLUMNS = ("claim", "sample", "seed", "value", "runs", "when", "origin")
+ORIGINS = "origins"  # folder beside the numbers
+ORIGIN_COLUMNS = ("origin", "made_with")
 TRACED_SINCE = "2026-11-27T00:00:00+00:00"  # end of a run, from which numbers must be traceable
 # Commits that earlier numbers name and the repository does not have.
 LOST_COMMITS = frozenset(
@@ -62,17 +66,13 @@ def read(file: Path) -> list[Number]:
     """All numbers of a file; none if it is not there. UserError, with the line, if it is damaged."""
     if not file.exists():
         return []
-    lines, origins = _lines(file), dict[str, str]()
-    for text in lines:
-        if text.startswith("# "):
-            name, _, origin = text.removeprefix("# ").partition(": ")
-            origins[name] = origin
+    origins = _origins(file)
 
     def number(cells: list[str]) -> Number:
         claim, sample, seed, value, runs, when, origin = cells
         return Number(claim, sample, int(seed), float(value), runs, when, origins[origin])
 
-    return _rows(file, lines, COLUMNS, number)
+    return table(file, COLUMNS, number)
 
 
 def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> list[T]:
@@ -81,7 +81,30 @@ def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> 
     Raises:
         UserError: It has other columns, or a row of which nothing can be made; names the line.
     """
-    return _rows(file, _lines(file), columns, row) if file.exists() else []
+    if not file.exists():
+        return []
+    lines = _lines(file)
+    if tuple(lines[:1]) != (",".join(columns),):
+        raise UserError(f"{file}:1: is damaged: here stand the columns {', '.join(columns)}")
+    rows, made = csv.reader(lines[1:], strict=True), []
+    try:
+        for cells in rows:
+            if len(cells) != len(columns):
+                raise ValueError
+            made.append(row(cells))
+    except (ValueError, KeyError, csv.Error):
+        line = 1 + rows.line_num
+        raise UserError(f"{file}:{line}: is damaged: no row of {', '.join(columns)}") from None
+    return made
+
+
+def _origins(file: Path) -> dict[str, str]:
+    """Return commit and versions by the number that rows of the file have for them."""
+    return dict(table(_origins_of(file), ORIGIN_COLUMNS, lambda cells: (cells[0], cells[1])))
+
+
+def _origins_of(file: Path) -> Path:
+    return file.parent / ORIGINS / file.name
 
 
 def _lines(file: Path) -> list[str]:
@@ -90,22 +113,6 @@ def _lines(file: Path) -> list[str]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{file}: cannot be read: {reason}") from None
-
-
-def _rows(file: Path, lines: Sequence[str], columns: Sequence[str], row: Callable[[list[str]], T]) -> list[T]:
-    head = next((at for at, text in enumerate(lines) if not text.startswith("# ")), len(lines))
-    if tuple(lines[head : head + 1]) != (",".join(columns),):
-        raise UserError(f"{file}:{head + 1}: is damaged: here stand the columns {', '.join(columns)}")
-    rows, made = csv.reader(lines[head + 1 :], strict=True), []
-    try:
-        for cells in rows:
-            if len(cells) != len(columns):
-                raise ValueError
-            made.append(row(cells))
-    except (ValueError, KeyError, csv.Error):
-        line = head + 1 + rows.line_num
-        raise UserError(f"{file}:{line}: is damaged: no row of {', '.join(columns)}") from None
-    return made
 
 
 def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:
@@ -161,19 +168,18 @@ def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
     place = {claim: at for at, claim in enumerate(order)}
     known = (number for number in (*kept, *fresh) if number.claim in place)
     numbers = sorted(known, key=lambda number: place[number.claim])
-    distinct = dict.fromkeys(number.origin for number in numbers)
-    origins = {origin: str(at) for at, origin in enumerate(distinct, 1)}
+    origins = {origin: name for name, origin in _origins(file).items()}
+    for number in numbers:  # origins are only added: an interruption between the two files does no harm
+        origins.setdefault(number.origin, str(len(origins) + 1))
+    write(_origins_of(file), ORIGIN_COLUMNS, ((name, origin) for origin, name in origins.items()))
     rows = ((*astuple(number)[:-1], origins[number.origin]) for number in numbers)
-    write(file, COLUMNS, rows, [f"# {name}: {origin}\n" for origin, name in origins.items()])
+    write(file, COLUMNS, rows)
 
 
-def write(
-    file: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]], head: Iterable[str] = ()
-) -> None:
-    """Write a table whole or not at all, below the lines of its head; raises OSError."""
+def write(file: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table whole or not at all; raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with whole(file) as partial, partial.open("w", newline="", encoding="utf-8") as lines:
-        lines.writelines(head)
         writer = csv.writer(lines, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
