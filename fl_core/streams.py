@@ -1,4 +1,4 @@
-"""Random streams named by their purpose, never by when they are drawn (docs/architecture.md).
+"""Random streams named by their purpose, never by when they are drawn (docs/rules.md).
 
 So no result depends on the order of computation, the batch width, the number of workers or a resume, and
 under one scenario and seed all strategies get the same initial model, partition, job lengths and

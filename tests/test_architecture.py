@@ -52,13 +52,21 @@ def imports(tree: ast.Module) -> Iterator[str]:
             )
 
 
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def layer_list() -> str:
+    """The block below the heading *Layers*."""
+    return PAGE.partition("## Layers")[2].split("```")[1]
+
+
 def drawn() -> list[list[str]]:
     """The rooms of docs/architecture.md as paths of files and folders, the highest first.
 
     Rooms within a room, drawn further in, are part of it.
     """
     rooms: list[list[str]] = []
-    for line in (ROOT / "docs" / "architecture.md").read_text().split("```")[1].splitlines():
+    for line in layer_list().splitlines():
         names, indent = re.split(r" {2,}", line.strip())[0].split(), len(line) - len(line.lstrip())
         if indent == 0:
             package = "".join(names[:1])
@@ -153,6 +161,28 @@ def test_every_room_is_drawn_and_everything_drawn_is_there() -> None:
     for module in MODULES:
         if not empty(module):
             height(module)  # KeyError or ValueError if it stands in no room
+
+
+STEP = re.compile(r"^\| .+ \| `([\w.]+)` \| `([\w/]+\.py)` \|$", re.MULTILINE)
+
+
+def definitions(path: Path) -> set[str]:
+    """Classes and functions of a file, and methods as `Class.method`."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            inner = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
+            found |= {node.name, *(f"{node.name}.{name}" for name in inner)}
+        elif isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+    return found
+
+
+def test_the_functions_that_the_page_names_exist() -> None:
+    """On the way of an update, of a learning rate and of a run through the code."""
+    steps = STEP.findall(PAGE)
+    assert len(steps) > 20
+    assert [step for step in steps if step[0] not in definitions(ROOT / step[1])] == []
 
 
 FOLDERS = sorted({path.parent for path in MODULES.values()} - {ROOT / "asyncfl"})  # it has the public names

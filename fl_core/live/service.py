@@ -1,4 +1,4 @@
-"""Service in real time: jobs are messages to clients (docs/architecture.md, rule 23)."""
+"""Service in real time: jobs are messages to clients (docs/rules.md, rule 23)."""
 
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,6 +1,6 @@
 """What a strategy did at an event, carried out: abandoned jobs, the new version's broadcast, sends, alarms.
 
-The numbers in comments are the exact rules in docs/architecture.md.
+The numbers in comments are the exact rules in docs/rules.md.
 """
 
 import operator

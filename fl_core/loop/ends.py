@@ -1,4 +1,4 @@
-"""Where a run ends: its budget or target, no client left, stalled (docs/architecture.md, rules 9, 12, 17)."""
+"""Where a run ends: its budget or target, no client left, stalled (docs/rules.md, rules 9, 12, 17)."""
 
 from math import floor, inf
 

@@ -1,4 +1,4 @@
-"""The queue of future events in virtual time, with the order of ties (docs/architecture.md, rule 2)."""
+"""The queue of future events in virtual time, with the order of ties (docs/rules.md, rule 2)."""
 
 from collections.abc import Iterator
 from enum import IntEnum

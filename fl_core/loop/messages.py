@@ -13,7 +13,7 @@ from fl_core.streams import stream
 class Messages:
     """Models to clients and updates to the server; the memories of error feedback are in the state.
 
-    The numbers in comments are the exact rules in docs/architecture.md.
+    The numbers in comments are the exact rules in docs/rules.md.
     """
 
     def __init__(self, strategy: Strategy, state: RunState, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""The state of a simulation as tensors and plain data, and back (docs/architecture.md, rule 15)."""
+"""The state of a simulation as tensors and plain data, and back (docs/rules.md, rule 15)."""
 
 from dataclasses import fields
 from types import NoneType, SimpleNamespace

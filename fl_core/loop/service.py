@@ -1,4 +1,4 @@
-"""The service of jobs at clients: download, computation, upload (docs/architecture.md, rule 22)."""
+"""The service of jobs at clients: download, computation, upload (docs/rules.md, rule 22)."""
 
 from fractions import Fraction
 from heapq import heappop

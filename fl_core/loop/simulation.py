@@ -1,7 +1,7 @@
 """The one loop: arrivals in virtual time, or in whatever time its service of jobs says.
 
 It knows no strategy by name, no tracker and no tuner. Its consumer evaluates, logs, checkpoints and stops
-(`break`) between two events. The numbers in comments are the exact rules in docs/architecture.md.
+(`break`) between two events. The numbers in comments are the exact rules in docs/rules.md.
 """
 
 from collections.abc import Iterator

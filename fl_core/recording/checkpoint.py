@@ -1,4 +1,4 @@
-"""A run in a file: saved between two events and resumed, bit for bit (docs/architecture.md, rule 15).
+"""A run in a file: saved between two events and resumed, bit for bit (docs/rules.md, rule 15).
 
 No random state is stored, since streams are named. Tensors that are shared (a version and the jobs that
 start from it) are stored once. The file begins with the SHA-256 of its content, which is checked before

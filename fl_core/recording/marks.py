@@ -1,4 +1,4 @@
-"""The marks of a budget, at which a run is evaluated (docs/architecture.md, rule 13)."""
+"""The marks of a budget, at which a run is evaluated (docs/rules.md, rule 13)."""
 
 from fractions import Fraction
 from math import ceil, floor, inf

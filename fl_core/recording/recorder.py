@@ -66,7 +66,7 @@ class Record:
 
 
 class Recorder:
-    """Evaluation of a simulation, event by event, at its marks (docs/architecture.md, rule 13).
+    """Evaluation of a simulation, event by event, at its marks (docs/rules.md, rule 13).
 
     Marks lie at k/E of every budget; a version is evaluated once, at the first that sees it; the last row is
     the end of the run. With `evaluate` "test", rows before the last have no training losses (fp/*, sp/*),

@@ -1,4 +1,4 @@
-"""Present, idle and due clients: each change in constant time, without scans (docs/architecture.md, 4, 9)."""
+"""Present, idle and due clients: each change in constant time, without scans (docs/rules.md, 4, 9)."""
 
 from __future__ import annotations
 

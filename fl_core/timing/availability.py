@@ -1,7 +1,7 @@
 """When clients are present: laws of each client's absences in virtual time, independent of the model.
 
 An absent client finishes and delivers its current job; jobs sent to it wait with their model
-(docs/architecture.md, rule 9).
+(docs/rules.md, rule 9).
 """
 
 import math

@@ -1,6 +1,6 @@
 """Virtual time as an integer of ticks: ties and ⌈τ_i/Δt⌉ never depend on rounding.
 
-Rule 11 of docs/architecture.md.
+Rule 11 of docs/rules.md.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Who is present, idle and due, against the definitions (docs/architecture.md, rules 4 and 9)."""
+"""Who is present, idle and due, against the definitions (docs/rules.md, rules 4 and 9)."""
 
 from __future__ import annotations
 

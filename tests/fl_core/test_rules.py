@@ -1,4 +1,4 @@
-"""The exact rules of the loop, each with a test (docs/architecture.md lists them)."""
+"""The exact rules of the loop, each with a test (docs/rules.md lists them)."""
 
 from __future__ import annotations
 

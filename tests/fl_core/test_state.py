@@ -1,4 +1,4 @@
-"""A run's mutable state is one dataclass; strategies see a part of it (docs/architecture.md, rule 15)."""
+"""A run's mutable state is one dataclass; strategies see a part of it (docs/rules.md, rule 15)."""
 
 from __future__ import annotations
 

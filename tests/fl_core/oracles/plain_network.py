@@ -1,4 +1,4 @@
-"""The service of jobs over links, from rules 2, 5, 9, 19 and 22 of the loop alone (docs/architecture.md).
+"""The service of jobs over links, from rules 2, 5, 9, 19 and 22 of the loop alone (docs/rules.md).
 
 Times are whole ticks, bytes and rates exact fractions. Nothing is kept about the future: at every moment the
 rates of all transfers are computed anew, and with them the next end of a phase.
