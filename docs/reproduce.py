@@ -3,7 +3,8 @@
     python docs/reproduce.py            # or: tox run -e reproduce; exit code 1 if a file differs
     python docs/reproduce.py --write    # replace the files that differ
 
-Rebuilt are README's counts of main results, and the pages and figures of claims and leaderboard.
+Rebuilt are README's counts of main results, the pages and figures of claims and leaderboard, and the metadata
+of their tables.
 """
 
 import re
@@ -12,8 +13,17 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import croissant
+
 ROOT = Path(__file__).parents[1]
-PUBLISHED = ("docs/claims.*", "docs/claims/*", "docs/leaderboard.md", "docs/leaderboard-*.svg")
+PUBLISHED = (
+    "docs/claims.*",
+    "docs/claims/*",
+    "docs/leaderboard.md",
+    "docs/leaderboard-*.svg",
+    "benchmarks/claims/results/croissant.json",
+    "benchmarks/leaderboard/*/croissant.json",
+)
 BEGIN, END = "<!-- claims -->\n", "<!-- /claims -->"  # of the counts in README
 
 
@@ -31,7 +41,7 @@ def rebuild(folder: Path) -> dict[str, bytes]:
     readme, replaced = re.subn(f"{BEGIN}.*?{END}".encode(), lambda _: made, readme, flags=re.DOTALL)
     if replaced != 1:
         raise SystemExit(f"README.md: {replaced} places for the counts of main results; keep one")
-    return {"README.md": readme, **_files(folder)}
+    return {"README.md": readme, **_files(folder), **croissant.metadata()}
 
 
 def differences(made: dict[str, bytes]) -> list[str]:

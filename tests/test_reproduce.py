@@ -54,6 +54,7 @@ def test_files_are_replaced_on_demand(root: Path, monkeypatch: pytest.MonkeyPatc
     printed = {"claims": b"2 hold\n"}
     monkeypatch.setattr(reproduce, "_start", lambda *arguments: arguments)
     monkeypatch.setattr(reproduce, "_output", lambda arguments: printed.get(arguments[0], b""))
+    monkeypatch.setattr(reproduce.croissant, "metadata", lambda: {"benchmarks/claims/croissant.json": b"{}"})
     made = MADE | {"docs/claims.md": b"new\n"}
     monkeypatch.setattr(
         reproduce, "_files", lambda folder: {path: made[path] for path in made if path != "README.md"}
@@ -63,3 +64,4 @@ def test_files_are_replaced_on_demand(root: Path, monkeypatch: pytest.MonkeyPatc
     assert reproduce.main(["--write"]) == 0
     assert (root / "README.md").read_text() == before.replace("1 holds", "2 hold")
     assert (root / "docs" / "claims.md").read_bytes() == b"new\n"
+    assert (root / "benchmarks" / "claims" / "croissant.json").read_bytes() == b"{}"
