@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from numbers import Number
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -25,11 +25,13 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
     model_serializer,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_wrap_validator_function
 
 from fl_core import comments, import_guard
 from fl_core.text import nearest
@@ -38,9 +40,23 @@ NUMPY_BOOLEANS = {"bool", "bool_"}  # names of its type, by which NumPy need not
 
 
 class Frozen(BaseModel):
-    """Validated data that never changes; a key that is not a field is an error."""
+    """Validated data that never changes; a key that is not a field is an error.
+
+    An instance inside of other data is taken as it is, and not validated again.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, ser_json_inf_nan="strings")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def validate_once(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+            return value if isinstance(value, cls) else validate(value)
+
+        schema: dict[str, Any] = dict(handler(source))
+        if "__pydantic_core_schema__" in vars(cls):  # of the complete class, which does this already
+            return cast(CoreSchema, schema)
+        reference = schema.pop("ref", None)
+        return no_info_wrap_validator_function(validate_once, cast(CoreSchema, schema), ref=reference)
 
     @model_validator(mode="wrap")
     @classmethod

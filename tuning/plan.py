@@ -5,9 +5,8 @@ from math import ceil
 
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
-from benchmarks.suite.file import SuiteSpec
+from benchmarks.suite.file import SuiteSpec, Tuning
 from benchmarks.suite.suite import PlannedRun, Suite
-from benchmarks.suite.tuning_section import Tuning
 from fl_core.experiment import Experiment
 from fl_core.metrics import named
 from fl_core.scenario import Scenario

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, Self
 
 from benchmarks.suite import labels, tuned
+from benchmarks.suite.file import Tuning
 from benchmarks.suite.suite import PlannedRun, Suite
-from benchmarks.suite.tuning_section import Tuning
 from fl_core.experiment import Experiment
 from fl_core.keys import digest
 from fl_core.metrics import FEDERATED, TRAINING, as_data

@@ -15,8 +15,9 @@ from benchmarks import device
 from benchmarks.claims.claim import SCALES, Claim, Sample, Where
 from benchmarks.claims.files import Paper
 from benchmarks.errors import UserError
-from benchmarks.suite import labels, scales
-from benchmarks.suite.document import Setting, split
+from benchmarks.suite import labels
+from benchmarks.suite.document import split
+from benchmarks.suite.settings import Setting, take_scale
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import PlannedRun, Suite, build
 from benchmarks.yaml_io import read
@@ -195,7 +196,7 @@ def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = 
         known = document.get("scales", {scale: {}})
         if scale not in known:
             raise UserError(f"{path}.scales.{scale}: the suite {place.suite} has only {', '.join(known)}")
-        settings += scales.take(shipped()[place.suite], document, scale if "scale" in document else None)[1]
+        settings += take_scale(shipped()[place.suite], document, scale if "scale" in document else None)[1]
     else:
         raise UserError(f"{path}.suite: no suite is called '{place.suite}'{nearest(place.suite, shipped())}")
     document["name"] = name

@@ -13,7 +13,7 @@ from benchmarks.errors import UserError
 from benchmarks.leaderboard import entry
 from benchmarks.leaderboard.ablation import Ablation, switches
 from benchmarks.suite import labels
-from benchmarks.suite.document import Setting
+from benchmarks.suite.settings import Setting
 from benchmarks.suite.suite import Suite
 from benchmarks.tracking.provenance import provenance
 from fl_core import sources
@@ -83,8 +83,8 @@ class Evidence:
     @cached_property
     def ablation(self) -> Ablation:
         """The parts that are turned off."""
-        spec = self.loaded.spec
-        return Ablation(self.strategy, switches(spec.strategies[0], spec.scenario))
+        first = self.loaded.points[0]
+        return Ablation(self.strategy, switches(first.spec.strategies[0], first.scenario))
 
     @property
     def final_simulations(self) -> int:

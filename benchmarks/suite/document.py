@@ -4,41 +4,16 @@ In a list, a key's step is a position, or the name of the part that stands there
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import yaml_io
-from benchmarks.errors import UserError
 from fl_core.text import unknown
 
 Steps = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A value that stands in for that of the document."""
-
-    steps: Steps  # of the key
-    value: Any
-    source: str  # what to put before the key in a complaint about it: "--set "
-
-
 def is_path(name: str) -> bool:
     """Whether a suite is given by its file's path rather than by its name."""
     return "/" in name or name.endswith((".yaml", ".yml"))
-
-
-def assignment(text: str) -> Setting:
-    """`problem.partition.alpha=0.3` as a setting; the value is read as YAML."""
-    key, equals, value = text.partition("=")
-    if not equals or not all(key.strip().split(".")):
-        raise UserError(f"--set {text}: must be KEY=VALUE, such as problem.clients=50")
-    if key.strip() == "scale":
-        raise UserError(f"--set {text}: a scale is chosen by --scale {value.strip()}")
-    try:
-        return Setting(split(key.strip()), yaml_io.value(value), "--set ")
-    except yaml_io.YAMLParseError as error:
-        raise UserError(f"--set {text}: {error}") from None
 
 
 def split(key: str) -> Steps:

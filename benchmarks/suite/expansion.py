@@ -3,6 +3,8 @@
 Everything is validated before anything runs, over the whole grid, and every mistake is reported, each once.
 """
 
+from __future__ import annotations
+
 import copy
 import itertools
 import math
@@ -17,10 +19,19 @@ from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.complaints import Complaint, complaints, reason
-from benchmarks.suite.document import Setting, Steps, dotted, part_name, put, split
-from benchmarks.suite.file import SuiteFile, SuiteSpec
-from benchmarks.suite.limits import MOST_POINTS, MOST_RUNS, beyond_this_machine, too_many
+from benchmarks.suite.document import Steps, dotted, part_name, put, split
+from benchmarks.suite.file import (
+    MOST_POINTS,
+    MOST_RUNS,
+    Goal,
+    SuiteFile,
+    SuiteSpec,
+    beyond_this_machine,
+    too_many,
+)
+from benchmarks.suite.settings import Setting
 from fl_core.experiment import Experiment
+from fl_core.scenario import Scenario
 from fl_core.timing.durations import means
 
 # What a grid may span: what all strategies share. A strategy's own values are listed under `strategies`.
@@ -32,11 +43,46 @@ Place = Mapping[str, Any]  # dotted key → its value at one point
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """What a suite says at one point of its grid."""
+    """A suite at one point of its grid: its settings, its scenario, and an experiment for each strategy."""
 
     place: Place
     spec: SuiteSpec
+    scenario: Scenario
+    experiments: tuple[Experiment, ...]  # by strategy, under seed 0; fewer where one is refused
     refused: str = ""  # why a strategy does not go with it, where such points are left out
+
+    def with_goal(self, goal: Goal | None) -> GridPoint:
+        """Return the point with the budget and target of its scenario."""
+        if goal is None:
+            return self
+        problem = self.scenario.problem.model_copy(update={"target": goal.target})
+        scenario = self.scenario.model_copy(update={"problem": problem, "budget": goal.budget})
+        return replace(
+            self,
+            spec=self.spec.model_copy(update={"problem": problem, "budget": goal.budget}),
+            scenario=scenario,
+            experiments=tuple(
+                Experiment(scenario=scenario, strategy=experiment.strategy) for experiment in self.experiments
+            ),
+        )
+
+
+class _Memory:
+    """Values of documents that are validated already, by key and text."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, str], Any] = {}
+
+    def spec(self, document: dict[str, Any]) -> SuiteSpec:
+        """Validate the document at one point of a grid; values of earlier points are taken as they are."""
+        texts = {key: repr(value) for key, value in document.items()}
+        if "strategies" in document:  # local work and rates are completed by the suite's
+            problem = part_name(document.get("problem"))
+            texts["strategies"] += repr([problem, texts.get("local"), texts.get("lr")])
+        validated = {key: self.values[key, text] for key, text in texts.items() if (key, text) in self.values}
+        spec = SuiteSpec.model_validate({**document, **validated})
+        self.values |= {(key, text): getattr(spec, key) for key, text in texts.items()}
+        return spec
 
 
 def read_grid(path: Path, document: dict[str, Any]) -> Grid:
@@ -86,28 +132,31 @@ def expand(
             f"{yaml_io.place(path, document, ('grid',))}: grid: {too_many('points', size, MOST_POINTS)}"
         )
     places = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    memory = _Memory()
     points: list[GridPoint] = []
     twins: dict[str, list[GridPoint]] = {}  # scenario → the points that have it
     mistakes: dict[str, list[Place]] = {}  # what is wrong → where in the grid
+    runs = 0
     for place in places:
         here = _at(path, document, place)
         try:
-            point = GridPoint(place, SuiteSpec.model_validate(here))
+            spec = memory.spec(here)
         except ValidationError as error:
             faults = list(complaints(error, SuiteFile, here))
         else:
-            faults = list(_refused(point.spec, here))
+            runs += len(spec.strategies) * len(spec.seeds)
+            point, faults = _point(place, spec, here)
             if leave_out and faults and all(fault.steps[0] == "strategies" for fault in faults):
-                point = replace(point, refused="; ".join(fault.sentence for fault in faults))
+                point = point and replace(point, refused="; ".join(fault.sentence for fault in faults))
                 faults = []
-            faults = faults or list(_repeated(point, twins))
-            points.append(point)
+            if point is not None:
+                faults = faults or list(_repeated(point, twins))
+                points.append(point)
         for complaint in faults:
             line = (
                 f"{_source(path, complaint, here, place, grid=grid, settings=settings)}: {complaint.sentence}"
             )
             mistakes.setdefault(line, []).append(place)
-    runs = sum(len(point.spec.strategies) * len(point.spec.seeds) for point in points)
     if runs > MOST_RUNS:
         raise UserError(f"{path}: {too_many('runs', runs, MOST_RUNS)}")
     if mistakes:
@@ -127,27 +176,31 @@ def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
     return here
 
 
-def _refused(spec: SuiteSpec, here: dict[str, Any]) -> Iterator[Complaint]:
-    """Incompatible combinations: timing with the number of clients, a strategy with the scenario."""
-    if misfit := _misfit(spec):
-        yield misfit
-        return
+def _point(place: Place, spec: SuiteSpec, here: dict[str, Any]) -> tuple[GridPoint | None, list[Complaint]]:
+    """Return a point with the experiments that are possible, and complaints about incompatible combinations.
+
+    They are of timing with the number of clients, and of strategies with the scenario. The point is None
+    where there is no scenario.
+    """
     try:
-        scenario = spec.scenario
+        scenario = spec.scenario()
     except ValidationError as error:
-        yield from complaints(error, SuiteFile, here)
-        return
+        misfit = _misfit(spec)
+        return None, [misfit] if misfit else list(complaints(error, SuiteFile, here))
+    faults = []
     if why := beyond_this_machine(scenario):
-        yield Complaint(("budget",), why)
+        faults.append(Complaint(("budget",), why))
     if why := spec.problem.never_reaches(spec.budget.target):
-        yield Complaint(("budget", "target"), why)
+        faults.append(Complaint(("budget", "target"), why))
+    experiments = []
     for number, strategy in enumerate(spec.strategies):
         try:
-            Experiment(scenario=scenario, strategy=strategy, seed=spec.seeds[0])
+            experiments.append(Experiment(scenario=scenario, strategy=strategy))
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 why = f"{strategy.label()} is incompatible with this scenario: {reason(detail)}"
-                yield Complaint(("strategies", number), why)
+                faults.append(Complaint(("strategies", number), why))
+    return GridPoint(place, spec, scenario, tuple(experiments)), faults
 
 
 def _misfit(spec: SuiteSpec) -> Complaint | None:
@@ -175,7 +228,7 @@ def _repeated(point: GridPoint, before: dict[str, list[GridPoint]]) -> Iterator[
     for number, strategy in enumerate(strategies):
         if (first := strategies.index(strategy)) < number:
             yield Complaint(("strategies", number), f"the same as entry {first}, {strategy.label()}")
-    twins = before.setdefault(point.spec.scenario.model_dump_json(), [])
+    twins = before.setdefault(point.scenario.model_dump_json(), [])
     for twin in twins:
         axes = [axis for axis in point.place if point.place[axis] != twin.place[axis]]
         for strategy in strategies:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -15,18 +16,17 @@ from pydantic import (
     Tag,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
 from benchmarks.suite.document import as_part, part_name
-from benchmarks.suite.limits import MOST_CLIENTS, MOST_RUNS, too_many
-from benchmarks.suite.scales import reserved
-from benchmarks.suite.tuning_section import Tuning
+from benchmarks.suite.shipped import reserved
 from fl_core.arrangements import Arrangement
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.local_work import SGD, LocalWork
 from fl_core.metrics import TRAINING
-from fl_core.parts import Count, Frozen, Rate, find
+from fl_core.parts import Count, FieldError, Frozen, Rate, Share, Tune, find
 from fl_core.problems.problem import Problem
 from fl_core.recording.evaluation import Evaluate, EvaluationSample
 from fl_core.scenario import Budget, Scenario, Timing
@@ -35,6 +35,42 @@ from fl_core.strategies.strategy import Strategy
 EVERYONE = "*"
 LONGEST = 120  # characters of a name, which is that of folders and files, too
 TUNED = "tuned"  # in place of rates: what `asyncfl tune` found
+
+# Limits of one suite in one process, so that absurd sizes cost neither memory nor years. A larger study is
+# several suites, or one with `--set`.
+MOST_CLIENTS = 1_000_000  # a law computes each one's mean as an exact fraction: a second and 200 MB
+MOST_POINTS = 10_000  # of a grid, each validated, about a millisecond
+MOST_RUNS = 100_000
+BYTES_AN_UPDATE = 32  # of a run's arrivals (schema.ARRIVALS), which are kept until it ends
+UPDATES_A_SECOND = 20_000  # at the very most: simulations of schedules alone
+LONGEST_RUN = 10 * 365 * 86_400  # seconds
+
+
+def too_many(what: str, there: int, allowed: int) -> str:
+    """Why so many are refused, and what to do."""
+    return f"{there:,} {what}, at most {allowed:,} in one suite: make it smaller, or several of it"
+
+
+def beyond_this_machine(scenario: Scenario) -> str:
+    """Why no run of a scenario can end here, by its budget; empty if one may."""
+    updates = scenario.budget.updates
+    if updates is None:
+        return ""
+    needed = updates * BYTES_AN_UPDATE
+    if needed > _memory():
+        return (
+            f"{updates:,} updates need {needed / 2**30:,.0f} GB for the record of arrivals alone, and this "
+            f"machine has {_memory() / 2**30:.0f}: lower budget.updates"
+        )
+    if updates > UPDATES_A_SECOND * LONGEST_RUN:
+        years = updates / UPDATES_A_SECOND / (365 * 86_400)
+        return f"{updates:,} updates take {years:,.0f} years at the least: lower budget.updates"
+    return ""
+
+
+def _memory() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class Rates(Frozen):
@@ -108,6 +144,65 @@ RatesOrTuned = Annotated[
 ]
 
 
+Objective = Literal["final", "auc", "updates_to_target", "time_to_target"]
+Sampler = Literal["tpe", "random", "grid", "sobol", "cmaes", "gp"]
+BLIND = ("random", "grid", "sobol")  # samplers that do not look at results
+Pruner = Literal["none", "wilcoxon", "median", "hyperband"]
+
+
+Values = Annotated[tuple[int | float | str, ...], Field(min_length=1)]
+RangeOrValues = Annotated[
+    Annotated[Tune, Tag("range")] | Annotated[Values, Tag("values")],
+    Discriminator(lambda value: "range" if isinstance(value, dict | Tune) else "values"),
+]
+Which = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
+Few = Annotated[Count, Field(le=10_000)]
+HowManyOrWhich = Annotated[
+    Annotated[Few, Tag("count")] | Annotated[Which, Tag("which")],
+    Discriminator(lambda value: "which" if isinstance(value, list | tuple) else "count"),
+]
+
+
+class Reevaluation(Frozen):
+    """More seeds for the best of the trials."""
+
+    share: Annotated[Share, Field(gt=0)]  # of the trials
+    seeds: Few  # how many more
+
+
+class Tuning(Frozen):
+    """How the suite's strategies are tuned: the same trials × seeds × budget for each."""
+
+    # Of each strategy in each scenario; a grid has as many as it has points
+    trials: Annotated[Count, Field(le=100_000)] = 30
+    # How many, counted from 1000 above the suite's largest, or which: none that the suite itself uses.
+    seeds: HowManyOrWhich = 3
+    objective: Objective = "final"  # at the end, mean over the run, or when the target is reached
+    metric: str | None = None  # of the learning curve; None: the problem's own
+    last: Count | None = None  # evaluations that `final` is the mean of; None: a fifth of them
+    # How values are proposed: by one of Optuna's samplers, from lists (`grid`), or as points of a scrambled
+    # Sobol sequence (`sobol`), which for a strategy are the same in every scenario
+    sampler: Sampler = "tpe"
+    scramble: NonNegativeInt = 0  # the seed of Sobol's scrambling
+    # When all trials have ended, the best get more seeds, and the best of these is chosen
+    again: Reevaluation | None = None
+    pruner: Pruner = "none"  # when a trial is given up early
+    batch: Count = 5  # trials that are simulated together
+    budget: Budget | None = None  # of a trial's simulations; None: the suite's
+    # Parameter, or strategy.parameter → its range or values; empty: what each strategy declares.
+    # The parameter `c` is the factor of a local rate c·√(n/T), n clients, T server iterations or updates.
+    space: dict[str, RangeOrValues] = Field(default_factory=dict)
+    declared: bool = False  # whether what strategies declare is searched too, beside `space`
+    # Label of a strategy → label of the one whose parameters it takes, and which is tuned in its place.
+    reuse: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _again_after_all(self) -> Self:
+        if self.again and (self.sampler not in BLIND or self.pruner != "none"):
+            raise FieldError("again", f"needs no pruner, and one of the samplers {', '.join(BLIND)}")
+        return self
+
+
 class Goal(Frozen):
     """The budget and target of one scenario, in place of the suite's."""
 
@@ -179,16 +274,8 @@ class SuiteSpec(Frozen):
         read = {self.problem.metric, *self.show}
         return self.evaluate or ("clients" if read & TRAINING else "test")
 
-    def with_goal(self, goal: Goal | None) -> SuiteSpec:
-        """Return what the suite says with the budget and target of one scenario."""
-        if goal is None:
-            return self
-        problem = self.problem.model_copy(update={"target": goal.target})
-        return self.model_copy(update={"problem": problem, "budget": goal.budget})
-
-    @property
     def scenario(self) -> Scenario:
-        """What the strategies are tried on."""
+        """Return the setting in which the strategies are compared; may raise ValidationError."""
         return Scenario(
             problem=self.problem,
             timing=self.timing,
@@ -244,5 +331,6 @@ def _completed_local(own: Any, usual: LocalWork) -> Any:
     if not isinstance(own, dict):
         return own
     same = own.get("name", usual.reference()) == usual.reference()
-    fields = usual.model_dump() if same else {key: getattr(usual, key) for key in LocalWork.model_fields}
-    return {**fields, **own}
+    fields = type(usual).model_fields if same else LocalWork.model_fields
+    name = {"name": usual.reference()} if same else {}
+    return {**name, **{key: getattr(usual, key) for key in fields}, **own}

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from benchmarks.errors import UserError
-from benchmarks.suite import labels, scales
+from benchmarks.suite import labels
 from benchmarks.suite import tuned as tuned_file
-from benchmarks.suite.document import Setting, assignment
 from benchmarks.suite.expansion import Grid, GridPoint, expand, read_grid
 from benchmarks.suite.file import TUNED, SuiteSpec
-from benchmarks.suite.overrides import override
-from benchmarks.suite.shipped import SUITES, file_of
+from benchmarks.suite.settings import Setting, assignment, override, take_scale
+from benchmarks.suite.shipped import SUITES, file_of, recorded
 from benchmarks.suite.tuned import Tuned
 from benchmarks.yaml_io import place, read
 from fl_core.diagnostics.diagnosis import Diagnostics
@@ -28,7 +27,6 @@ from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
 from fl_core.recording.evaluation import Evaluate
 from fl_core.recording.recorder import Record
-from fl_core.scenario import Scenario
 from fl_core.schema import VARIANT, Kind, Tag, untuned
 from fl_core.sources import named
 from fl_core.text import nearest, unknown
@@ -178,12 +176,12 @@ class Suite:
     @property
     def name(self) -> str:
         """The name under which its runs are recorded: the file's, the scale, and whether it is tuned."""
-        return scales.recorded(self.spec.name, self.scale) + (VARIANT if self.as_variant else "")
+        return recorded(self.spec.name, self.scale) + (VARIANT if self.as_variant else "")
 
     @property
     def tuned_values(self) -> Path:
         """Where its tuned values lie: with the package for a shipped suite, beside their file for others."""
-        name = f"{scales.recorded(self.spec.name, self.scale)}.yaml"
+        name = f"{recorded(self.spec.name, self.scale)}.yaml"
         shipped = self.source.parent == SUITES
         return tuned_file.FOLDER / name if shipped else self.source.with_name(f"tuned-{name}")
 
@@ -213,20 +211,22 @@ class Suite:
 
     def runs(self) -> list[PlannedRun]:
         """All runs in the order of the file, seeds next to each other."""
-        described = [point.spec.scenario for point in self.points]
-        names = labels.scenarios(described, [point.place for point in self.points])
-        places = zip(self.points, described, names, strict=True)
-        return [run for place in places for run in self._at(*place)]
+        names = labels.scenarios(
+            [point.scenario for point in self.points], [point.place for point in self.points]
+        )
+        return [run for pair in zip(self.points, names, strict=True) for run in self._at(*pair)]
 
-    def _at(self, point: GridPoint, scenario: Scenario, name: str) -> Iterator[PlannedRun]:
-        """The runs at a point of the grid. What all seeds share is validated once."""
-        for written, label in zip(
-            point.spec.strategies, labels.strategies(point.spec, self.labels), strict=True
-        ):
-            strategy = self.tuned.strategy(scenario, written, name, label) if self.tuned else written
+    def _at(self, point: GridPoint, name: str) -> Iterator[PlannedRun]:
+        """The runs at a point of the grid; the seeds of an experiment share all that was validated."""
+        entries = zip(point.experiments, labels.strategies(point.spec, self.labels), strict=True)
+        for untuned_experiment, label in entries:
+            experiment = untuned_experiment
+            if self.tuned:
+                strategy = self.tuned.strategy(point.scenario, experiment.strategy, name, label)
+                experiment = Experiment(scenario=point.scenario, strategy=strategy)
             first = PlannedRun(
                 self.name,
-                Experiment(scenario=scenario, strategy=strategy),
+                experiment,
                 scenario=name,
                 strategy=label,
                 show=self.spec.show,
@@ -236,7 +236,7 @@ class Suite:
                 execution=self.spec.execution,
             )
             for seed in self.spec.seeds:
-                yield replace(first, experiment=first.experiment.model_copy(update={"seed": seed}))
+                yield replace(first, experiment=experiment.model_copy(update={"seed": seed}))
 
 
 def load(
@@ -275,7 +275,7 @@ def build(
     leave_out: bool = False,
 ) -> Suite:
     """The suite that a document, read from `path`, describes; it is changed on the way. Raises as `load`."""
-    chosen, scaled = scales.take(path, document, scale)
+    chosen, scaled = take_scale(path, document, scale)
     settings = [*scaled, *overrides]
     for setting in settings:
         try:
@@ -308,7 +308,7 @@ def build(
 def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]:
     """The points by scenario, with its budget and target; UserError for a label that is none."""
     goals = points[0].spec.scenarios
-    names = labels.scenarios([point.spec.scenario for point in points], [point.place for point in points])
+    names = labels.scenarios([point.scenario for point in points], [point.place for point in points])
     if wrong := [label for label in goals if label not in names]:
         raise UserError(f"{path}: scenarios: {unknown('scenario', wrong[0], names)}")
     for label, goal in goals.items():
@@ -316,10 +316,7 @@ def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]
         for where, target in (("target", goal.target), ("budget.target", goal.budget.target)):
             if why := problem.never_reaches(target):
                 raise UserError(f"{path}: scenarios.{label}.{where}: {why}")
-    return {
-        name: replace(point, spec=point.spec.with_goal(goals.get(name)))
-        for point, name in zip(points, names, strict=True)
-    }
+    return {name: point.with_goal(goals.get(name)) for point, name in zip(points, names, strict=True)}
 
 
 Task = PlannedRun | PooledTask

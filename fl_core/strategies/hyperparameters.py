@@ -73,8 +73,9 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
     Raises:
         ValueError: There is no such hyper-parameter, or the strategy refuses a value.
     """
-    own: dict[str, Any] = strategy.model_dump()
-    for name, value in sorted(values.items(), key=lambda item: not item[0].endswith(".name")):
+    fields: dict[str, Any] = dict(strategy)
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
         must_be_parameter(strategy, name)
         if name == FACTOR:
             if not isinstance(value, int | float):
@@ -82,15 +83,19 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
             horizon = scenario.budget.iterations or scenario.budget.updates
             if horizon is None:
                 raise ValueError(f"{FACTOR}: needs a budget of iterations or updates, the T of c·√(n/T)")
-            own["local_lr"] = value * math.sqrt(scenario.problem.clients / horizon)
+            fields["local_lr"] = value * math.sqrt(scenario.problem.clients / horizon)
         else:
             head, dot, inner = name.partition(".")
-            target = own[head] if dot else own
-            if inner == "name" and target[inner] != value:
-                for key in target.keys() - type(getattr(strategy, head)).family().model_fields.keys():
-                    del target[key]  # another part has other fields than those of its family
-            target[inner if dot else name] = value
-    return Strategy.model_validate(own)
+            if dot:
+                parts.setdefault(head, {})[inner] = value
+            else:
+                fields[name] = value
+    for head, changes in parts.items():
+        part: Part = getattr(strategy, head)
+        name = changes.get("name", part.reference())
+        cls = type(part) if name == part.reference() else part.family()  # parts of a family share its fields
+        fields[head] = {"name": name, **{key: getattr(part, key) for key in cls.model_fields}, **changes}
+    return type(strategy)(**fields)
 
 
 class ServerRates(Tune):

@@ -52,8 +52,9 @@ class Strategy(Part):
         """Take the server optimiser's usual rate where none is written: 1 is for plain steps."""
         if isinstance(written, dict) and "server" in written and "server_lr" not in written:
             with suppress(ValidationError):  # then the field says what is wrong with it
-                usual = ServerOptimizer.model_validate(written["server"]).usual
-                return written if usual is None else {**written, "server_lr": usual}
+                server = ServerOptimizer.model_validate(written["server"])
+                usual = {} if server.usual is None else {"server_lr": server.usual}
+                return {**written, "server": server, **usual}
         return written
 
     @model_validator(mode="after")

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from benchmarks.suite import summary
+from benchmarks.commands.show import strategies_table
 from benchmarks.suite.shipped import recorded_name, shipped
 from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.yaml_io import read
@@ -83,6 +83,6 @@ def test_the_description_says_what_small_leaves_out(name: str) -> None:
 
 def test_local_batches_and_batches_of_gradients_are_told_apart() -> None:
     """Rennala's S gradients a step are no mini-batch."""
-    shared, strategies = summary.strategies(runs("standard", "small"))
+    shared, strategies = strategies_table(runs("standard", "small"))
     (rennala,) = (of for label, of in strategies if label == "Rennala SGD")
     assert "local batch 32" in shared and ", batch 5" in rennala

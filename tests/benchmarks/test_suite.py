@@ -1,12 +1,13 @@
 """A suite file becomes runs: grid × strategies × seeds, with what they share, and what `--set` changes."""
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from benchmarks.errors import UserError
-from benchmarks.suite.document import Setting
+from benchmarks.suite.settings import Setting
 from benchmarks.suite.suite import PlannedRun, load
 from fl_core.arrangements import Rounds
 from fl_core.experiment import Experiment
@@ -17,6 +18,7 @@ from fl_core.schema import UNTUNED, Tag
 from fl_core.strategies.ace import ACE
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.fedbuff import FedBuff
+from fl_core.strategies.hyperparameters import with_parameters
 from fl_core.timing.speeds import FX, TwoSpeed
 
 BASE = """
@@ -287,3 +289,56 @@ def test_strategies_are_picked_out_by_label_or_name(write: Write) -> None:
         assert load(write(f"{MINE}highlight: [{name}]\n")).highlighted == ["mine"]
     with pytest.raises(UserError, match="highlight: no strategy 'mien'; did you mean 'mine'"):
         load(write(f"{MINE}highlight: [mien]\n"))
+
+
+COUNTED = """
+from collections import Counter
+from pydantic import model_validator
+from fl_core.local_work import SGD
+from fl_core.strategies.asgd import ASGD
+
+counts = Counter()
+
+
+class Work(SGD):
+    @model_validator(mode="after")
+    def _count(self):
+        counts["local"] += 1
+        return self
+
+
+class Mine(ASGD):
+    @model_validator(mode="after")
+    def _count(self):
+        counts["strategy"] += 1
+        return self
+"""
+
+
+def test_a_value_is_validated_once_however_many_runs_share_it(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "counted_parts.py").write_text(COUNTED)
+    monkeypatch.syspath_prepend(tmp_path)
+    strategies = """
+strategies:
+  - {name: "counted_parts:Mine", local_lr: 0.2, server: nesterov}
+  - {name: "counted_parts:Mine", local_lr: 0.3}
+"""
+    text = BASE.replace("local: {", 'local: {name: "counted_parts:Work", ')
+    suite = load(write(text.partition("strategies:")[0] + strategies + GRID))
+    runs = suite.runs()
+    counts = importlib.import_module("counted_parts").counts
+    assert len(runs) == 6 * 2 * 2 and {run.experiment.strategy.local.steps for run in runs} == {3}
+    assert counts == {"local": 1, "strategy": 2}
+    assert len({id(run.experiment.strategy) for run in runs}) == 2
+
+
+def test_other_values_of_a_strategy_leave_its_parts_as_they_are() -> None:
+    strategy = FedBuff(buffer=3, local=Prox(mu=0.5, steps=4), server="adam")
+    scenario = Scenario(problem=Quadratic(), budget=Budget(updates=100))
+    changed = with_parameters(strategy, {"local_lr": 0.25, "local.mu": 2}, scenario)
+    assert changed == FedBuff(buffer=3, local_lr=0.25, local=Prox(mu=2, steps=4), server="adam")
+    assert changed.server is strategy.server
+    other = with_parameters(strategy, {"local.batch": 8, "local.name": "sgd"}, scenario)
+    assert other.local == SGD(steps=4, batch=8)

@@ -1,0 +1,137 @@
+"""Settings, changes to a suite's document before it is validated: from `--set`, and from its scales.
+
+    scale: small                  # the default of `--scale`
+    scales:
+      paper: {}                   # the file as it stands
+      small: {seeds: 2, budget.updates: 3000, grid.problem.clients: [20]}
+
+A scale's keys are those of `--set`, which comes after it. Runs of one suite at two scales are recorded as two
+suites, "ace-small" and "ace-paper", and never mixed.
+"""
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import yaml_io
+from benchmarks.errors import UserError
+from benchmarks.suite.complaints import model_at
+from benchmarks.suite.document import Steps, put, split
+from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.shipped import recorded, reserved
+from fl_core.text import unknown
+
+OWN = ("name", "scale", "scales")  # keys that no scale changes
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value that stands in for that of the document."""
+
+    steps: Steps  # of the key
+    value: Any
+    source: str  # what to put before the key in a complaint about it: "--set "
+
+
+def assignment(text: str) -> Setting:
+    """`problem.partition.alpha=0.3` as a setting; the value is read as YAML."""
+    key, equals, value = text.partition("=")
+    if not equals or not all(key.strip().split(".")):
+        raise UserError(f"--set {text}: must be KEY=VALUE, such as problem.clients=50")
+    if key.strip() == "scale":
+        raise UserError(f"--set {text}: a scale is chosen by --scale {value.strip()}")
+    try:
+        return Setting(split(key.strip()), yaml_io.value(value), "--set ")
+    except yaml_io.YAMLParseError as error:
+        raise UserError(f"--set {text}: {error}") from None
+
+
+def take_scale(path: Path, document: dict[str, Any], wanted: str | None) -> tuple[str | None, list[Setting]]:
+    """Take the scales out of a document: the selected one, `wanted` if given, and what it sets.
+
+    (None, []) for a suite without scales; UserError with all that is wrong with them.
+    """
+    usual, scales = document.pop("scale", None), document.pop("scales", None)
+    if wrong := _wrong(usual, scales):
+        where = yaml_io.place(path, document, ("scale" if scales is None else "scales",))
+        raise UserError(*(f"{where}: {line}" for line in wrong))
+    if not scales:
+        if wanted is not None:
+            raise UserError(f"--scale {wanted}: {path} has no scales")
+        return None, []
+    chosen = usual if wanted is None else wanted
+    if chosen not in scales:
+        file = yaml_io.place(path, document, ("scale",))
+        where = f"{file}: scale" if wanted is None else f"--scale {wanted}"
+        raise UserError(f"{where}: {unknown('scale', chosen, scales)}")
+    return chosen, [
+        Setting(
+            split(key), value, f"{yaml_io.place(path, document, ('scales', chosen, key))}: scales.{chosen}."
+        )
+        for key, value in scales[chosen].items()
+    ]
+
+
+def _wrong(usual: Any, scales: Any) -> list[str]:
+    if scales is None:
+        return ["scale: there are no scales to choose from"] if usual is not None else []
+    if not isinstance(scales, dict) or not scales:
+        return ["scales: must be a mapping of names to dotted keys and their values"]
+    if not isinstance(usual, str):
+        return [f"scale: must say which one is meant unless `--scale` does: {', '.join(map(str, scales))}"]
+    return [line for name, keys in scales.items() for line in _wrong_scale(name, keys)]
+
+
+def _wrong_scale(name: Any, keys: Any) -> list[str]:
+    if not isinstance(keys, dict) or not all(isinstance(key, str) and all(split(key)) for key in keys):
+        return [
+            f"scales.{name}: must be a mapping of dotted keys to values, such as {{budget.updates: 3000}}"
+        ]
+    if reason := reserved(recorded("", str(name))):
+        return [f"scales.{name}: {reason}: choose another"]
+    return [f"scales.{name}.{key}: no scale changes {', '.join(OWN)}" for key in keys if split(key)[0] in OWN]
+
+
+def override(document: dict[str, Any], steps: Steps, value: Any) -> None:
+    """Set one key in place; ValueError where the way to it is blocked.
+
+    A key that the grid spans leaves the grid. A key inside of one is set in those of its values that have
+    it: the `alpha` of a Dirichlet split, and not of the i.i.d. one beside it.
+    """
+    grid = document.get("grid")
+    if not isinstance(grid, dict):
+        put(document, steps, value)
+        return
+    if steps[0] == "grid" and len(steps) > 1:
+        grid[".".join(steps[1:])] = value
+        return
+    outer = (".".join(steps[:depth]) for depth in range(len(steps) - 1, 0, -1))
+    spanned = next((axis for axis in outer if isinstance(grid.get(axis), list)), None)  # the closest one
+    if spanned is not None:
+        grid[spanned] = _changed(document, spanned, steps[len(split(spanned)) :], value)
+    else:
+        grid.pop(".".join(steps), None)
+        put(document, steps, value)
+
+
+def _changed(document: dict[str, Any], axis: str, rest: Steps, value: Any) -> list[Any]:
+    values = document["grid"][axis]
+    accepting = [
+        alternative for alternative in values if _has(document, axis, alternative, rest[0])
+    ] or values  # if none, an error names the key
+    changed: list[Any] = []
+    for alternative in values:
+        holder = {"value": copy.deepcopy(alternative)}
+        if alternative in accepting:
+            put(holder, ("value", *rest), value)
+        if holder["value"] not in changed:
+            changed.append(holder["value"])
+    return changed
+
+
+def _has(document: dict[str, Any], axis: str, candidate: Any, key: str) -> bool:
+    """Whether `key` means something in `candidate`, a value of the grid's key `axis`."""
+    trial = copy.deepcopy({**document, "grid": None})
+    put(trial, split(axis), candidate)
+    return key == "name" or key in model_at(SuiteFile, split(axis), trial).model_fields
