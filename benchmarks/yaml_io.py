@@ -36,7 +36,7 @@ Steps = tuple[str | int, ...]  # keys and positions on the way to a value
 
 
 class YAMLParseError(ValueError):
-    """Invalid YAML; holds every error with its line."""
+    """Invalid YAML; holds every error with a line."""
 
     def __init__(self, *wrong: tuple[int | None, str]) -> None:
         super().__init__("; ".join(sentence for _, sentence in wrong))
@@ -44,7 +44,7 @@ class YAMLParseError(ValueError):
 
 
 class Document(dict[str, Any]):
-    """The mapping that a file holds; it remembers the lines of the file's keys, whatever is changed in it."""
+    """The mapping in a file; remembers the lines of the file's keys after changes."""
 
     def __init__(self, content: Mapping[str, Any], lines: Mapping[Steps, int]) -> None:
         super().__init__(content)
@@ -55,7 +55,7 @@ class Document(dict[str, Any]):
 
 
 def place(path: Path | str, document: Mapping[str, Any], steps: Sequence[str | int] = ()) -> str:
-    """`file:line` of a key or, if missing, of its parent; the file alone for a missing key at the top."""
+    """Return `file:line` of a key or of the parent; only the file for a missing key at the top."""
     lines = document.lines if isinstance(document, Document) else {}
     known = (
         lines[tuple(steps[:depth])] for depth in range(len(steps), 0, -1) if tuple(steps[:depth]) in lines
@@ -65,17 +65,17 @@ def place(path: Path | str, document: Mapping[str, Any], steps: Sequence[str | i
 
 
 def stands(document: Mapping[str, Any], steps: Sequence[str | int]) -> bool:
-    """Return whether a key stands in the file that the document was read from."""
+    """Return whether a key is in the document's file."""
     return isinstance(document, Document) and tuple(steps) in document.lines
 
 
 def read(path: Path) -> Document:
-    """The mapping in a file of YAML; UserError with every line that is wrong in it."""
+    """Return the mapping in a YAML file; UserError with every invalid line."""
     return mapping(path, content_of(path))
 
 
 def content_of(path: Path) -> bytes:
-    """Return what a file of the user's holds; UserError if it cannot be read, or is too large for YAML."""
+    """Return the content of a user's file; UserError if unreadable, or too large for YAML."""
     try:
         return reading.content(path, MOST_BYTES)
     except OSError as error:
@@ -83,7 +83,7 @@ def content_of(path: Path) -> bytes:
 
 
 def mapping(path: Path, text: bytes) -> Document:
-    """Return the mapping in the text of a file of YAML; UserError with every line that is wrong in it."""
+    """Return the mapping in the text of a YAML file; UserError with every invalid line."""
     try:
         content, lines = parse(text)
     except YAMLParseError as error:
@@ -96,7 +96,7 @@ def mapping(path: Path, text: bytes) -> Document:
 
 
 def value(text: str) -> Any:
-    """One value, as on the command line; YAMLParseError if it is none."""
+    """Return a single value, as on the command line; may raise YAMLParseError."""
     return parse(text)[0]
 
 
@@ -122,7 +122,7 @@ def parse(text: str | bytes) -> tuple[Any, dict[Steps, int]]:
 
 
 def line_of(text: bytes, steps: Sequence[str | int]) -> str:
-    """`:12`, where a key stands in a text of YAML or JSON; empty where that is unknown."""
+    """Return `:12`, the line of a key in a text of YAML or JSON; empty if unknown."""
     try:
         content, lines = parse(text)
     except YAMLParseError:
@@ -131,7 +131,7 @@ def line_of(text: bytes, steps: Sequence[str | int]) -> str:
 
 
 def dump(content: Any) -> str:
-    """Plain data as YAML that `parse` reads as the same; keys stay in order."""
+    """Return plain data as YAML for `parse`; keys stay in order."""
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -152,7 +152,7 @@ _Loader.add_implicit_resolver(PLAIN, re.compile(""), None)
 
 
 class _Builder:
-    """Makes plain data of PyYAML's nodes; mistakes after which reading goes on are collected in `wrong`."""
+    """Plain data from PyYAML's nodes; recoverable mistakes are collected in `wrong`."""
 
     def __init__(self) -> None:
         self.lines: dict[Steps, int] = {}
@@ -160,7 +160,7 @@ class _Builder:
         self.nodes = 0
 
     def content(self, node: yaml.Node, steps: Steps) -> Any:
-        """What stands at `steps`; an alias is its anchor's node, and read once more."""
+        """Return the value at `steps`; an alias is read again from the anchor's node."""
         self._count(node)
         if len(steps) > DEEPEST:
             raise YAMLParseError((_line(node), TOO_DEEP))
@@ -184,7 +184,7 @@ class _Builder:
             raise YAMLParseError((_line(node), sentence))
 
     def _text(self, node: yaml.Node, what: str) -> str:
-        """The text of a scalar, whatever it looks like: as a key, 0.1 stays '0.1'."""
+        """Return the text of a scalar unconverted: as a key, 0.1 stays '0.1'."""
         self._check_tag(node, PLAIN, TEXT)
         text: str = node.value
         if NO_TEXT.search(text):
@@ -215,7 +215,7 @@ class _Builder:
         return {**(merged or {}), **own}
 
     def _merged(self, content: Any, line: int) -> dict[str, Any]:
-        """The keys that `<<` merges in: of several mappings the first counts."""
+        """Return the keys merged by `<<`: of several mappings the first counts."""
         parts = content if isinstance(content, list) else [content]
         if not all(isinstance(part, dict) for part in parts):
             self.wrong.append((line, "<<: must be a mapping, or a list of mappings"))
@@ -254,7 +254,7 @@ def _line(node: yaml.Node) -> int:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that would be read as something else."""
+    """Dumper with quotes around ambiguous texts."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""One `asyncfl tune`: trials are taken, their runs computed and reported, until studies are full."""
+"""Driver of `asyncfl tune`: take trials, compute and report runs, until studies are full."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PULSE = 1.0  # seconds until the storage is polled again for trials that others 
 
 @dataclass(eq=False)
 class TrialInProgress:
-    """A trial whose runs are computed here."""
+    """A trial with runs in the present process."""
 
     search: Search
     trial: Trial
@@ -65,13 +65,13 @@ class TrialInProgress:
 
     @property
     def next_runs(self) -> list[TrialRun]:
-        """The runs to submit once those submitted before have ended: all, or one for a pruner of seeds."""
+        """Return the runs to submit next: all, or a single run for a pruner of seeds."""
         left = [run for run in self.runs if run.key not in self.results]
         return left[:1] if self.search.plan.pruner in BY_SEED else left
 
     @property
     def given_up(self) -> bool:
-        """Whether runs that have not begun are not needed any more."""
+        """Return whether runs not yet begun can be skipped."""
         return self.pruned or any(not result.status.terminated for result in self.results.values())
 
     @property
@@ -80,7 +80,7 @@ class TrialInProgress:
         return all(run.key in self.results or run.key in self.withdrawn for run in self.runs)
 
     def evaluated(self, run: TrialRun, message: Evaluated) -> None:
-        """Take note of an evaluation, and ask a pruner that looks at evaluations."""
+        """Record an evaluation, and ask a pruner of evaluations."""
         plan = self.search.plan
         curve = self.curves.setdefault(run.key, Curve())
         curve.points[message.row :] = [curve_point(message.values, plan.objective.metric.name)]
@@ -95,7 +95,7 @@ class TrialInProgress:
                 return
 
     def finished(self, run: TrialRun, result: Finished) -> None:
-        """Take note of a result, and ask a pruner that looks at seeds."""
+        """Record a result, and ask a pruner of seeds."""
         self.results[run.key] = result
         if self.search.plan.pruner not in BY_SEED or TrialMetric.OBJECTIVE not in result.metrics:
             return
@@ -117,7 +117,7 @@ class TrialInProgress:
 
 
 class Driver:
-    """Runs the studies of a campaign; several of them, anywhere, share one storage."""
+    """Driver of a campaign's studies; several drivers, anywhere, share a storage."""
 
     def __init__(self, campaign: Campaign, storage: Storage, store: Store) -> None:
         self.campaign, self.storage, self.store = campaign, storage, store
@@ -135,17 +135,17 @@ class Driver:
 
     @property
     def experiment(self) -> str:
-        """The name under which the trials are recorded."""
+        """Return the name of the experiment for trials."""
         return f"{self.campaign.suite.name}{CAMPAIGN}"
 
     @property
     def ended(self) -> int:
-        """Trials of all studies that have ended, in any process."""
+        """Return the number of finished trials of all studies, in any process."""
         return sum(len(search.ended()) for search in self.searches)
 
     @property
     def finished(self) -> bool:
-        """Whether every study has all of its trials."""
+        """Return whether every study is complete."""
         return all(len(search.ended()) >= search.plan.trials for search in self.searches)
 
     @property
@@ -195,7 +195,7 @@ class Driver:
             self._read(delivery)
 
     def _runs(self, search: Search, trial: FrozenTrial | Trial) -> list[TrialRun]:
-        """Return the runs of a trial, those of a repetition under more seeds at the end; made once."""
+        """Return the runs of a trial; runs of a repetition under more seeds come last."""
         place = search.plan.identity, trial.number
         if place not in self._planned:
             plan, origin = search.plan, Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER))
@@ -205,11 +205,11 @@ class Driver:
         return self._planned[place]
 
     def _first(self, search: Search, trial: FrozenTrial | Trial) -> list[TrialRun]:
-        """Return the runs of a trial under the seeds that all trials have."""
+        """Return the runs of a trial under the seeds common to all trials."""
         return self._runs(search, trial)[: len(search.plan.seeds)]
 
     def _read(self, delivery: Delivery) -> list[TrialRun]:
-        """Read the results of trials; return the runs of complete trials that are lost."""
+        """Read the results of trials; return lost runs of complete trials."""
         keys = {
             run.key
             for search in self.searches
@@ -232,12 +232,12 @@ class Driver:
         return lost
 
     def _left(self, delivery: Delivery) -> list[TrialRun]:
-        """Return what is left besides trials to take: lost runs, then the best trials under more seeds."""
+        """Return the remaining runs besides new trials: lost runs, then the best trials under more seeds."""
         lost = self._read(delivery)
         return lost or (self._repeated() if self.finished else [])
 
     def _announce(self, delivery: Delivery, status: StudyStatus) -> None:
-        """Bring to MLflow what the studies are, how they stand, and which runs count."""
+        """Write studies, progress, and the counted runs to MLflow."""
         runs = [
             run
             for search in self.searches
@@ -295,7 +295,7 @@ class Driver:
                         self._tell(show)
 
     def _begin(self, pool: Pool[RunJob, Any], submit: Callable[[Sequence[TrialRun]], None]) -> None:
-        """Begin trials for every idle worker, as long as there are any, and prepare those that come next."""
+        """Begin trials for every idle worker, and prepare the next trials."""
         self._submit_prepared(pool, submit)
         for _ in range(pool.idle):
             if not (batch := self._next(self.searches)):
@@ -313,7 +313,7 @@ class Driver:
             self._prepared = []
 
     def _next(self, searches: Sequence[Search]) -> list[TrialInProgress]:
-        """Return the next trials, scenario by scenario, of the study that is furthest from its end."""
+        """Return the next trials, scenario by scenario, of the study furthest from the end."""
         order = {study.scenario: place for place, study in reversed([*enumerate(self.campaign.studies)])}
 
         def place(search: Search) -> tuple[int, float]:
@@ -331,7 +331,7 @@ class Driver:
         return []
 
     def _before(self, search: Search, trial: Trial) -> dict[str, Finished]:
-        """Return the results of runs that ended before their trial was interrupted, by key.
+        """Return the results of runs finished before the trial was interrupted, by key.
 
         A pruner has to see them again.
         """
@@ -372,7 +372,7 @@ class Driver:
             trial.withdrawn |= pool.withdraw({left.key for left in trial.runs})
 
     def _tell(self, show: Callable[[int], None]) -> None:
-        """Report the batches whose trials have all ended, in the order of their numbers."""
+        """Report finished batches of trials, in numerical order."""
         for batch in list(self._batches):
             if all(trial.ended for trial in batch):
                 self._batches.remove(batch)
@@ -383,7 +383,7 @@ class Driver:
                 show(self.ended)
 
     def _repeated(self) -> list[TrialRun]:
-        """Return the runs of the best trials under more seeds that have no result."""
+        """Return the runs without a result of the best trials under more seeds."""
         left = []
         for search, result in zip(self.searches, self.studies, strict=True):
             plan, trials = search.plan, {trial.number: trial for trial in search.ended()}
@@ -396,13 +396,13 @@ class Driver:
 
 @dataclass(frozen=True)
 class FixedTrials:
-    """Trials whose parameters are given, such as final runs: a suite of runs, without a search."""
+    """Trials with given parameters, such as final runs: a suite of runs, without a search."""
 
     campaign: Campaign  # each study with its one trial
 
     @property
     def name(self) -> str:
-        """The name under which they are recorded."""
+        """Return the name of the recorded runs."""
         return f"{self.campaign.suite.name}{CAMPAIGN}"
 
     @property
@@ -412,11 +412,11 @@ class FixedTrials:
 
     @property
     def highlighted(self) -> Sequence[str]:
-        """No strategies that figures draw in ink."""
+        """Return no strategies to highlight."""
         return ()
 
     def runs(self) -> list[PlannedRun]:
-        """Return all runs, those of a study next to each other."""
+        """Return all runs, study by study."""
         return [run for study in self.campaign.studies for run in self._of(study)]
 
     def _of(self, study: Study) -> list[TrialRun]:
@@ -424,7 +424,7 @@ class FixedTrials:
         return study.runs(0, values, origin, study.seeds)
 
     def studies(self, results: Mapping[str, Finished]) -> list[StudyResult]:
-        """Return the results of all studies, from those of the runs by key."""
+        """Return the results of all studies, from the results of runs by key."""
         studies = []
         for study in self.campaign.studies:
             (origin, values), runs = study.first[0], self._of(study)
@@ -436,14 +436,14 @@ class FixedTrials:
 def trial_result(
     trial: FrozenTrial, runs: Sequence[TrialRun], results: Mapping[str, Finished]
 ) -> TrialResult:
-    """Return the result of a trial of Optuna's, from the results of its runs by their keys."""
+    """Return the result of an Optuna trial, from the results of runs by key."""
     origin = Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER))
     by_seed = {run.seed: results[run.key] for run in runs if run.key in results}
     return TrialResult(trial.number, origin, trial.params, by_seed, pruned=trial.state.name == "PRUNED")
 
 
 def study_tags(search: Search, result: StudyResult, status: StudyStatus) -> dict[Tag, Any]:
-    """Return a study's tags; those of its best trial once something is known about that."""
+    """Return a study's tags, and the tags of the best trial once known."""
     best = result.best
     done = len(result.trials) >= search.plan.trials
     ended = status is not StudyStatus.RUNNING

@@ -1,4 +1,4 @@
-"""Locks that processes on one storage share; a killed process no longer holds its own.
+"""Locks for processes on a shared storage; a killed process releases all locks.
 
 Two things rest on them: only one process at a time takes trials, and a process is alive as long as it
 holds the lock of its own name. No clock and no grace period is involved: a process that was killed with
@@ -27,14 +27,14 @@ KEEPALIVE = (
 
 
 class FileLocks:
-    """Locks by name as files in a folder, for processes that see the same file system."""
+    """Locks by name as files in a folder, for processes on a shared file system."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
     def held(self, name: str) -> AbstractContextManager[object]:
-        """A context that holds a lock; waits for it."""
+        """Return a context with a lock held; waits for the lock."""
         return FileLock(self.folder / f"{name}.lock")
 
     def is_free(self, name: str) -> bool:
@@ -47,14 +47,14 @@ class FileLocks:
 
 
 class PostgresLocks:
-    """PostgreSQL's advisory locks, which end with the connection that holds them; of an AUTOCOMMIT engine."""
+    """Advisory locks of PostgreSQL, released with the connection; for an AUTOCOMMIT engine."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
     @contextmanager
     def _asking(self, name: str) -> Iterator[Callable[[str], bool]]:
-        """A connection that calls PostgreSQL's functions on a lock."""
+        """Return a connection for calls of PostgreSQL's functions on a lock."""
         from sqlalchemy import text
 
         with self.engine.connect() as connection:
@@ -65,7 +65,7 @@ class PostgresLocks:
 
     @contextmanager
     def held(self, name: str) -> Iterator[None]:
-        """A context that holds a lock; waits for it."""
+        """Return a context with a lock held; waits for the lock."""
         with self._asking(name) as ask:
             ask("pg_advisory_lock")
             try:
@@ -83,6 +83,6 @@ Locks = FileLocks | PostgresLocks
 
 
 def _number(name: str) -> int:
-    """The 64 bits by which PostgreSQL knows a lock."""
+    """Return the 64-bit number of a lock in PostgreSQL."""
     digest = hashlib.blake2b(f"asyncfl {name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)

@@ -1,4 +1,4 @@
-"""The value of a trial: one number for each seed, always finite, and their mean."""
+"""The value of a trial: a finite number for each seed, and the mean."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ HOPELESS = 10.0  # times the first model's loss: the value of a diverged seed, a
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """One evaluation of a learning curve."""
+    """An evaluation of a learning curve."""
 
     iteration: int
     updates: int
@@ -30,7 +30,7 @@ class CurvePoint:
 
 @dataclass
 class Curve:
-    """The learning curve of one seed."""
+    """The learning curve for a seed."""
 
     points: list[CurvePoint] = field(default_factory=list)
     status: Status = Status.RUNNING
@@ -47,7 +47,7 @@ def curve_of(record: Record, metric: str) -> Curve:
 
 
 def curve_point(row: Mapping[str, float], metric: str) -> CurvePoint:
-    """Return a row of a run's curve, as far as an objective looks at it."""
+    """Return a row of a run's curve, reduced to the columns of an objective."""
     iteration, updates, uploads = (int(row[name]) for name in (Clock.ITERATION, Clock.UPDATES, Name.UPLOADS))
     worst = row.get(named(metric).worst_client.name)
     return CurvePoint(iteration, updates, row[Clock.TIME], row.get(metric, nan), uploads, worst)
@@ -87,7 +87,7 @@ class Objective:
 
     @property
     def clock(self) -> Clock:
-        """What `auc` runs over."""
+        """Return the clock for integrating `auc`."""
         return Clock.UPDATES if self.budget.updates else Clock.TIME
 
     def mean(self, curves: Sequence[Curve]) -> float:
@@ -95,7 +95,7 @@ class Objective:
         return fmean(map(self.of, curves))
 
     def of(self, curve: Curve) -> float:
-        """The objective of one seed; finite."""
+        """Return the objective for a seed; always finite."""
         if self.kind in TO_TARGET:
             return self._to_target(curve)
         if curve.diverged:
@@ -105,11 +105,11 @@ class Objective:
         return fmean(self.value(curve, point) for point in curve.points[-self.last :])
 
     def reached(self, curve: Curve) -> bool:
-        """Whether the target was met; True where there is none to meet."""
+        """Return whether the target was met; True without a target."""
         return self.kind not in TO_TARGET or self._first(curve, self.target) is not None
 
     def measured(self, curve: Curve) -> dict[str, float]:
-        """Return what a leaderboard reads off a curve, by the names of `TrialMetric`."""
+        """Return a leaderboard's measures of a curve, by the names of `TrialMetric`."""
         easy, hard = self._first(curve, self.easy), self._first(curve, self.target)
         last = curve.points[-1]
         end = hard or last
@@ -143,7 +143,7 @@ class Objective:
         return sum(self.value(curve, point) * length for point, length in steps) / (at[-1] - at[0])
 
     def _first(self, curve: Curve, target: float | None) -> CurvePoint | None:
-        """Where a target was first met; None where it was not, or there is none."""
+        """Return the first evaluation as good as the target, or None."""
         if target is None:
             return None
         first = first_meeting([point.value for point in curve.points], target, self.metric.sign > 0)

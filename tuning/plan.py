@@ -1,4 +1,4 @@
-"""From a suite to its campaign: a study for each strategy in each scenario, with equal shares for all."""
+"""The campaign of a suite: a study for each strategy in each scenario, with equal shares for all."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -24,7 +24,7 @@ FEWEST_FOR_WILCOXON = 5  # with four seeds, no pattern of signs is rare enough t
 
 
 def plan(suite: Suite) -> Campaign:
-    """The campaign of a suite; UserError with what makes it impossible."""
+    """Return the campaign of a suite; UserError if impossible."""
     spec = suite.spec
     seeds, more = tuning_seeds(spec), seeds_again(spec)
     one_each = {(run.scenario, run.strategy): run for run in suite.runs()}
@@ -42,7 +42,7 @@ def plan(suite: Suite) -> Campaign:
 
 
 def tuning_seeds(spec: SuiteSpec) -> tuple[int, ...]:
-    """The seeds of the trials: none of those that the suite is evaluated on."""
+    """Return the seeds of the trials, distinct from the suite's seeds."""
     asked = spec.tuning.seeds
     if isinstance(asked, int):
         first = max(spec.seeds) + APART
@@ -96,7 +96,7 @@ def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...], more: tuple[in
 
 
 def tried_on(scenario: Scenario, spec: Tuning) -> Scenario:
-    """The scenario of the trials: with tuning's budget, judged on validation data where there are data."""
+    """Return the scenario of the trials: tuning's budget, judged on validation data if available."""
     problem = scenario.problem
     if "evaluate_on" in type(problem).model_fields:
         problem = problem.model_copy(update=VALIDATION)

@@ -1,4 +1,4 @@
-"""What a campaign found: trials from their runs, the best of each study, and tuned values for suites."""
+"""Results of a campaign: trials from runs, the best of each study, and tuned values for suites."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIBRARIES = ("asyncfl-bench", "optuna", "torch", "numpy")
 
 @dataclass(frozen=True, eq=False)
 class TrialResult:
-    """A trial that has ended, and its runs by seed; of a pruned or failed one some may be missing."""
+    """A finished trial, and the runs by seed; a pruned or failed trial may lack some."""
 
     number: int
     origin: Origin
@@ -50,21 +50,21 @@ class TrialResult:
 
     @property
     def diverged(self) -> int:
-        """Seeds that diverged."""
+        """Return the seeds of diverged runs."""
         return sum(run.status is Status.DIVERGED for run in self.runs.values())
 
     @property
     def unreached(self) -> int:
-        """Seeds that did not reach the target."""
+        """Return the seeds of runs without reaching the target."""
         return sum(run.metrics.get(TrialMetric.REACHED) == 0 for run in self.runs.values())
 
     @property
     def error(self) -> str:
-        """Why it failed; empty unless it did."""
+        """Return the reason for a failure; empty without a failure."""
         return next((run.reason for run in self.runs.values() if run.status is Status.ERROR), "")
 
     def under(self, seeds: Sequence[int]) -> TrialResult:
-        """Return the trial as it was under some of its seeds."""
+        """Return the trial restricted to some of the seeds."""
         runs = {seed: run for seed, run in self.runs.items() if seed in seeds}
         return TrialResult(self.number, self.origin, self.values, runs, self.pruned)
 
@@ -84,7 +84,7 @@ class StudyResult:
 
     @cached_property
     def best_first(self) -> list[TrialResult]:
-        """The complete trials; those of equal values, without the target, by the metric at the end."""
+        """Return the complete trials, the best first; ties without the target by the final metric."""
         objective = self.plan.objective
         sign = -1 if objective.maximise else 1
 
@@ -97,24 +97,24 @@ class StudyResult:
 
     @property
     def best(self) -> TrialResult | None:
-        """The trial with the best value, of those with the most seeds; None if no trial is complete."""
+        """Return the best of the complete trials with the most seeds; None without a complete trial."""
         most = max((len(trial.runs) for trial in self.best_first), default=0)
         return next((trial for trial in self.best_first if len(trial.runs) == most), None)
 
     @property
     def whole(self) -> bool:
-        """Whether all trials have ended, the best of them under all seeds."""
+        """Return whether all trials have ended, the best under all seeds."""
         repeated = sum(len(trial.runs) > len(self.plan.seeds) for trial in self.best_first)
         wanted = min(self.plan.repeated, len(self.best_first))
         return len(self.trials) >= self.plan.trials and repeated >= wanted
 
     def errors(self) -> list[str]:
-        """Return the error of each trial that has one."""
+        """Return the error of each failed trial."""
         return [trial.error for trial in self.trials if trial.error]
 
 
 def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
-    """Return the best parameters of every study with a usable trial, also for strategies that reuse them."""
+    """Return the best parameters of every study with a usable trial, also for strategies reusing them."""
     entries = {(study.plan.scenario, study.plan.strategy): _entry(study) for study in studies}
     kept = {place: entry for place, entry in entries.items() if entry is not None}
     for run, source in campaign.reused:
@@ -142,7 +142,7 @@ def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
 
 
 def _entry(study: StudyResult) -> TunedEntry | None:
-    """Return what a study found; None if every seed of every trial diverged."""
+    """Return the result of a study; None if every seed of every trial diverged."""
     plan, best = study.plan, study.best
     if best is None or best.value is None or best.diverged == len(best.runs):
         return None
@@ -165,7 +165,7 @@ def _entry(study: StudyResult) -> TunedEntry | None:
 
 
 def _width(study: StudyResult, best: float) -> float:
-    """Return the greatest rate over the least one, local × server, of the good trials."""
+    """Return the ratio of the largest to the smallest rate, local × server, of the good trials."""
     fields = fields_of(study.plan.space.strategy)
     rates = []
     for trial in study.best_first:

@@ -1,4 +1,4 @@
-"""Samplers and pruners by name, everything that Optuna might change between versions written out."""
+"""Samplers and pruners by name, with all options written out against changes of Optuna's defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STARTUP = 10  # trials before TPE, GP or CMA-ES look at what was found
 
 
 def sampler(name: str, study: str, trials: int) -> BaseSampler:
-    """A sampler for the draws of a study that has so many trials.
+    """Return a sampler for a study with the given number of trials.
 
     It is made anew each time, with a seed that depends on both: processes that share a study never draw the
     same, and a campaign that was interrupted draws what it would have drawn, but for the rest of a batch that
@@ -38,7 +38,7 @@ def sampler(name: str, study: str, trials: int) -> BaseSampler:
 
 
 def must_be_there(name: str) -> None:
-    """UserError if a sampler needs a package that is not installed."""
+    """Raise UserError if a sampler needs a missing package."""
     needs = {"cmaes": "cmaes", "gp": "torch"}
     package = needs.get(name)
     if package is None:

@@ -1,4 +1,4 @@
-"""A study in Optuna's storage: which process takes which trials, and the values that samplers learn from.
+"""A study in Optuna's storage: assignment of trials to processes, and values for samplers.
 
 Trials are taken under a lock that all processes on the storage share, so there are never more than planned. A
 taken trial bears the name of its process; a dead process leaves its trials RUNNING, and the next process to
@@ -36,14 +36,14 @@ WORKER = "worker"  # the process that took it
 
 
 class Search:
-    """A study in the storage, as one process sees it."""
+    """A study in the storage, as seen by a process."""
 
     def __init__(self, storage: Storage, plan: Study, worker: str) -> None:
         self.storage, self.plan, self.worker = storage, plan, worker
         self.study = self._opened()
 
     def _opened(self) -> optuna.Study:
-        """Return the study, made if it is not there, its first trials queued."""
+        """Return the study, created if missing, with the first trials queued."""
         import optuna
 
         plan, name = self.plan, f"{self.plan.name} · {self.plan.identity}"
@@ -66,7 +66,7 @@ class Search:
         return study
 
     def _tell_what_changed(self, others: list[optuna.study._frozen.FrozenStudy]) -> None:
-        """Warn that trials made before an edit do not count any more."""
+        """Warn about trials from before an edit, not counted any more."""
         same = [study for study in others if study.user_attrs.get(PLAN) == self.plan.name]
         if not same:
             return
@@ -80,24 +80,24 @@ class Search:
         )
 
     def trials(self) -> list[FrozenTrial]:
-        """Return all trials, as they are now."""
+        """Return all trials in the present state."""
         trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
         return trials
 
     def counted(self) -> list[FrozenTrial]:
-        """Return the trials that count towards the plan: those running or ended."""
+        """Return the trials counted by the plan, running or ended."""
         return [trial for trial in self.trials() if trial.state.name != "WAITING"]
 
     def drawn(self) -> list[FrozenTrial]:
-        """Return the trials whose parameters are all drawn; a process may have died while it drew others."""
+        """Return the trials with all parameters drawn; a process may have died in between."""
         return [trial for trial in self.trials() if WORKER in trial.user_attrs]
 
     def ended(self) -> list[FrozenTrial]:
-        """Return the counted trials that are complete, pruned or failed."""
+        """Return the counted trials: complete, pruned or failed."""
         return [trial for trial in self.counted() if trial.state.is_finished()]
 
     def importance(self) -> dict[str, float]:
-        """Return each parameter's importance (PED-ANOVA); empty if it cannot be determined."""
+        """Return each parameter's importance (PED-ANOVA); empty if undetermined."""
         from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
         try:
@@ -109,7 +109,7 @@ class Search:
         return {name: float(share) for name, share in shares.items()}
 
     def take(self, most: int) -> list[Trial]:
-        """Return up to so many trials for this process; none if others have the rest, or all is done."""
+        """Return up to `count` trials for this process; empty if others have the rest, or all are done."""
         with self.storage.locks.held(TAKING):
             self._recover()
             trials = self.trials()
@@ -130,7 +130,7 @@ class Search:
         return trial
 
     def _recover(self) -> None:
-        """Put the trials of dead processes back into the queue, as they are; to be called under the lock.
+        """Put the trials of dead processes back into the queue; to be called under the lock.
 
         However often that happens: a trial that kills its worker is given up by the pool, and a process that
         takes trials dies for reasons of its own.
@@ -149,7 +149,7 @@ class Search:
                 self.storage.optuna.set_trial_state_values(trial._trial_id, OptunaState.WAITING)
 
     def tell(self, trial: Trial, state: TrialState, value: float | None) -> None:
-        """Report the value of a trial, unless another process has, which thought this one dead."""
+        """Report the value of a trial, unless another process has already."""
         from optuna.exceptions import UpdateFinishedTrialError
         from optuna.trial import TrialState as OptunaState
 

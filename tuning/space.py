@@ -1,4 +1,4 @@
-"""What is searched for one strategy: its space, the points that are tried first, and the space for Optuna."""
+"""The search space of a strategy, the first points, and the space for Optuna."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def space_of(
     *,
     declared_too: bool = False,
 ) -> Space:
-    """The space of a strategy: what a suite writes of its parameters, or else what the strategy declares.
+    """Return the search space of a strategy: the suite's, or the strategy's default.
 
     With `declared_too`, both; of a parameter in both, what the suite writes.
 
@@ -64,7 +64,7 @@ def _stated(
 
 
 def first_points(space: Space, spec: Tuning) -> Iterator[tuple[Origin, Values]]:
-    """What is tried before anything is sampled: all points, or the suite's values and then the paper's.
+    """Return the points before sampling: all points, or the suite's values and then the paper's.
 
     ValueError where a grid is asked for and a parameter has a range.
     """
@@ -82,7 +82,7 @@ def first_points(space: Space, spec: Tuning) -> Iterator[tuple[Origin, Values]]:
 
 
 def must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> None:
-    """ValueError if the strategy with these values cannot be simulated."""
+    """Raise ValueError if the strategy cannot be simulated with the given values."""
     try:
         Experiment(scenario=scenario, strategy=space.apply(values, scenario), seed=seed)
     except ValidationError as error:

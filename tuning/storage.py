@@ -26,7 +26,7 @@ OPTUNAS = {"studies", "trials", "version_info"}  # tables by which Optuna's data
 
 @dataclass(frozen=True)
 class Storage:
-    """An open storage of studies, with the locks that its processes share."""
+    """An open storage of studies, with locks for processes."""
 
     name: str  # for display, without a password
     optuna: BaseStorage
@@ -34,7 +34,7 @@ class Storage:
 
 
 def open_storage(where: str) -> Storage:
-    """The storage of that path or address; UserError where it cannot be used, or holds something else."""
+    """Return the storage at a path or address; UserError if unusable or of another kind."""
     import optuna
 
     remember(where)
@@ -52,7 +52,7 @@ def open_storage(where: str) -> Storage:
 
 @contextmanager
 def storage_errors_explained(storage: str) -> Iterator[None]:
-    """The error of a failing storage, as one line for the user."""
+    """Raise the error of a failing storage as a single line for the user."""
     from optuna.exceptions import StorageInternalError
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -94,7 +94,7 @@ def _journal(path: Path) -> Storage:
 
 
 def _cut_to_whole_lines(path: Path) -> None:
-    """Remove what a killed process or a full disk has left of a line, to which Optuna would append."""
+    """Remove an incomplete last line, left by a killed process or a full disk, before Optuna appends."""
     with path.open("rb+") as file:
         content = file.read()
         if content and not content.endswith(b"\n"):
@@ -102,7 +102,7 @@ def _cut_to_whole_lines(path: Path) -> None:
 
 
 def _must_be_a_journal(path: Path) -> None:
-    """UserError if there is something else in the file, to which Optuna would append."""
+    """Raise UserError for a file with anything but a journal of Optuna."""
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "no regular file"
         raise UserError(f"--storage {path}: is {kind}; must be {ALLOWED}")
@@ -155,7 +155,7 @@ def _postgres(url: str) -> Storage:
 
 
 def _must_be_optunas(url: str, shown: str) -> None:
-    """UserError if a database holds other tables, among which Optuna would put its own."""
+    """Raise UserError for a database with tables of another program."""
     from sqlalchemy import create_engine, inspect
     from sqlalchemy.pool import NullPool
 

@@ -1,4 +1,4 @@
-"""A study, the search for one strategy's parameters in one scenario; and a campaign, a suite's studies."""
+"""Study: the search for a strategy's parameters in a scenario. Campaign: a suite's studies."""
 
 import json
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ BY_EVALUATION, BY_SEED = ("median", "hyperband"), ("wilcoxon",)  # pruners, by w
 
 @dataclass(frozen=True)
 class Study:
-    """The search for one strategy's parameters in one scenario."""
+    """The search for a strategy's parameters in a scenario."""
 
     suite: str
     scenario: str  # label
@@ -59,7 +59,7 @@ class Study:
 
     @property
     def judged_on(self) -> JudgedOn:
-        """Which data the objective looks at."""
+        """Return the data for evaluating the objective."""
         if self.objective.metric in FEDERATED:
             return JudgedOn.TRAINING
         held_out = getattr(self.tried_on.problem, "evaluate_on", "") == "validation"
@@ -71,7 +71,7 @@ class Study:
         return self.tried_on.budget.label()
 
     def on(self, scenario: Scenario) -> Self:
-        """The study with trials on another scenario, whose budget and target take the place of tuning's."""
+        """Return the study with trials on another scenario, with budget and target from the scenario."""
         objective = replace(self.objective, target=scenario.target, budget=scenario.budget)
         return replace(self, tried_on=scenario, objective=objective)
 
@@ -81,7 +81,7 @@ class Study:
         return self.pruner in BY_EVALUATION
 
     def runs(self, number: int, values: Values, origin: Origin, seeds: Sequence[int]) -> list[TrialRun]:
-        """Return the runs of a trial, one for each seed."""
+        """Return the runs of a trial, by seed."""
         strategy = self.space.apply(values, self.tried_on)
         first = TrialRun(
             f"{self.suite}{CAMPAIGN}",
@@ -106,7 +106,7 @@ class Study:
         ]
 
     def about(self) -> dict[Tag, Any]:
-        """Return the tags by which studies are searched and read."""
+        """Return the tags for searching and reading studies."""
         objective = self.objective
         return {
             Tag.KIND: Kind.STUDY,
@@ -129,16 +129,16 @@ class Study:
 
     @cached_property
     def common(self) -> dict[str, Any]:
-        """All that trials have in common, by the word for it: an edit of any of it makes another study."""
+        """Return the common properties of all trials, by name: an edit of any makes another study."""
         return {**self.definition(), "data": self.tried_on.problem.data_digest()}
 
     @cached_property
     def identity(self) -> str:
-        """The hash of all that trials have in common."""
+        """Return the hash of the common properties of all trials."""
         return digest(json.dumps(self.common, sort_keys=True).encode())
 
     def definition(self) -> dict[str, Any]:
-        """Return all that trials have in common but the data."""
+        """Return the common properties of all trials, except data."""
         objective = self.objective
         target = objective.target if objective.kind in TO_TARGET else None
         spec = {
@@ -159,7 +159,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Campaign:
-    """All studies of a suite, and which of them serve other strategies too."""
+    """All studies of a suite, and the strategies served by each."""
 
     suite: Suite
     studies: tuple[Study, ...]
@@ -169,7 +169,7 @@ class Campaign:
 
     @property
     def spec(self) -> Tuning:
-        """How it is tuned."""
+        """Return the settings of tuning."""
         return self.suite.spec.tuning
 
     @property

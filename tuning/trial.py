@@ -1,4 +1,4 @@
-"""A trial under one seed: a run like any other, which knows its study and measures its objective."""
+"""A trial under a single seed: an ordinary run with a study and an objective."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tuning.objective import Objective, curve_of
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRun(PlannedRun):
-    """A trial under one seed."""
+    """A trial under a single seed."""
 
     kind: ClassVar = Kind.TRIAL
     curve_only: ClassVar = True
@@ -51,7 +51,7 @@ class TrialRun(PlannedRun):
         return self.values
 
     def about(self) -> dict[Tag, Any]:
-        """Return the tags by which trials are searched and grouped."""
+        """Return the tags for searching and grouping trials."""
         return {
             **super().about(),
             Tag.METRIC: self.objective.metric.name,
@@ -62,7 +62,7 @@ class TrialRun(PlannedRun):
         }
 
     def measures(self, record: Record) -> dict[str, float]:
-        """Return the objective, and what a leaderboard reads off the curve.
+        """Return the objective and a leaderboard's measures of the curve.
 
         Raises:
             ValueError: The metric of the first model is not finite: a diverged seed has no value then.

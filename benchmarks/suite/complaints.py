@@ -1,4 +1,4 @@
-"""pydantic's errors as sentences for the author of the file: where, what is wrong, what is allowed."""
+"""Errors of pydantic as complaints for the author of a file: the place, the fault, and the allowed values."""
 
 import re
 import typing
@@ -35,7 +35,7 @@ SELF_EXPLAINING = {"value_error", "missing", "name", "import", "extra_forbidden"
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What is wrong at one place of a document."""
+    """A fault at a place of a document."""
 
     steps: tuple[str | int, ...]  # the place
     sentence: str
@@ -44,7 +44,7 @@ class Complaint:
 def complaints(
     error: ValidationError, model: type[BaseModel], document: dict[str, Any]
 ) -> Iterator[Complaint]:
-    """What `error`, raised when `document` was read as a `model`, means; one complaint a place."""
+    """Yield complaints about a document refused by a model, at most a complaint per place."""
     by_key: dict[tuple[str | int, ...], list[str]] = {}
     for detail in error.errors(include_url=False):
         steps = _in_document(detail, document)
@@ -60,7 +60,7 @@ def complaints(
 def lines_of(
     path: Path | str, error: ValidationError, model: type[BaseModel], document: dict[str, Any]
 ) -> Iterator[str]:
-    """Yield the complaints about a document as lines `file:line: key: what is wrong`."""
+    """Yield the complaints about a document as lines `file:line: key: fault`."""
     for complaint in complaints(error, model, document):
         steps = complaint.steps
         key = f"{dotted(steps, document)}: " if steps else ""
@@ -68,17 +68,17 @@ def lines_of(
 
 
 def reason(detail: ErrorDetails) -> str:
-    """Return what is wrong, in the words of whoever raised it."""
+    """Return the message of an error, in the words of the validator."""
     return str(_raised(detail) or detail["msg"])
 
 
 def _raised(detail: ErrorDetails) -> Exception | None:
-    """Return the exception of a validator that pydantic reports; None for an error of its own."""
+    """Return the exception raised by a validator; None for an error of pydantic's own."""
     return detail.get("ctx", {}).get("error")
 
 
 def _in_document(detail: ErrorDetails, document: Any) -> tuple[str | int, ...]:
-    """The place as the file's author sees it: without pydantic's names for the branches of a union."""
+    """Return the place of an error in the document, without pydantic's names for branches of a union."""
     steps: list[str | int] = []
     node: Any = document
     for step in detail["loc"]:
@@ -117,7 +117,7 @@ def _sentence(
 
 
 def model_at(model: type[BaseModel], steps: Sequence[str | int], document: Any) -> type[BaseModel]:
-    """The class that reads what stands at `steps` of a document that `model` reads."""
+    """Return the class at a place of a document of the given model."""
     chosen, candidates, node = model, [model], document
     for step in steps:
         if isinstance(node, dict):
@@ -138,7 +138,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _chosen(candidates: Sequence[type[BaseModel]], node: Any) -> type[BaseModel] | None:
-    """Which class a node is read as: the part that it names, or the first there is."""
+    """Return the class of a node: the named part, or the first candidate."""
     if not candidates:
         return None
     first = candidates[0]

@@ -1,4 +1,4 @@
-"""Documents, nested mappings and lists, and the dotted keys that reach into them.
+"""Documents (nested mappings and lists), and dotted keys to values.
 
 In a list, a key's step is a position, or the name of the part that stands there: `strategies.fedfix.period`.
 """
@@ -12,7 +12,7 @@ Steps = tuple[str, ...]
 
 
 def is_path(name: str) -> bool:
-    """Whether a suite is given by its file's path rather than by its name."""
+    """Return whether the name of a suite is the path of a file."""
     return "/" in name or name.endswith((".yaml", ".yml"))
 
 
@@ -22,7 +22,7 @@ def split(key: str) -> Steps:
 
 
 def dotted(steps: Sequence[str | int], document: Any) -> str:
-    """The key as a person writes it: entries of a list by their names, on the way to what is inside."""
+    """Return a key in dotted form, with the names of list entries on the way."""
     words: list[str] = []
     node = document
     for depth, step in enumerate(steps, start=1):
@@ -44,7 +44,7 @@ def as_part(value: Any) -> Any:
 
 
 def put(document: dict[str, Any], steps: Sequence[str], value: Any) -> None:
-    """Set one key in place, making mappings on the way; ValueError where the way is blocked."""
+    """Set a key in place and add missing mappings; ValueError where a value without keys is in the way."""
     node: Any = document
     for depth, step in enumerate(steps[:-1], start=1):
         place: Any = position(node, step) if isinstance(node, list) else step
@@ -58,7 +58,7 @@ def put(document: dict[str, Any], steps: Sequence[str], value: Any) -> None:
 
 
 def position(items: Sequence[Any], step: str) -> int:
-    """Where in a list the entry called `step` stands; ValueError if there is none, or more than one."""
+    """Return the index of the entry called `step`; ValueError if missing or ambiguous."""
     if step.isdigit() and int(step) < len(items):
         return int(step)
     names = [part_name(item) for item in items]
@@ -71,7 +71,7 @@ def position(items: Sequence[Any], step: str) -> int:
 
 
 def part_name(item: Any) -> str | None:
-    """The name of a part as a file writes it, or None for anything else."""
+    """Return the name of a part as written in a file; None for other values."""
     item = as_part(item)
     name = item.get("name") if isinstance(item, dict) else None
     return name if isinstance(name, str) else None

@@ -1,4 +1,4 @@
-"""From a suite's document to the points of its grid.
+"""Expansion of a suite's document to the points of a grid.
 
 Everything is validated before anything runs, over the whole grid, and every mistake is reported, each once.
 """
@@ -43,7 +43,7 @@ Place = Mapping[str, Any]  # dotted key → its value at one point
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """A suite at one point of its grid: its settings, its scenario, and an experiment for each strategy."""
+    """A point of a suite's grid: settings, scenario, and an experiment for each strategy."""
 
     place: Place
     spec: SuiteSpec
@@ -52,7 +52,7 @@ class GridPoint:
     refused: str = ""  # why a strategy does not go with it, where such points are left out
 
     def with_goal(self, goal: Goal | None) -> GridPoint:
-        """Return the point with the budget and target of its scenario."""
+        """Return the point with another budget and target."""
         if goal is None:
             return self
         problem = self.scenario.problem.model_copy(update={"target": goal.target})
@@ -68,13 +68,13 @@ class GridPoint:
 
 
 class _Memory:
-    """Values of documents that are validated already, by key and text."""
+    """Validated values of a document, by key and text."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str], Any] = {}
 
     def spec(self, document: dict[str, Any]) -> SuiteSpec:
-        """Validate the document at one point of a grid; values of earlier points are taken as they are."""
+        """Validate the document at a point of a grid; values of earlier points are not validated again."""
         texts = {key: repr(value) for key, value in document.items()}
         if "strategies" in document:  # local work and rates are completed by the suite's
             problem = part_name(document.get("problem"))
@@ -86,7 +86,7 @@ class _Memory:
 
 
 def read_grid(path: Path, document: dict[str, Any]) -> Grid:
-    """Take the grid out of a document; UserError with all that is wrong with it."""
+    """Take the grid out of a document; UserError with all faults."""
     grid = document.pop("grid", None) or {}
     if not isinstance(grid, dict):
         where = yaml_io.place(path, document, ("grid",))
@@ -165,7 +165,7 @@ def expand(
 
 
 def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
-    """The document at one point of the grid; `problem` is set before `problem.partition`."""
+    """Return the document at a point of the grid; `problem` is set before `problem.partition`."""
     here = copy.deepcopy(document)
     for axis in sorted(place, key=lambda axis: len(split(axis))):
         try:
@@ -177,7 +177,7 @@ def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
 
 
 def _point(place: Place, spec: SuiteSpec, here: dict[str, Any]) -> tuple[GridPoint | None, list[Complaint]]:
-    """Return a point with the experiments that are possible, and complaints about incompatible combinations.
+    """Return a point with all possible experiments, and complaints about incompatible combinations.
 
     They are of timing with the number of clients, and of strategies with the scenario. The point is None
     where there is no scenario.
@@ -204,7 +204,7 @@ def _point(place: Place, spec: SuiteSpec, here: dict[str, Any]) -> tuple[GridPoi
 
 
 def _misfit(spec: SuiteSpec) -> Complaint | None:
-    """The first of durations, links and arrangement that does not fit the number of clients."""
+    """Return a complaint about durations, links or arrangement for another number of clients, or None."""
     clients, network, arrangement = spec.problem.clients, spec.timing.network, spec.arrangement
     steps: Steps = ("timing", "durations")
     try:
@@ -223,7 +223,7 @@ def _misfit(spec: SuiteSpec) -> Complaint | None:
 
 
 def _repeated(point: GridPoint, before: dict[str, list[GridPoint]]) -> Iterator[Complaint]:
-    """Strategies that stand there twice, values of the grid that change nothing: each run is made once."""
+    """Yield complaints about duplicate strategies, and about values of the grid without effect."""
     strategies = point.spec.strategies
     for number, strategy in enumerate(strategies):
         if (first := strategies.index(strategy)) < number:
@@ -246,7 +246,7 @@ def _source(
     grid: Grid,
     settings: Sequence[Setting],
 ) -> str:
-    """File, line and key as their author knows them: the setting that made it, or the value of the grid."""
+    """Return file, line and key of a complaint, or the setting or grid value responsible."""
     steps = tuple(str(step) for step in complaint.steps)
     key = dotted(complaint.steps, here)
     made = (setting for setting in reversed(settings) if _reaches(steps, setting.steps))
@@ -267,12 +267,12 @@ def _source(
 
 
 def _reaches(outer: Steps, *inner: Steps) -> bool:
-    """Whether any of these keys lies at or inside of `outer`."""
+    """Return whether any of the `inner` keys is at or inside `outer`."""
     return any(steps[: len(outer)] == outer for steps in inner)
 
 
 def _where(grid: Grid, failed: Sequence[Place]) -> str:
-    """` (where KEY is VALUE)`, for a mistake that shows only at some values of a key of the grid."""
+    """Return ` (where KEY is VALUE)` for a mistake confined to some values of a key of the grid."""
     parts = []
     for axis, values in grid.items():
         bad = [value for value in values if any(place[axis] == value for place in failed)]

@@ -1,4 +1,4 @@
-"""What a suite file says: its keys, their types and limits, and what all strategies of a suite share."""
+"""The contents of a suite file: keys, types, limits, and the settings shared by all strategies."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ LONGEST_RUN = 10 * 365 * 86_400  # seconds
 
 
 def too_many(what: str, there: int, allowed: int) -> str:
-    """Why so many are refused, and what to do."""
+    """Return a message about too large a number, with the limit and a remedy."""
     return f"{there:,} {what}, at most {allowed:,} in one suite: make it smaller, or several of it"
 
 
 def beyond_this_machine(scenario: Scenario) -> str:
-    """Why no run of a scenario can end here, by its budget; empty if one may."""
+    """Return the reason why no run of a scenario can finish on the present machine; empty if a run can."""
     updates = scenario.budget.updates
     if updates is None:
         return ""
@@ -69,12 +69,12 @@ def beyond_this_machine(scenario: Scenario) -> str:
 
 
 def _memory() -> int:
-    """Bytes of memory that this machine has."""
+    """Return the machine's memory in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class Rates(Frozen):
-    """Learning rates of one strategy; a number alone is the local one."""
+    """Learning rates of a strategy; a single number is the local rate."""
 
     local: Rate | None = None  # η_l, of the clients
     server: Rate | None = None  # η_g, of the server
@@ -171,7 +171,7 @@ class Reevaluation(Frozen):
 
 
 class Tuning(Frozen):
-    """How the suite's strategies are tuned: the same trials × seeds × budget for each."""
+    """Tuning of the suite's strategies: equal trials, seeds and budget for each."""
 
     # Of each strategy in each scenario; a grid has as many as it has points
     trials: Annotated[Count, Field(le=100_000)] = 30
@@ -204,14 +204,14 @@ class Tuning(Frozen):
 
 
 class Goal(Frozen):
-    """The budget and target of one scenario, in place of the suite's."""
+    """Budget and target of a scenario, instead of the suite's."""
 
     budget: Budget  # where its runs end
     target: float | None = None  # of the problem
 
 
 class SuiteSpec(Frozen):
-    """What a suite says at one point of its grid."""
+    """Settings of a suite at a point of the grid."""
 
     # Under which its runs are recorded
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=LONGEST), AfterValidator(_unreserved)]
@@ -270,12 +270,12 @@ class SuiteSpec(Frozen):
 
     @property
     def evaluates(self) -> Evaluate:
-        """What is evaluated at every mark."""
+        """Return the data evaluated at every mark."""
         read = {self.problem.metric, *self.show}
         return self.evaluate or ("clients" if read & TRAINING else "test")
 
     def scenario(self) -> Scenario:
-        """Return the setting in which the strategies are compared; may raise ValidationError."""
+        """Return the setting for comparing the strategies; may raise ValidationError."""
         return Scenario(
             problem=self.problem,
             timing=self.timing,
@@ -287,7 +287,7 @@ class SuiteSpec(Frozen):
 
 
 class SuiteFile(SuiteSpec):
-    """What a suite file says."""
+    """Contents of a suite file."""
 
     # Dotted key of the suite → the values that it takes; every combination is a scenario
     grid: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
@@ -297,7 +297,7 @@ class SuiteFile(SuiteSpec):
 
 
 def _completed(item: Any, local: LocalWork, lr: Mapping[str, Rates]) -> Any:
-    """A strategy as written, with the suite's local work and rates where it has none of its own."""
+    """Return a strategy's document, completed by the suite's local work and rates."""
     item = as_part(item)
     if not isinstance(item, dict):
         return item
@@ -313,7 +313,7 @@ def _completed(item: Any, local: LocalWork, lr: Mapping[str, Rates]) -> Any:
 
 
 def _usual_local(item: dict[str, Any], shared: LocalWork) -> LocalWork:
-    """The suite's local work, or the strategy's by its paper (FedAsync's proximal one) with its K and B."""
+    """Return the suite's local work, or the kind from the strategy's paper with the suite's K and B."""
     try:
         default = find(Strategy, item.get("name")).model_fields["local"].default
     except PydanticCustomError:
@@ -325,7 +325,7 @@ def _usual_local(item: dict[str, Any], shared: LocalWork) -> LocalWork:
 
 
 def _completed_local(own: Any, usual: LocalWork) -> Any:
-    """What a strategy says of its local work, completed; another kind of it has the usual K and B."""
+    """Return a strategy's local work, completed; another kind of local work gets the usual K and B."""
     if own is None:
         return usual
     if not isinstance(own, dict):

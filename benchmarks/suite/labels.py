@@ -1,4 +1,4 @@
-"""Short readable names of scenarios and strategies, unique within a suite: they head tables and figures."""
+"""Short readable names of scenarios and strategies, unique in a suite, for tables and figures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def partition(learnt: Problem) -> str:
 
 
 def scenarios(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A label each, from what the scenarios are and from `places`, the values of the grid's keys there."""
+    """Return a label for each scenario, from parts and from the values of the grid's keys."""
     said = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
     base = [JOINT.join(filter(None, _words(scenario))) for scenario in planned]
     unsaid = [[axis for axis in place if not said.fullmatch(axis)] for place in places]
@@ -67,7 +67,7 @@ def _with(label: str, place: Mapping[str, Any], axes: Iterable[str]) -> str:
 
 
 def _differing(written: Any, others: Sequence[Any]) -> Any:
-    """Return the fields of a mapping that are not the same in all others; all of it where each is."""
+    """Return the fields of a mapping with different values elsewhere, or the mapping if all are equal."""
     mappings = [other for other in map(as_part, others) if isinstance(other, dict)]
     if not isinstance(written, dict):
         return written
@@ -91,7 +91,7 @@ def value(written: Any) -> str:
 
 
 def take(path: Path, document: dict[str, Any]) -> tuple[str, ...]:
-    """Take out of a document the labels that it gives to its strategies: empty where it gives none.
+    """Take the strategies' labels out of a document; empty for a strategy without a label.
 
     A label is no hyper-parameter: runs keep their keys. Raises UserError.
     """
@@ -121,7 +121,7 @@ def must_be_printable(path: Path, kind: str, made: Iterable[str]) -> None:
 
 
 def strategies(suite: SuiteSpec, given: Sequence[str] = ()) -> list[str]:
-    """A label each: the one `given`, or what tells the strategy apart.
+    """Return a label for each strategy: the given label, or title and distinguishing hyper-parameters.
 
     That is the title and what differs from the paper's defaults, with more where these are not enough.
     """
@@ -156,7 +156,7 @@ def _strategy(strategy: Strategy, beside: Sequence[Strategy], suite: SuiteSpec) 
 
 
 def _apart(strategy: Strategy, others: Sequence[Strategy], keys: Collection[str] = ()) -> str:
-    """The hyper-parameters (of `keys`, if given) in which a strategy differs from others."""
+    """Return the hyper-parameters (of `keys`, if given) not shared with other strategies."""
     mine, theirs = _flat(strategy), [_flat(other) for other in others]
     differ = (key for key, own in mine.items() if any(other.get(key) != own for other in theirs))
     return ", ".join(f"{key} {mine[key]}" for key in differ if not keys or key in keys)

@@ -1,4 +1,4 @@
-"""Settings, changes to a suite's document before it is validated: from `--set`, and from its scales.
+"""Settings: changes to a suite's document before validation, from `--set` and from scales.
 
     scale: small                  # the default of `--scale`
     scales:
@@ -27,7 +27,7 @@ OWN = ("name", "scale", "scales")  # keys that no scale changes
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value that stands in for that of the document."""
+    """A value to set at a key of the document."""
 
     steps: Steps  # of the key
     value: Any
@@ -48,7 +48,7 @@ def assignment(text: str) -> Setting:
 
 
 def take_scale(path: Path, document: dict[str, Any], wanted: str | None) -> tuple[str | None, list[Setting]]:
-    """Take the scales out of a document: the selected one, `wanted` if given, and what it sets.
+    """Take the scales out of a document; return name and settings of the selected scale.
 
     (None, []) for a suite without scales; UserError with all that is wrong with them.
     """
@@ -94,7 +94,7 @@ def _wrong_scale(name: Any, keys: Any) -> list[str]:
 
 
 def override(document: dict[str, Any], steps: Steps, value: Any) -> None:
-    """Set one key in place; ValueError where the way to it is blocked.
+    """Set a key in place; ValueError where a value without keys is in the way.
 
     A key that the grid spans leaves the grid. A key inside of one is set in those of its values that have
     it: the `alpha` of a Dirichlet split, and not of the i.i.d. one beside it.

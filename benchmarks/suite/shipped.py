@@ -1,4 +1,4 @@
-"""Where suites lie, and the names they are recorded under: known from their files, without heavy imports."""
+"""Folders of suites, and the names of recorded suites, without heavy imports."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ SUITES = Path(__file__).parents[1] / "suites"
 
 
 def shipped() -> dict[str, Path]:
-    """The suites that come with the package, by name."""
+    """Return the suites of the package by name."""
     return {path.stem: path for path in sorted(SUITES.glob("*.yaml"))}
 
 
 def file_of(name: str) -> Path:
-    """The file of a suite given by its name or path; UserError if there is none of that name."""
+    """Return the file of a suite given by name or path; UserError for an unknown name."""
     if name in shipped():
         return shipped()[name]
     if is_path(name) or Path(name).is_file():
@@ -29,12 +29,12 @@ def file_of(name: str) -> Path:
 
 
 def recorded(name: str, scale: str | None) -> str:
-    """The name under which a suite's runs at one scale are recorded."""
+    """Return the name of a recorded suite at a scale."""
     return f"{name}-{scale}" if scale else name
 
 
 def reserved(name: str) -> str:
-    """Why no suite can be recorded under a name; empty if one can."""
+    """Return the reason why a name is reserved; empty for a free name."""
     if name.endswith(CAMPAIGN):
         return f"names that end in '{CAMPAIGN}' are those of campaigns"
     if name.endswith(VARIANT):
@@ -47,7 +47,7 @@ def reserved(name: str) -> str:
 
 
 def recorded_name(name_or_path: str, scale: str | None = None) -> str:
-    """The name under which a suite's runs at a scale are recorded; the suite need not exist any more."""
+    """Return the name of a recorded suite at a scale; the suite may have been deleted."""
     if not is_path(name_or_path) and name_or_path not in shipped():
         return _of_a_file(recorded(name_or_path, scale))
     document = read(file_of(name_or_path))
@@ -55,7 +55,7 @@ def recorded_name(name_or_path: str, scale: str | None = None) -> str:
 
 
 def _of_a_file(name: str) -> str:
-    """The name, as used for files; UserError if it leads out of their folder."""
+    """Return a name safe for files; UserError for a name with slashes."""
     if Path(name).name != name or name == ".." or "\\" in name or "\0" in name:
         raise UserError(f"no suite can be recorded as '{name}': a name holds no slashes")
     return name

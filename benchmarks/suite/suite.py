@@ -1,4 +1,4 @@
-"""Suites: a YAML file that expands to runs, the product of its grid, its strategies and its seeds.
+"""Suites: YAML files as runs, the product of grid, strategies and seeds.
 
 Beside them, a centralised baseline of each of its problems, on the first seeds.
 """
@@ -40,7 +40,7 @@ BASELINES = 3  # seeds with a baseline, which is one line in a report and takes 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """An experiment of a suite, the labels under which people find it, and what is asked beside its key."""
+    """An experiment of a suite with labels, and requests outside the key."""
 
     kind: ClassVar = Kind.RUN
     curve_only: ClassVar = False  # whether its record has no other table
@@ -67,26 +67,26 @@ class PlannedRun:
 
     @property
     def place(self) -> tuple[str, str, str, str]:
-        """Scenario, strategy, number of the trial if any, seed: runs that are equal in these look alike."""
+        """Return scenario, strategy, number of the trial (if any) and seed; equal values mean equal names."""
         return self.scenario, self.strategy, "", str(self.seed)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The parameters that MLflow shows in place of the whole description; empty for all of it."""
+        """Return the parameters shown in MLflow instead of the whole description; empty for all."""
         return {}
 
     def measures(self, record: Record) -> dict[str, float]:
-        """Return metrics of the finished run besides those of every run."""
+        """Return additional metrics of the finished run."""
         return {}
 
     @property
     def problem(self) -> Problem:
-        """The problem that is learnt."""
+        """Return the run's problem."""
         return self.experiment.scenario.problem
 
     @property
     def seed(self) -> int:
-        """The seed of the run, and of its world."""
+        """Return the seed of the run and of the world."""
         return self.experiment.seed
 
     def description(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class PlannedRun:
         return self.experiment.description()
 
     def about(self) -> dict[Tag, Any]:
-        """Return the tags by which runs are searched and grouped."""
+        """Return the tags for searching and grouping runs."""
         scenario, problem = self.experiment.scenario, self.problem
         return {
             Tag.SCENARIO: self.scenario,
@@ -117,7 +117,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class PooledTask:
-    """Train one model on all clients' data together: the upper line of a report."""
+    """Training of a model on all clients' data together: the upper line of a report."""
 
     kind: ClassVar = Kind.POOLED
     suite: str
@@ -126,7 +126,7 @@ class PooledTask:
 
     @property
     def key(self) -> str:
-        """The baseline's identity: a hash of all that it depends on."""
+        """Return the baseline's identity, a hash of problem and seed."""
         identity = self.problem.identity().items()
         problem = {name: value for name, value in identity if name not in NOT_IN_POOLED_TRAINING}
         return key([self.kind, problem, self.seed])
@@ -141,7 +141,7 @@ class PooledTask:
         return {"problem": self.problem.model_dump(mode="json"), "seed": self.seed}
 
     def about(self) -> dict[Tag, Any]:
-        """The tags by which baselines are searched."""
+        """Return the tags for searching baselines."""
         return {
             Tag.PROBLEM: labels.problem(self.problem),
             Tag.SEED: self.seed,
@@ -150,14 +150,14 @@ class PooledTask:
 
 
 def _own_code(description: dict[str, Any]) -> dict[Tag, Any]:
-    """Return the tag that says where the user's own code of a description lies; none without such code."""
+    """Return the tag with the file of the user's code in a description; empty without such code."""
     code = named(description)
     return {Tag.CODE: code} if code else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A validated suite: what its file says at every point of its grid."""
+    """A validated suite: the settings at every point of the grid."""
 
     grid: Grid
     points: tuple[GridPoint, ...]
@@ -170,12 +170,12 @@ class Suite:
 
     @property
     def spec(self) -> SuiteSpec:
-        """The file at the first point, for all that the grid does not change."""
+        """Return the settings at the first point, for keys outside the grid."""
         return self.points[0].spec
 
     @property
     def name(self) -> str:
-        """The name under which its runs are recorded: the file's, the scale, and whether it is tuned."""
+        """Return the name of recorded runs: the file's name, the scale, and a suffix for tuned values."""
         return recorded(self.spec.name, self.scale) + (VARIANT if self.as_variant else "")
 
     @property
@@ -187,12 +187,12 @@ class Suite:
 
     @property
     def description(self) -> str:
-        """What it is for, and that its rates were not tuned where that may explain differences."""
+        """Return the purpose of the suite, with a warning where untuned rates may explain differences."""
         return " ".join(filter(None, (self.spec.description.strip(), self.untuned)))
 
     @property
     def untuned(self) -> str:
-        """Caveat where all strategies have one rate; empty with tuned values."""
+        """Return a warning where all strategies share a rate; empty with tuned values."""
         if self.tuned:
             return ""
         return untuned(
@@ -205,7 +205,7 @@ class Suite:
 
     @property
     def highlighted(self) -> list[str]:
-        """The labels of the strategies that the file picks out, by label or name."""
+        """Return the labels of the highlighted strategies."""
         entries = zip(labels.strategies(self.spec, self.labels), self.spec.strategies, strict=True)
         return [label for label, part in entries if {label, part.reference()} & {*self.spec.highlight}]
 
@@ -217,7 +217,7 @@ class Suite:
         return [run for pair in zip(self.points, names, strict=True) for run in self._at(*pair)]
 
     def _at(self, point: GridPoint, name: str) -> Iterator[PlannedRun]:
-        """The runs at a point of the grid; the seeds of an experiment share all that was validated."""
+        """Yield the runs at a point of the grid; seeds share the validated experiment."""
         entries = zip(point.experiments, labels.strategies(point.spec, self.labels), strict=True)
         for untuned_experiment, label in entries:
             experiment = untuned_experiment
@@ -247,7 +247,7 @@ def load(
     *,
     leave_out: bool = False,
 ) -> Suite:
-    """The suite of that name or file, at a scale, with overrides: settings, or texts as of --set.
+    """Load a suite by name or file, at a scale, with overrides as settings or as texts of `--set`.
 
     With tuned values if `tuned`, which may name their file; None: if the suite says `lr: tuned`. With
     `leave_out` scenarios that a strategy refuses are left out. Raises UserError with every mistake in it.
@@ -274,7 +274,7 @@ def build(
     *,
     leave_out: bool = False,
 ) -> Suite:
-    """The suite that a document, read from `path`, describes; it is changed on the way. Raises as `load`."""
+    """Build the suite of a document, and change the document on the way; raises as `load`."""
     chosen, scaled = take_scale(path, document, scale)
     settings = [*scaled, *overrides]
     for setting in settings:
@@ -306,7 +306,7 @@ def build(
 
 
 def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]:
-    """The points by scenario, with its budget and target; UserError for a label that is none."""
+    """Return the points by scenario, with budgets and targets; UserError for an unknown scenario."""
     goals = points[0].spec.scenarios
     names = labels.scenarios([point.scenario for point in points], [point.place for point in points])
     if wrong := [label for label in goals if label not in names]:
@@ -338,5 +338,5 @@ def tasks(runs: Sequence[PlannedRun]) -> list[Task]:
 
 
 def _places(items: Iterable[T]) -> dict[T, int]:
-    """Return the index of each different item, in the order of their first occurrence."""
+    """Return the index of each distinct item, in order of first occurrence."""
     return {item: index for index, item in enumerate(dict.fromkeys(items))}

@@ -1,4 +1,4 @@
-"""Tuned values as data: the file `tuned/<suite>.yaml`, which `asyncfl tune` writes and suites pick up."""
+"""Tuned values as data: the file `tuned/<suite>.yaml`, written by `asyncfl tune` and read by suites."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ CHECKSUM = "# SHA-256 of what follows: "
 
 
 class TunedEntry(Frozen):
-    """What was found for one strategy in one scenario."""
+    """Tuned values of a strategy in a scenario."""
 
     scenario: str
     strategy: str
@@ -46,7 +46,7 @@ class TunedEntry(Frozen):
 
 
 class TunedFile(Frozen):
-    """What a campaign found, and how."""
+    """Settings and results of a campaign."""
 
     suite: str
     objective: str
@@ -63,13 +63,13 @@ class TunedFile(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The tuned values of a suite, and the file that they come from."""
+    """The tuned values of a suite, and the file with them."""
 
     path: Path
     spec: TunedFile
 
     def strategy(self, scenario: Scenario, strategy: Strategy, where: str, who: str) -> Strategy:
-        """The strategy with the values tuned for it in the scenario, whatever their labels were then.
+        """Return the strategy with the values tuned in the scenario, whatever the labels at the time.
 
         Labels, `where` and `who`, decide only between several that fit. Raises UserError.
         """
@@ -98,7 +98,7 @@ class Tuned:
         raise UserError(f"{self.path}: the values of {who} in {where} do not fit: {wrong}")
 
     def must_not_know(self, seeds: tuple[int, ...]) -> None:
-        """UserError if it was tuned on one of these seeds."""
+        """Raise UserError for values tuned on any of the given seeds."""
         if shared := sorted(set(seeds) & set(self.spec.seeds)):
             raise UserError(
                 f"{self.path}: it was tuned on seed {shared[0]}, on which results must not be reported"
@@ -106,7 +106,7 @@ class Tuned:
 
 
 def load(path: Path, suite: str) -> Tuned:
-    """The values of the file; UserError if there is none, or it is not a suite's tuned values."""
+    """Load the values of a file; UserError if missing or not a suite's tuned values."""
     if not path.is_file():
         raise UserError(f"{suite} is not tuned: there is no {path}; make it with asyncfl tune")
     text = content_of(path)
@@ -125,7 +125,7 @@ def load(path: Path, suite: str) -> Tuned:
 
 
 def _must_be_whole(path: Path, text: bytes) -> None:
-    """UserError if the file has a checksum, and it is not that of the values."""
+    """Raise UserError for a checksum mismatch."""
     try:
         head, mark, rest = text.decode().replace("\r\n", "\n").partition(CHECKSUM)
     except UnicodeDecodeError:
@@ -143,14 +143,14 @@ def _checksum(text: str) -> str:
 
 
 def write(path: Path, tuned: TunedFile) -> None:
-    """Write the file atomically; UserError if that fails."""
+    """Write the file atomically; may raise UserError."""
     text = dump(tuned.model_dump(mode="json"))
     with writing(path, "; name another file with --out"), whole(path) as partial:
         partial.write_text(f"{HEAD}\n{CHECKSUM}{_checksum(text)}\n{text}", encoding="utf-8")
 
 
 def digest(scenario: Scenario, strategy: Strategy, tuned: Iterable[str]) -> str:
-    """A hash of what tuned values depend on: the scenario, and the strategy without what is tuned, by name.
+    """Return a hash of scenario and strategy, without the values set by tuning.
 
     Defaults are left out, so that a new key leaves old values valid.
     """
