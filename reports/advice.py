@@ -13,8 +13,9 @@ from benchmarks.yaml_io import read
 from fl_core.scenario import Timing
 from fl_core.text import listed
 from fl_core.timing.characteristics import Characteristics, characteristics
+from reports.inference import percentiles
 from reports.leaderboard import held_out, printed
-from reports.leaderboard.standing import BOUNDS, Standing, interval, standing
+from reports.leaderboard.standing import BOUNDS, Standing, standing
 from reports.leaderboard.tables import Tables
 from reports.leaderboard.workloads import place
 
@@ -175,7 +176,7 @@ def _sooner(standing: Standing, at: int) -> str:
 
 
 def _between(draws: np.ndarray) -> str:
-    return printed.between(*np.exp(interval(draws)))
+    return printed.between(*np.exp(percentiles(draws)))
 
 
 def candidates(known: Known, suite: Suite) -> list[Candidate]:

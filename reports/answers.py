@@ -5,9 +5,9 @@ from math import isinf
 
 from fl_core.text import many
 from reports import numbers
+from reports.comparisons import Comparison
+from reports.inference import Effect, seeds_to_decide, simultaneous_level
 from reports.records.measures import Measure
-from reports.statistics.compare import Comparison
-from reports.statistics.paired import LEVEL, Effect, seeds_to_decide
 
 
 def answer(comparison: Comparison, first: str, second: str) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _needed(comparison: Comparison, effect: Effect) -> str:
     """Return how many seeds would decide if the estimated difference is the true one."""
     if effect.n < 2:
         return "; one seed shows nothing of its spread"
-    seeds = seeds_to_decide(effect, level=1 - (1 - LEVEL) / comparison.tests)
+    seeds = seeds_to_decide(effect, level=simultaneous_level(comparison.tests))
     if seeds is None:
         return ""
     return f"; {numbers.about_seeds(max(seeds, effect.n + 1))} would decide"

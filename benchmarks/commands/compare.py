@@ -16,9 +16,9 @@ from fl_core.text import nearest
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
+    from reports.comparisons import Comparison
     from reports.records.records import RecordedScenario, RecordedSuite
     from reports.records.runs import RecordedRun
-    from reports.statistics.compare import Comparison
 
 
 @click.command(short_help="Test two strategies against each other, paired over seeds.")
@@ -85,7 +85,7 @@ def command(
 
 def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric: str) -> list[Comparison]:
     """A comparison for each scenario, and of the mean over all of them where that means anything."""
-    from reports.statistics.compare import compare, overall
+    from reports.comparisons import compare, overall
 
     comparisons = compare(scenarios, *pair, metric)
     mean = overall(scenarios, comparisons)
@@ -93,7 +93,7 @@ def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric
 
 
 def _title(scenario: RecordedScenario, metric: str) -> str:
-    from reports.statistics.compare import AREA, measured
+    from reports.comparisons import AREA, measured
 
     if metric in TO_TARGET:
         return f"{measured(scenario, metric).title} until the target is met"
@@ -193,7 +193,7 @@ def choose(
 
 def _must_be_recorded(scenarios: Sequence[RecordedScenario], metrics: Sequence[str]) -> None:
     """UserError if, by MLflow's metrics alone, no run recorded one of the metrics."""
-    from reports.statistics.compare import AREA
+    from reports.comparisons import AREA
 
     runs = [run for scenario in scenarios for run in scenario.runs]
     declared = {declaration.name for run in runs for declaration in run.metrics}
@@ -215,7 +215,7 @@ def _with_target(scenarios: Sequence[RecordedScenario], metric: str) -> list[Rec
 
 def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
     """The scenarios in which the metric is available; UserError if there are none."""
-    from reports.statistics.compare import AREA
+    from reports.comparisons import AREA
 
     if metric in TO_TARGET:
         with_target = _with_target(scenarios, metric)

@@ -18,8 +18,9 @@ from fl_core.strategies.hyperparameters import Values, with_parameters
 from fl_core.strategies.strategy import Strategy
 from fl_core.streams import stream
 from fl_core.text import listed
+from reports.inference import percentiles
 from reports.leaderboard.rules import SCENARIO
-from reports.leaderboard.standing import RESAMPLES, interval
+from reports.leaderboard.standing import RESAMPLES
 from reports.leaderboard.tables import TUNED, Tables
 from reports.leaderboard.workloads import Place
 from tuning.study import Campaign, Study
@@ -103,7 +104,7 @@ class Ablation:
             ratio = _log_time(runs[runs["part"] == name], budget) - _log_time(whole, budget)
             by_seed = ratio.unstack(SEED).mean().to_numpy()
             draws = stream(0, "ablation").choice(by_seed, (RESAMPLES, len(by_seed))).mean(1)
-            factor, low, high = np.exp([by_seed.mean(), *interval(draws)])
+            factor, low, high = np.exp([by_seed.mean(), *percentiles(draws)])
             rows.append((name, factor, low, high, ""))
         return pd.DataFrame(rows, columns=COLUMNS)
 

@@ -7,12 +7,11 @@ function). The shares are simply added up (Bonferroni), which is slightly conser
 exact at every look.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.statistics.paired import LEVEL
+from reports.inference import ERROR
 
-ERROR = 1 - LEVEL
 SEEDS = (8, 16, 32, 64)
 
 
@@ -38,22 +37,3 @@ class Looks:
     def p(self, p: float, look: int) -> float:
         """A p-value at that look, adjusted for the whole plan: the smallest of them over looks is valid."""
         return min(1.0, p / self.share(look))
-
-
-def holm_by_question(questions: Mapping[bytes, Mapping[str, float]]) -> dict[tuple[bytes, str], float]:
-    """p-values of hypotheses, adjusted for the number of questions that they belong to.
-
-    At most one of the hypotheses of a question is true: A and B are equal, or they differ by at least the
-    margin. So no more can be true than there are questions with a hypothesis that is not rejected yet
-    (Shaffer, JASA 81, 1986); with one hypothesis a question this is Holm's correction. Dropping a
-    question as soon as one of two is rejected would be wrong: where most are equal, the rest are extreme.
-    """
-    left = {question: set(names) for question, names in questions.items()}
-    adjusted, largest = {}, 0.0
-    for p, question, name in sorted(
-        (p, q, name) for q, tests in questions.items() for name, p in tests.items()
-    ):
-        largest = max(largest, min(1.0, p * sum(map(bool, left.values()))))
-        adjusted[question, name] = largest
-        left[question].discard(name)
-    return adjusted

@@ -21,7 +21,7 @@ from scipy import special
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.kinds import Better, Contrast, Ratio, Value
 from reports.claims.readings import Reading
-from reports.statistics.paired import LEVEL
+from reports.inference import LEVEL, t_quantile
 
 FEWEST_TO_PREDICT = 3  # clusters
 Array = np.ndarray
@@ -62,10 +62,10 @@ def random_effects(effects: Sequence[float], errors: Sequence[float], level: flo
     mean = float(weights @ y / weights.sum())
     ratio = float(weights @ (y - mean) ** 2) / (k - 1)  # Hartung and Knapp: 1 where the weights are right
     error = sqrt(max(1.0, ratio) / weights.sum())
-    half = _quantile(k - 1, level) * error
+    half = t_quantile(k, level) * error
     predicted = None
     if k >= FEWEST_TO_PREDICT:
-        away = _quantile(k - 2, level) * sqrt(between + error**2)
+        away = t_quantile(k - 1, level) * sqrt(between + error**2)
         predicted = mean - away, mean + away
     return RandomEffects(mean, mean - half, mean + half, predicted, sqrt(between), k)
 
@@ -76,10 +76,6 @@ def _between(y: Array, variance: Array) -> float:
     fixed = weights @ y / weights.sum()
     excess = weights @ (y - fixed) ** 2 - (len(y) - 1)
     return max(0.0, float(excess / (weights.sum() - weights @ weights / weights.sum())))
-
-
-def _quantile(degrees: int, level: float) -> float:
-    return float(special.stdtrit(degrees, (1 + level) / 2))
 
 
 def pooled(readings: Iterable[Reading]) -> PooledEffect | None:
@@ -132,4 +128,4 @@ def standard_error(reading: Reading) -> float:
     half = (ends[1] - ends[0]) / 2  # type: ignore[operator]
     if isinstance(claim, Value) and claim.printed is not None:
         half -= claim.rounding
-    return half / _quantile(verdict.seeds - 1, verdict.level) if 0 < half < inf else inf
+    return half / t_quantile(verdict.seeds, verdict.level) if 0 < half < inf else inf

@@ -16,11 +16,10 @@ import numpy as np
 
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.kinds import Value
-from reports.claims.looks import ERROR
 from reports.claims.readings import Reading
 from reports.claims.rules import Values, Word
 from reports.claims.verdicts import verdicts
-from reports.statistics.paired import Effect, student
+from reports.inference import ERROR, Effect, paired_effect, simultaneous_level
 
 FEWEST_CELLS = 4  # of a group whose mean difference is tested
 
@@ -97,7 +96,7 @@ def _table(readings: Sequence[Reading]) -> PrintedTable:
         len(cells),
         margin,
         sum(p is not None and p <= ERROR for p in (reading.verdict.unlike for reading in readings)),
-        student(ours - printed),
+        paired_effect(ours - printed),
         float(np.corrcoef(ours, printed)[0, 1]) if ours.std() and printed.std() else nan,
         float(np.sqrt(((ours - printed) ** 2).mean())),
         _check("", cells, margin),
@@ -120,7 +119,7 @@ def _check(name: str, cells: Sequence[PrintedCell], margin: float) -> TableCheck
         for condition, value in cell.claim.case.items():
             by_group.setdefault((condition, str(value)), []).append(cell)
     tested = {key: mine for key, mine in by_group.items() if FEWEST_CELLS <= len(mine) < len(cells)}
-    level = 1 - ERROR / max(1, len(tested))
+    level = simultaneous_level(len(tested))
     groups = tuple(_group(*key, mine, margin, level) for key, mine in tested.items())
     return TableCheck(name, Counter(verdict.word for verdict in judged.values()), groups)
 
@@ -129,7 +128,7 @@ def _group(
     condition: str, value: str, cells: Sequence[PrintedCell], margin: float, level: float
 ) -> GroupDifference:
     away = [cell.ours - cell.printed for cell in cells]
-    effect = student(away, level)
+    effect = paired_effect(away, level)
     differs = (effect.low > 0 or effect.high < 0) and abs(effect.mean) > margin
     return GroupDifference(condition, value, effect, sum(distance > 0 for distance in away), differs)
 

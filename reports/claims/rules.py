@@ -11,18 +11,22 @@ import numpy as np
 
 from benchmarks.claims.claim import Band, Claim
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value, rounding
-from reports.claims.estimates import (
+from reports.inference import (
+    FEWEST,
     Array,
-    Paired,
+    PairedEstimate,
     PairedMean,
     PairedMedian,
     RankEstimate,
     RatioEstimate,
+    backed,
+    draw_above,
+    paired_effect,
+    seeds_to_decide,
     spread_ratio,
+    straightened,
 )
-from reports.claims.robust import FEWEST, backed, draw_above, straightened
 from reports.numbers import short
-from reports.statistics.paired import seeds_to_decide, student
 
 Values = Mapping[str, Mapping[int, float]]  # sample → seed → number; NaN where the run diverged
 Word = Literal[
@@ -139,13 +143,13 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
 
     Where runs collapse, the sign test decides.
     """
-    estimate: Paired = PairedMedian(values, level) if collapsed.any() else PairedMean(values, level)
+    estimate: PairedEstimate = PairedMedian(values, level) if collapsed.any() else PairedMean(values, level)
     look = _held(estimate, claim.holds, level)
     if not isinstance(claim, Same):
         if not values.any():
             return Look(replace(look.shown, word="no effect", remarks=("exactly 0 in every seed",)))
         if (margin := claim.margin) is not None:
-            equal = min(1.0, 2 * max(estimate.p_above(-margin), estimate.p_below(margin)))
+            equal = estimate.p_within(margin)
             ways = ((0.0,), (-margin, margin)) if abs(estimate.mean) < margin else ((0.0,),)
             needed = partial(_to_decide, estimate, ways)
             look = replace(look, tests={**look.tests, "equal": (equal, "equal")}, needed=needed)
@@ -158,7 +162,7 @@ def _saying(look: Look, collapsed: Array, then: str = "the sign test decides") -
     return replace(look, shown=replace(look.shown, remarks=(remark,)))
 
 
-def _sides(estimate: Paired | RankEstimate, band: Band) -> tuple[float, Word]:
+def _sides(estimate: PairedEstimate | RankEstimate, band: Band) -> tuple[float, Word]:
     """Two-sided p-value of the likelier side of a band, inside it or outside, and its word."""
     least, most = band
     inside = [] if least is None else [estimate.p_above(least)]
@@ -169,7 +173,7 @@ def _sides(estimate: Paired | RankEstimate, band: Band) -> tuple[float, Word]:
     return min(1.0, 2 * min(max(inside), *outside)), word
 
 
-def _held(estimate: Paired, band: Band, level: float) -> Look:
+def _held(estimate: PairedEstimate, band: Band, level: float) -> Look:
     """An estimate against a band: inside it, or outside."""
     least, most = band
     if least is not None and estimate.mean <= least:
@@ -187,7 +191,7 @@ def _held(estimate: Paired, band: Band, level: float) -> Look:
     )
 
 
-def _lean(estimate: Paired, band: Band) -> Word | None:
+def _lean(estimate: PairedEstimate, band: Band) -> Word | None:
     """The side of a band on which all seeds are: inside, or all below or all above; none else."""
     low, high = (None if edge is None else estimate.differences(edge) for edge in band)
     if (low is None or (low > 0).all()) and (high is None or (high < 0).all()):
@@ -196,7 +200,7 @@ def _lean(estimate: Paired, band: Band) -> Word | None:
     return "leans against" if below or above else None
 
 
-def _to_decide(estimate: Paired, ways: Sequence[Sequence[float]], level: float) -> int | None:
+def _to_decide(estimate: PairedEstimate, ways: Sequence[Sequence[float]], level: float) -> int | None:
     """The fewest seeds that separate the estimate from all edges of one possible verdict."""
     fewest = []
     for edges in ways:
@@ -206,13 +210,13 @@ def _to_decide(estimate: Paired, ways: Sequence[Sequence[float]], level: float) 
     return min(fewest, default=None)
 
 
-def _from_edge(estimate: Paired, edge: float, power: float, level: float) -> int | None:
+def _from_edge(estimate: PairedEstimate, edge: float, power: float, level: float) -> int | None:
     """Seeds with which t would tell them apart, skewness allowed for, and sign flips could."""
     differences = estimate.differences(edge)
     if isinstance(estimate, PairedMedian):
         alike = (differences > 0).all() or (differences < 0).all()
         return ceil(1 - log2(1 - level)) if alike else None
-    effect = student(differences)
+    effect = paired_effect(differences)
     if effect.std > 0:
         effect = replace(effect, mean=effect.std * straightened(abs(effect.mean) / effect.std))
     seeds = seeds_to_decide(effect, power, level=level)
@@ -280,7 +284,7 @@ def printed(claim: Value, values: Array, level: float) -> Look:
     printed rounding. A single run of theirs is outside only where it would be rare among our seeds, too.
     """
     n, number, rounding = len(values), float(claim.printed or nan), claim.rounding
-    own, wider = student(values, level), sqrt(1 + n / claim.runs)
+    own, wider = paired_effect(values, level), sqrt(1 + n / claim.runs)
     half = max(own.high - own.mean, own.mean - own.low) * wider + rounding
     law = replace(own, std=own.std * wider)
     low, high = number - claim.allowed, number + claim.allowed
@@ -308,7 +312,7 @@ def reported(values: Array) -> Verdict:
     remarks = (_lost(lost, len(values)),) if lost else ()
     if not len(finite):
         return Verdict("reported", seeds=len(values), remarks=remarks)
-    estimate = student(finite)
+    estimate = paired_effect(finite)
     return Verdict("reported", estimate.mean, estimate.low, estimate.high, len(values), 0.95, remarks=remarks)
 
 

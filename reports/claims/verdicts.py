@@ -33,8 +33,9 @@ import numpy as np
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.kinds import Report, Theorem, Value
 from reports.claims import rules
-from reports.claims.looks import ERROR, SEEDS, Looks, holm_by_question
+from reports.claims.looks import SEEDS, Looks
 from reports.claims.rules import Look, Values, Verdict, Word
+from reports.inference import ERROR, holm_by_question, simultaneous_level
 
 
 def verdicts(claims: Mapping[str, Claim], values: Mapping[str, Values]) -> dict[str, Verdict]:
@@ -135,7 +136,7 @@ def _open(
     if look.lean:
         verdict = replace(verdict, word=look.lean)
     if verdict.word in {"undecided", "leans for", "leans against"} and verdict.more is None:
-        verdict = replace(verdict, more=look.needed(1 - ERROR / max(1, among)))
+        verdict = replace(verdict, more=look.needed(simultaneous_level(among)))
     return verdict
 
 

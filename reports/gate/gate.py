@@ -38,8 +38,8 @@ from fl_core.metrics import FP_LOSS
 from fl_core.schema import Status
 from fl_core.text import many
 from reports.gate.baseline import DIGITS, Acceptance, Baseline, BaselineRun, GateGoal
+from reports.inference import paired_effect
 from reports.numbers import count, interval, minus, number
-from reports.statistics.paired import student
 
 LEVEL = 0.997  # of the interval of paired differences
 LEAST = 0.005  # of the value: a smaller mean difference is no change of quality
@@ -245,7 +245,7 @@ def judged(worsening: Sequence[float] | np.ndarray, spread: float, least: float)
         spread: Standard deviation over the seeds of the baseline; taken for `least` where it is smaller.
         least: Mean difference that counts.
     """
-    effect, spread = student(worsening, LEVEL), max(spread, least)
+    effect, spread = paired_effect(worsening, LEVEL), max(spread, least)
     mean, seeds = abs(effect.mean), np.copysign(1, effect.mean) * np.asarray(worsening)
     shown = (
         seeds.min() > SEED_SPREADS * spread
@@ -396,7 +396,7 @@ class Seeds:
         seeds = tuple(int((side * sign * changes > equal).sum()) for side in (-1, 1))
         counts = [f"{word} in {n}" for word, n in zip(("worse", "better"), seeds, strict=True) if n]
         detail = f"{', '.join(counts)} of {many(len(pairs), 'seed')}" if counts else ""
-        effect = student(changes, LEVEL)
+        effect = paired_effect(changes, LEVEL)
         bounds = "" if effect.low == -inf else f" {interval(effect.low, effect.high, write)}"
         return GateCheck(
             self.scenario,

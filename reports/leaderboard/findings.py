@@ -11,21 +11,18 @@ import pandas as pd
 
 from fl_core.text import listed, many
 from reports import numbers
+from reports.inference import ERROR, paired_effect, percentiles, spearman
 from reports.leaderboard.marks import untuned
 from reports.leaderboard.printed import times
 from reports.leaderboard.standing import (
     AGREES,
     BOUNDS,
-    CONFIDENCE,
     THIRD,
     Standing,
-    interval,
-    spearman,
     standing,
     standing_table,
 )
 from reports.leaderboard.tables import ONE_SETTING, Tables
-from reports.statistics.paired import student
 
 FEW_SEEDS, FEW_SCENARIOS = 5, 4  # below which an interval says little
 AHEAD, BEHIND, NOT_SEPARATED = "ahead", "behind", "not separated"
@@ -81,14 +78,14 @@ class Findings:
             row = {"baseline": name, "factor": np.exp(own.scores[at] - own.scores[other])}
             for over in ("seeds", "scenarios"):
                 draws = getattr(own, f"over_{over}")
-                low, high = np.exp(interval(draws[:, at] - draws[:, other]))
+                low, high = np.exp(percentiles(draws[:, at] - draws[:, other]))
                 row |= {f"{over}_low": low, f"{over}_high": high}
             row["ahead_in"] = int((own.by_scenario[at] > own.by_scenario[other]).sum())
-            share = (1 - CONFIDENCE) / (len(names) - 1)
+            share = ERROR / (len(names) - 1)
             draws = own.over_both[:, at] - own.over_both[:, other]
-            low, high = np.quantile(draws, [share / 2, 1 - share / 2])
-            over_means = student(own.by_scenario[at] - own.by_scenario[other], 1 - share)
-            low, high = min(low, over_means.low), max(high, over_means.high)
+            drawn_low, drawn_high = percentiles(draws, 1 - share)
+            over_means = paired_effect(own.by_scenario[at] - own.by_scenario[other], 1 - share)
+            low, high = min(float(drawn_low), over_means.low), max(float(drawn_high), over_means.high)
             row["verdict"] = AHEAD if low > 0 else BEHIND if high < 0 else NOT_SEPARATED
             rows.append(row)
         return pd.DataFrame(rows).set_index("baseline").sort_values("factor", kind="stable")

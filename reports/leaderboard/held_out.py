@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from fl_core.streams import stream
+from reports.inference import spearman
 from reports.leaderboard.rules import SCENARIO
-from reports.leaderboard.standing import RESAMPLES, bound, spearman, standing
+from reports.leaderboard.standing import RESAMPLES, bound, standing
 from reports.leaderboard.tables import ONE_SETTING, RULESETS, Tables
 
 

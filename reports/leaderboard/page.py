@@ -7,22 +7,13 @@ import numpy as np
 import pandas as pd
 
 from fl_core.text import listed, many
+from reports.inference import percentiles, spearman
 from reports.leaderboard import charts, printed
 from reports.leaderboard.choice import budget_curves
 from reports.leaderboard.held_out import bounds, correlations, each, missed, over_scenarios, places, scores
 from reports.leaderboard.marks import incomplete, unequal, untuned
 from reports.leaderboard.profiles import ratios
-from reports.leaderboard.standing import (
-    AGREES,
-    BOLD,
-    BOUNDS,
-    THIRD,
-    Standing,
-    interval,
-    spearman,
-    standing,
-    standing_table,
-)
+from reports.leaderboard.standing import AGREES, BOLD, BOUNDS, THIRD, Standing, standing, standing_table
 from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
 from reports.tables import markdown
 
@@ -203,7 +194,7 @@ def _lead_held_out(tables: Tables, table: pd.DataFrame) -> str:
         return f"{BOUNDS[marks[name]]}{printed.times(np.exp(there[name]))}"
 
     first, leader = str(table.index[0]), str(there.index[0])
-    scenarios = printed.between(*np.exp(interval(draws[leader].to_numpy())))
+    scenarios = printed.between(*np.exp(percentiles(draws[leader].to_numpy())))
     said = (
         f"In the held-out scenarios, where nothing was tuned, {leader} is soonest: "
         f"{sooner(leader)} sooner than {tables.rules.reference}, each with one setting ({scenarios} over "

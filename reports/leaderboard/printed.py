@@ -7,8 +7,9 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from reports import numbers
+from reports.inference import percentiles
 from reports.leaderboard.rules import SCENARIO
-from reports.leaderboard.standing import BOLD, Standing, interval, standing, standing_table
+from reports.leaderboard.standing import BOLD, Standing, standing, standing_table
 from reports.leaderboard.tables import ONE_SETTING, Tables
 from reports.tables import markdown
 
@@ -58,7 +59,7 @@ def leaders(own: Standing) -> str:
     for problem, timing in dict.fromkeys(zip(problems, timings, strict=True)):
         there = own.within((problems == problem) & (timings == timing))
         first = there.order[0]
-        low, high = (np.exp(ends[first]) for ends in interval(there.over_seeds))
+        low, high = (np.exp(ends[first]) for ends in percentiles(there.over_seeds))
         name, speedup = own.costs.strategies[first], np.exp(there.scores[first])
         rows.append(
             (

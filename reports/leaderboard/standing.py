@@ -10,6 +10,7 @@ import pandas as pd
 
 from benchmarks.errors import UserError
 from fl_core.streams import stream
+from reports.inference import ERROR, percentiles
 from reports.leaderboard.choice import one_setting, tuned
 from reports.leaderboard.costs import Array, Costs
 from reports.leaderboard.marks import incomplete
@@ -17,7 +18,6 @@ from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
 
 RESAMPLES = 2000
-CONFIDENCE = 0.95  # of intervals
 BOLD = 0.8  # probability of being first from which a strategy is said to lead
 AGREES = 0.8  # correlation between orders from which on they are said to agree
 THIRD = 1 / 3  # of every budget: the shorter horizon
@@ -100,7 +100,7 @@ class Standing:
         """
         leader = self.over_both[:, [self.scores.argmax()]]
         ahead = (self.over_both >= leader).mean(0)
-        return ahead <= (1 - CONFIDENCE) / max(1, len(self.scores) - 1)
+        return ahead <= ERROR / max(1, len(self.scores) - 1)
 
     def _draws(self, *, seeds: bool, scenarios: bool) -> Array:
         rng = stream(0, "leaderboard")
@@ -162,12 +162,6 @@ def _at(table: Array, points: Array) -> Array:
     return np.take_along_axis(table, points[..., None], -1)[..., 0]
 
 
-def interval(draws: Array) -> tuple[Array, Array]:
-    """Return the percentiles that enclose 95 % of the draws [A]."""
-    low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
-    return low, high
-
-
 def standing_table(standing: Standing, tables: Tables) -> pd.DataFrame:
     """Return a row for each entry, the best first: speed-up, both intervals, P(first), cost, censoring.
 
@@ -177,7 +171,7 @@ def standing_table(standing: Standing, tables: Tables) -> pd.DataFrame:
     costs = standing.costs
     columns = {"strategy": costs.strategies, "speedup": np.exp(standing.scores)}
     for name, draws in (("seeds", standing.over_seeds), ("scenarios", standing.over_scenarios)):
-        low, high = interval(draws)
+        low, high = percentiles(draws)
         columns |= {f"{name}_low": np.exp(low), f"{name}_high": np.exp(high)}
     reached = costs.reached[standing.ruleset]
     table = pd.DataFrame(
@@ -223,12 +217,3 @@ def standing(tables: Tables, ruleset: str = TUNED, horizon: float = 1.0) -> Stan
     if reference not in whole.entries:
         raise UserError(f"there are no whole runs of {reference}, over whose times scores are stated")
     return Standing(Costs.of(whole, horizon), ruleset, tables.rules.reference)
-
-
-def spearman(first: Array, second: Array) -> float:
-    """Return Spearman's rank correlation; NaN where one of both orders nothing."""
-    from scipy.stats import spearmanr
-
-    if np.ptp(first) == 0 or np.ptp(second) == 0:
-        return np.nan
-    return float(spearmanr(first, second).statistic)

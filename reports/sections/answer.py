@@ -10,15 +10,14 @@ from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
 from reports.figures import look, svg
-from reports.records.cells import Cell
+from reports.rankings import Standings, StrategyStanding
+from reports.records.cells import Cell, band, over_scenarios
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.sections.behind import effect_entry, seeds_text
 from reports.sections.curves import Plot, scale
 from reports.sections.rows import draw
 from reports.sections.section import Results, Section
-from reports.statistics.bands import band, over_scenarios
-from reports.statistics.standings import Standings, StrategyStanding
 from reports.tables import PageTable, TableEntry, download
 
 ROW = 31

@@ -8,13 +8,13 @@ import pandas as pd
 
 from fl_core.text import many
 from reports import numbers
+from reports.comparisons import Difference, Gap
 from reports.figures import svg
+from reports.inference import Effect
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.sections.rows import draw
 from reports.sections.section import Card, Results, Section, cards_section
-from reports.statistics.differences import Difference, Gap
-from reports.statistics.paired import Effect
 from reports.tables import PageTable, TableEntry, download
 
 FEW = 5  # seeds; with fewer, the page notes how little they can show

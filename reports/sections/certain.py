@@ -6,9 +6,9 @@ from math import inf, isfinite
 from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
+from reports.comparisons import PairedContrast, Question, seeds_to_show
 from reports.records.cells import Cell
 from reports.sections.section import Results
-from reports.statistics.contrasts import PairedContrast, Question, seeds_to_show
 
 
 def what_holds(results: Results) -> str:

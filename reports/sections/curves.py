@@ -9,10 +9,10 @@ import pandas as pd
 from fl_core.schema import Clock
 from reports.figures import look, svg
 from reports.figures.scale import Scale
+from reports.records.cells import CurveBand, band
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.sections.section import Card, Results, Section, cards_section, legend, over
-from reports.statistics.bands import CurveBand, band
 from reports.tables import PageTable, download
 
 TEXT = 0.08  # height of a text at a line, as a share of the axes

@@ -8,9 +8,8 @@ from statistics import stdev
 import pandas as pd
 
 from reports import numbers
-from reports.records.studies import RecordedStudy
+from reports.records.studies import RecordedStudy, Sensitivity
 from reports.sections.tuning_text import Sensitivities, percent
-from reports.statistics.sensitivity import Sensitivity
 from reports.tables import UNKNOWN, PageTable, TableEntry
 
 

@@ -6,13 +6,12 @@ from typing import Any
 
 from fl_core.text import natural
 from reports.figures import look
-from reports.records.studies import RecordedStudy
+from reports.records.studies import POINTS, RecordedStudy, sensitivity
 from reports.sections.section import Results, Section
 from reports.sections.trial_objectives import Amounts, history
 from reports.sections.tuned_rates import best_frame, table, trials_frame
 from reports.sections.tuning_landscapes import landscape
 from reports.sections.tuning_text import Sensitivities, at_edges, leads, remarks, shares
-from reports.statistics.sensitivity import POINTS, sensitivity
 from reports.tables import PageTable, download
 
 NOTE = (

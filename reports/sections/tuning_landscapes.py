@@ -8,9 +8,8 @@ import numpy as np
 
 from reports.figures import look, svg
 from reports.records.space import Parameter, is_number
-from reports.records.studies import RecordedStudy, Trial
+from reports.records.studies import RecordedStudy, Trial, is_near
 from reports.sections.trial_objectives import Amounts, heading, vertical
-from reports.statistics.sensitivity import is_near
 
 SIZE, MARGINS = (360, 300), (46, 14, 40, 44)
 LOCAL, SERVER = ("local_lr", "c"), "server_lr"

@@ -9,8 +9,7 @@ from fl_core.schema import TrialState
 from fl_core.text import listed, many, natural
 from reports import numbers
 from reports.records.records import RecordedSuite
-from reports.records.studies import RecordedStudy
-from reports.statistics.sensitivity import Sensitivity
+from reports.records.studies import RecordedStudy, Sensitivity
 
 SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
 

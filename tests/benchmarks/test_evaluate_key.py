@@ -29,8 +29,8 @@ from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording import recorder
 from fl_core.schema import Tag
 from reports.gate.baseline import take
+from reports.records.cells import band
 from reports.records.store import load as report
-from reports.statistics.bands import band
 from tuning.plan import plan
 
 SUITE = """

@@ -2,8 +2,8 @@
 
 import pytest
 
-from reports.claims.looks import SEEDS, Looks, holm_by_question
-from reports.statistics.paired import holm
+from reports.claims.looks import SEEDS, Looks
+from reports.inference import holm, holm_by_question
 
 
 @pytest.mark.parametrize("seeds", [SEEDS, (5, 16, 32, 64), (8,)])

@@ -7,9 +7,18 @@ import pytest
 from scipy import stats
 
 from fl_core.streams import stream
-from reports.claims.estimates import PairedMedian, spread_ratio
-from reports.claims.robust import FEWEST, agreed, draw_above, sign_flip, sign_test, skewed, straightened
-from reports.statistics.paired import student
+from reports.inference import (
+    FEWEST,
+    PairedMedian,
+    agreed,
+    draw_above,
+    paired_effect,
+    sign_flip,
+    sign_test,
+    skewed,
+    spread_ratio,
+    straightened,
+)
 
 
 @pytest.mark.parametrize("n", [2, 5, 9, 12])
@@ -41,7 +50,7 @@ def test_one_more_draw_is_the_largest_of_all_as_often_as_any_other() -> None:
 
 def test_fewer_than_six_seeds_show_nothing() -> None:
     sure = np.array([1.0, 1.01, 0.99, 1.0, 1.01, 0.99])
-    assert student(sure[: FEWEST - 1]).p_above(0) < 1e-6
+    assert paired_effect(sure[: FEWEST - 1]).p_above(0) < 1e-6
     assert agreed(sure[: FEWEST - 1]) > 0.025 > agreed(sure)
     assert agreed(np.ones(6)) == 2.0**-6  # without a spread, signs are all there is
 
@@ -53,13 +62,18 @@ def test_skewness_is_held_against_the_finding() -> None:
     assert (np.diff(shrunk) > 0).all() and (shrunk <= sizes + 1e-12)[sizes > 0].all()
     tail = np.array([0.1, 0.9, 1.0, 1.1, 1.1, 1.2, 1.3, 1.3])
     above = 2 * tail.mean() - tail  # mean and spread are the same
-    assert skewed(tail) > skewed(above) > student(above).p_above(0) == pytest.approx(student(tail).p_above(0))
+    assert (
+        skewed(tail)
+        > skewed(above)
+        > paired_effect(above).p_above(0)
+        == pytest.approx(paired_effect(tail).p_above(0))
+    )
 
 
 def test_of_skewed_values_fewer_are_called_above_0() -> None:
     """With a long tail below, t alone rejects far more than 2.5 % at a mean of 0."""
     values = 1 - stream(3, "tail").exponential(1, (1500, 12))
-    t = np.mean([student(row).p_above(0) <= 0.025 for row in values])
+    t = np.mean([paired_effect(row).p_above(0) <= 0.025 for row in values])
     both = np.mean([agreed(row) <= 0.025 for row in values])
     assert t > 0.06 and both < 0.6 * t
 

@@ -13,10 +13,9 @@ from benchmarks.claims.claim import Claim
 from benchmarks.claims.kinds import KINDS
 from fl_core.streams import stream
 from reports.claims import verdicts as rules
-from reports.claims.estimates import RankEstimate, RatioEstimate
-from reports.claims.robust import straightened
 from reports.claims.rules import Values, Verdict, reported
 from reports.claims.terminal import sides
+from reports.inference import RankEstimate, RatioEstimate, straightened
 
 REPEATS = 500
 

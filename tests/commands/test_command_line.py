@@ -119,7 +119,7 @@ def test_what_is_only_looked_up_loads_no_science(asyncfl: AsyncFL, command: str)
     assert shown and loaded.split() == []
 
 
-REPORTS = "import reports.page, reports.terminal, reports.statistics.compare, benchmarks.suite.shipped"
+REPORTS = "import reports.page, reports.terminal, reports.comparisons, benchmarks.suite.shipped"
 VERDICTS = """
 from benchmarks.claims.files import papers
 from reports.claims.readings import all_of

@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
+from reports.comparisons import Question
 from reports.page import render, unbroken
 from reports.records.records import RecordedSuite
 from reports.sections.certain import how_tested, what_holds
 from reports.sections.overview import how_sure
 from reports.sections.section import Results
-from reports.statistics.contrasts import Question
 
 NAMES = ("ACE", "FedAvg", "FedBuff")
 

@@ -17,9 +17,9 @@ from synthetic import Fake, curve, diverged, records, write_store
 from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
 from reports.answers import answer
+from reports.comparisons import Comparison, compare, overall
+from reports.inference import paired_effect, seeds_to_decide
 from reports.records.measures import measure
-from reports.statistics.compare import Comparison, compare, overall
-from reports.statistics.paired import effect, seeds_to_decide
 
 ONE, TWO = (0.90, 0.93, 0.95, 0.91), (0.88, 0.92, 0.95, 0.90)
 
@@ -114,7 +114,7 @@ def test_intervals_that_hold_together_miss_the_truth_in_one_case_of_twenty(n: in
     level = 1 - 0.05 / 5
     samples = rng.normal(size=(200, 5, n))
     missed = [
-        any(not one.low <= 0 <= one.high for one in (effect(list(values), level) for values in sample))
+        any(not one.low <= 0 <= one.high for one in (paired_effect(list(values), level) for values in sample))
         for sample in samples
     ]
     assert np.mean(missed) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)

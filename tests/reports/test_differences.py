@@ -10,13 +10,13 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
+from reports.comparisons import Difference, differences
+from reports.comparisons import behind as differences_to_the_best
 from reports.numbers import rough
 from reports.page import render
 from reports.sections import behind
 from reports.sections.overview import how_sure
 from reports.sections.section import Results
-from reports.statistics.differences import Difference, differences
-from reports.statistics.differences import behind as differences_to_the_best
 
 NOISE = [0.004, -0.002, 0.001, -0.005, 0.003, 0.0]  # of the seeds, shared by all strategies
 

@@ -18,6 +18,7 @@ import pytest
 
 from benchmarks.errors import UserError
 from reports.figures import look
+from reports.inference import percentiles, spearman
 from reports.leaderboard import charts, profiles
 from reports.leaderboard import standing as standing_module
 from reports.leaderboard.choice import best_of, budget_curves, for_others, one_setting, tuned
@@ -27,7 +28,7 @@ from reports.leaderboard.marks import unequal, untuned
 from reports.leaderboard.page import write
 from reports.leaderboard.printed import across, horizon
 from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules
-from reports.leaderboard.standing import interval, spearman, standing, standing_table
+from reports.leaderboard.standing import standing, standing_table
 from reports.leaderboard.tables import DESIGN, FINALS, ONE_SETTING, POINTS, RULESETS, TUNED, Tables
 
 BUDGET = 100.0
@@ -266,7 +267,7 @@ def test_intervals_know_that_the_choice_was_made_on_few_seeds(three: Tables) -> 
     noise = np.random.default_rng(0).normal(0, 1, len(noisy))
     noisy["time_hard"] = noisy["time_hard"] * np.exp(noise)
     other = standing(replace(three, design=noisy))
-    (low, _), (wider, _) = interval(found.over_seeds), interval(other.over_seeds)
+    (low, _), (wider, _) = percentiles(found.over_seeds), percentiles(other.over_seeds)
     at = found.costs.strategies.index("FedBuff")
     assert found.scores[at] == other.scores[at] and wider[at] < low[at]
 

@@ -27,11 +27,11 @@ from fl_core.timing.drawn import Exponential
 from reports import numbers
 from reports.figures import look, svg
 from reports.page import render
+from reports.records.cells import band
 from reports.records.records import Pooled
 from reports.records.store import load
 from reports.sections import cost, curves, errors, heat, phases, reaching
 from reports.sections.section import Results
-from reports.statistics.bands import band
 
 QUADRATIC = Scenario(
     problem=Quadratic(clients=4, centres=((1, 0), (-2, 1), (3, 3), (0.5, -1)), noise=0.1),

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
+from reports.rankings import Standings
 from reports.records.records import RecordedSuite
 from reports.sections.answer import section
 from reports.sections.overview import how_sure, who_leads
 from reports.sections.section import Results
-from reports.statistics.standings import Standings
 
 NAMES = ("ACE", "FedAvg", "FedBuff", "FedFix")
 

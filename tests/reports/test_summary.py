@@ -11,14 +11,13 @@ import pytest
 from synthetic import POOLED, START, Fake, curve, diverged, records
 
 from fl_core.schema import UNTUNED, Status
-from reports.records.cells import Cell, Spread
+from reports.records.cells import Cell, Spread, band, over_scenarios
 from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
 from reports.sections import fairness, participation, staleness
 from reports.sections.overview import remarks, who_leads
 from reports.sections.ranked import frame
 from reports.sections.ranking import ranking
 from reports.sections.section import Results
-from reports.statistics.bands import band, over_scenarios
 
 MARKS = [0, 10, 20, 30]
 REACHES_AT_20 = Fake(curve=curve([0.1, 0.5, 0.86, 0.9], MARKS))

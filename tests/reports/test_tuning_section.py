@@ -20,12 +20,12 @@ from benchmarks.commands.group import asyncfl
 from reports.page import SECTIONS, render, sections, write, write_files
 from reports.records.records import RecordedSuite
 from reports.records.store import load
+from reports.records.studies import sensitivity
 from reports.sections import methods, tuning
 from reports.sections import tuning_text as tuning_says
 from reports.sections.section import Results, Section
 from reports.sections.trial_objectives import best_so_far
 from reports.sections.tuned_rates import best_frame
-from reports.statistics.sensitivity import sensitivity
 
 ROOT = Path(__file__).parents[2]
 NASTY = '<script>alert("$x_1$")</script> & \x00\u202e%s {{ 7 * 7 }}'

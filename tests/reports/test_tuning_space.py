@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from synthetic_studies import RATES, one, rate, tried
 
 from reports.records.space import Parameter, read_parameter
+from reports.records.studies import sensitivity, shares
 from reports.sections import tuning_text as tuning_says
-from reports.statistics.sensitivity import sensitivity, shares
 
 # Edges.
 

@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isnan
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fl_core.schema import Status
+from reports.comparisons import Gap, behind, differences
+from reports.inference import Effect, paired_effect, ranks
 from reports.records.records import RecordedScenario
-from reports.statistics.differences import Gap, behind, differences
-from reports.statistics.ranks import ranks
-
-if TYPE_CHECKING:
-    from reports.statistics.paired import Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +72,13 @@ def standings(scenarios: Sequence[RecordedScenario]) -> Standings | None:
 
 
 def _by_value(scenario: RecordedScenario) -> Standings | None:
-    from reports.statistics.paired import effect
-
     gaps = {other.strategy: other.gap for other in differences(scenario)}
     lines = []
     for cell in scenario.ranked:
         finals = [run.final(scenario.columns[0].name) for run in cell.finite]
         values = [value for value in finals if not isnan(value)]
         if values and not cell.diverged:
-            lines.append(StrategyStanding(cell.strategy, effect(values), gaps.get(cell.strategy)))
+            lines.append(StrategyStanding(cell.strategy, paired_effect(values), gaps.get(cell.strategy)))
     if len(lines) < 2:
         return None
     return Standings(tuple(lines), 1, min(line.score.n for line in lines), by_rank=False)
@@ -92,8 +86,6 @@ def _by_value(scenario: RecordedScenario) -> Standings | None:
 
 def by_rank(table: Finals) -> Standings | None:
     """Return the standings by mean rank; None where fewer than two strategies can be compared."""
-    from reports.statistics.paired import effect
-
     if len(table.strategies) < 2 or not table.seeds:
         return None
     means = table.ranks.mean(0)  # [strategies, seeds]
@@ -102,7 +94,7 @@ def by_rank(table: Finals) -> Standings | None:
     ranks = dict(zip(names, means[order], strict=True))
     several = len(table.seeds) > 1
     gaps = behind({name: dict(enumerate(ranks[name])) for name in names}) if several else {}
-    lines = tuple(StrategyStanding(name, effect(list(ranks[name])), gaps.get(name)) for name in names)
+    lines = tuple(StrategyStanding(name, paired_effect(list(ranks[name])), gaps.get(name)) for name in names)
     return Standings(lines, len(table.worth), len(table.seeds), by_rank=True)
 
 

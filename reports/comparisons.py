@@ -1,24 +1,39 @@
-"""Two strategies, seed by seed: which is ahead in each scenario, by how much, and how certainly."""
+"""Comparisons of strategies, paired over seeds.
 
-from collections.abc import Mapping, Sequence
+- `compare`: two named strategies in each scenario, as `asyncfl compare` shows them.
+- `contrasts`: every two strategies of every scenario, for the differences that hold among all tested.
+- `differences`: every strategy of a scenario against its best one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan
+from enum import StrEnum
+from itertools import combinations
+from math import isfinite, isnan, nan
 
 import numpy as np
-from scipy import special
 
 from fl_core.schema import TO_TARGET, UPDATES, Clock, Status
 from fl_core.time_to_target import restricted
+from reports.inference import (
+    ERROR,
+    Effect,
+    holm,
+    paired,
+    paired_effect,
+    seeds_to_decide,
+    sign_test,
+    simultaneous_level,
+    two_sided,
+)
 from reports.records.cells import Cell
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.records.runs import RecordedRun
 from reports.records.steps import value_at
-from reports.statistics.paired import LEVEL, Effect, effect, holm
-
-AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width
 
 Pair = tuple[float, float]
+AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +55,7 @@ class Comparison:
     @property
     def decided(self) -> bool:
         """Whether a difference is shown."""
-        return self.p <= 1 - LEVEL
+        return self.p <= ERROR
 
     @property
     def ahead(self) -> list[float]:
@@ -98,11 +113,11 @@ def compare(scenarios: Sequence[RecordedScenario], first: str, second: str, metr
             comparisons.append(_in_scenario(scenario, (cells[first], cells[second]), metric))
     tested = [comparison for comparison in comparisons if not isnan(comparison.p)]
     adjusted = iter(holm([comparison.p for comparison in tested]))
-    level = 1 - (1 - LEVEL) / max(1, len(tested))
+    level = simultaneous_level(len(tested))
     return [
         replace(
             comparison,
-            effect=effect(comparison.ahead, level) if comparison.effect else None,
+            effect=paired_effect(comparison.ahead, level) if comparison.effect else None,
             p=next(adjusted),
             tests=len(tested),
         )
@@ -174,14 +189,13 @@ def _comparison(
     if not pairs:
         return comparison
     if np.isfinite(list(pairs.values())).all():
-        ahead = effect(comparison.ahead)
+        ahead = paired_effect(comparison.ahead)
         return replace(comparison, effect=ahead, p=ahead.p)
     if len(cut) > 1:
-        ahead = effect([second - first for first, second in cut])
+        ahead = paired_effect([second - first for first, second in cut])
         return replace(comparison, restricted=ahead, p=ahead.p)
-    # The exact sign test; `scipy.stats` takes a second to import.
-    p = min(1.0, 2 * float(special.bdtr(min(comparison.wins), sum(comparison.wins), 0.5)))
-    return replace(comparison, p=p)
+    first, second = np.transpose(list(pairs.values()))
+    return replace(comparison, p=two_sided(sign_test, np.subtract(first > second, second > first, dtype=int)))
 
 
 def measured(scenario: RecordedScenario, metric: str) -> Measure:
@@ -231,3 +245,192 @@ def _mistake(run: RecordedRun | None, value: float) -> str:
     if run.status.unfinished:
         return "{} ended in error" if run.status is Status.ERROR else "{} is unfinished"
     return "{} did not record it" if isnan(value) else ""
+
+
+class Question(StrEnum):
+    """The number in which two strategies are compared, in the order of importance."""
+
+    TARGET = "time to target"
+    FINAL = "final value"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairedContrast:
+    """The strategy that is ahead against the other, over the seeds that both have."""
+
+    question: Question
+    scenario: RecordedScenario
+    first: Cell  # ahead in the mean
+    second: Cell
+    effect: Effect  # how far the first is ahead
+    size: float  # the same as a share of the larger of both means, hence without a unit
+    p: float  # adjusted (Holm) for all contrasts of the suite
+
+    @property
+    def holds(self) -> bool:
+        """Whether the difference is shown."""
+        return self.p <= ERROR
+
+
+def contrasts(scenarios: Sequence[RecordedScenario]) -> list[PairedContrast]:
+    """Return the contrasts of all pairs of strategies with two seeds in common, the largest first.
+
+    Both questions are put to every pair in every scenario, so that no pair is chosen by its results; paired
+    t-tests, adjusted together (Holm). A time to target ends where a run that never met the target ended: both
+    strategies are compared up to there, seed by seed (restricted mean time; Royston & Parmar, Statistics in
+    Medicine 30, 2011). Strategies with diverged runs have no final value.
+    """
+    tested = [
+        contrast for scenario in scenarios for contrast in (*_in_time(scenario), *_in_the_end(scenario))
+    ]
+    adjusted = holm([contrast.p for contrast in tested])
+    tested = [replace(contrast, p=p) for contrast, p in zip(tested, adjusted, strict=True)]
+    return sorted(tested, key=lambda contrast: -contrast.size)
+
+
+def _in_time(scenario: RecordedScenario) -> Iterator[PairedContrast]:
+    """Yield the contrasts of times to target; none of two strategies that both never met it."""
+    if scenario.target is None:
+        return
+    cells = [(cell, _times(cell, scenario.target)) for cell in scenario.cells]
+    for (first, ours), (second, theirs) in combinations(cells, 2):
+        if any(isfinite(met) for met, _ in (*ours.values(), *theirs.values())):
+            pairs = [restricted(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
+            yield from _contrast(Question.TARGET, scenario, (first, second), pairs, -1)
+
+
+def _in_the_end(scenario: RecordedScenario) -> Iterator[PairedContrast]:
+    """Yield the contrasts of final values."""
+    metric = scenario.columns[0]
+    whole = [cell for cell in scenario.cells if not cell.having(Status.DIVERGED)]
+    cells = [
+        (cell, {run.seed: value for run in cell.finite if not isnan(value := run.final(metric.name))})
+        for cell in whole
+    ]
+    for (first, ours), (second, theirs) in combinations(cells, 2):
+        pairs = [(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
+        yield from _contrast(Question.FINAL, scenario, (first, second), pairs, 1 if metric.higher else -1)
+
+
+def _times(cell: Cell, target: float) -> dict[int, Pair]:
+    """Return by seed the time to target of the ended runs, and until when they were observed."""
+    return {
+        run.seed: (met, run.observed_until(met, Clock.TIME))
+        for run in cell.runs
+        if run.status.terminated and Clock.TIME in run.files.curve
+        for met in [run.time_to_target(Clock.TIME, target)]
+    }
+
+
+def _contrast(
+    question: Question, scenario: RecordedScenario, cells: tuple[Cell, Cell], pairs: Sequence[Pair], sign: int
+) -> Iterator[PairedContrast]:
+    """Yield the contrast of two cells if they share two seeds.
+
+    `pairs` are the values of both, seed by seed; `sign` is 1 where more is better, else −1.
+    """
+    if len(pairs) < 2:
+        return
+    means, ahead = np.mean(pairs, axis=0), sign * np.subtract(*np.transpose(pairs))  # [2], [seeds]
+    if ahead.mean() < 0:
+        cells, ahead = (cells[1], cells[0]), -ahead
+    difference, largest = paired_effect(ahead), np.abs(means).max()
+    size = difference.mean / largest if largest else 0.0
+    yield PairedContrast(question, scenario, *cells, difference, size, difference.p)
+
+
+def seeds_to_show(contrasts: Sequence[PairedContrast]) -> tuple[PairedContrast, int] | None:
+    """Return the largest contrast with a spread, and the seeds that would show it if it is as estimated.
+
+    None without such a contrast. The one with the smallest p-value would promise too much: of many contrasts
+    over few seeds some have a small spread by chance.
+    """
+    level = simultaneous_level(len(contrasts))
+    for contrast in contrasts:
+        if contrast.effect.std > 0 and (seeds := seeds_to_decide(contrast.effect, level=level)):
+            return contrast, max(seeds, contrast.effect.n + 1)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Distance of a strategy from the best one, among several that are compared with it."""
+
+    effect: Effect  # its interval holds at 95 % together with those of all pairs of strategies (Bonferroni)
+    p: float  # adjusted (Holm) for all pairs of strategies
+    worse: bool  # whether it is shown to be worse; False means only that it is not shown
+    needed: int | None  # seeds that would separate it, if the difference is as estimated
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """One strategy against the best of the scenario; positive where it is worse."""
+
+    cell: Cell
+    values: tuple[float, ...] = ()  # one per seed that both completed
+    gap: Gap | None = None  # None where there is no such seed, and of the best itself
+
+    @property
+    def strategy(self) -> str:
+        """The strategy's label."""
+        return self.cell.strategy
+
+    @property
+    def open(self) -> bool:
+        """Whether it was compared and is not separated from the best."""
+        return self.gap is not None and not self.gap.worse
+
+
+def differences(scenario: RecordedScenario) -> list[Difference]:
+    """Return the differences of all strategies of a scenario to its best one.
+
+    Paired over the seeds that both strategies completed, in the ranking metric.
+
+    Returns:
+        One for each strategy, the best one first; none where no two seeds can be paired.
+    """
+    metric, (leader, *others) = scenario.columns[0], scenario.ranked
+    if not others or leader.diverged or isnan(leader.final[metric.name].mean):
+        return []
+    sign = 1 if metric.higher else -1
+    losses = {
+        cell.strategy: {
+            run.seed: value for run in cell.finite if not isnan(value := -sign * run.final(metric.name))
+        }
+        for cell in scenario.ranked
+    }
+    gaps = behind(losses)
+    if all(gap.effect.n < 2 for gap in gaps.values()):
+        return []
+    return [
+        Difference(cell, values, gaps.get(cell.strategy))
+        for cell in scenario.ranked
+        for values in [paired(losses[leader.strategy], losses[cell.strategy]) if cell is not leader else ()]
+    ]
+
+
+def behind(losses: Mapping[str, Mapping[int, float]]) -> dict[str, Gap]:
+    """Return how far strategies are behind the first one, which is the best on the same seeds.
+
+    Any strategy might have led. Hence intervals hold together at 95 % for all pairs of strategies, and p is
+    Holm's among all pairs: of equal strategies, one is shown to be worse in at most 5 % of cases.
+
+    Args:
+        losses: Strategy → seed → a number of which less is better, the best strategy first.
+    """
+    pairs = {
+        (first, second): values
+        for first, second in combinations(losses, 2)
+        if (values := paired(losses[first], losses[second]))
+    }
+    level = simultaneous_level(len(pairs))
+    adjusted = dict(zip(pairs, holm([paired_effect(values).p for values in pairs.values()]), strict=True))
+    leader, *others = losses
+    gaps = {}
+    for name in others:
+        if (leader, name) in pairs:
+            gap, p = paired_effect(pairs[leader, name], level), adjusted[leader, name]
+            worse = gap.mean > 0 and p <= ERROR
+            seeds = None if worse else seeds_to_decide(gap, level=level)
+            gaps[name] = Gap(gap, p, worse, None if seeds is None else max(seeds, gap.n + 1))
+    return gaps

@@ -1,1 +1,0 @@
-"""Statistics of recorded numbers: estimates, intervals, rankings, comparisons."""
