@@ -1,4 +1,4 @@
-"""Arrangements: scenarios that themselves decide which client works on which version."""
+"""Arrangements: scenarios with a rule for the client and version of each job."""
 
 from collections.abc import Iterable
 from typing import ClassVar, Literal
@@ -19,10 +19,10 @@ class Arrangement(Part):
     history: Count = 1  # versions kept, the newest included
 
     def check(self, n: int) -> None:
-        """Raise FieldError unless its values fit n clients."""
+        """Raise FieldError for values incompatible with n clients."""
 
     def next(self, server: Server) -> Iterable[int | Send]:
-        """Return the clients that work next, and the versions they get."""
+        """Return the next clients to work, and a version for each."""
         raise NotImplementedError
 
 
@@ -69,7 +69,7 @@ class Rounds(Arrangement):
         ]
 
     def round(self, server: Server) -> tuple[int, ...]:
-        """Return what names the round's draws: the version, and the updates where some round made no step."""
+        """Return the name of the round's draws: the version, and the updates if some round made no step."""
         size = self.workers if self.replacement else min(self.workers, server.n)
         every = server.updates == size * server.version
         return (server.version,) if every else (server.version, server.updates)

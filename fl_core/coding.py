@@ -1,4 +1,4 @@
-"""Codings of messages: a vector is encoded, sent and decoded in one call, and its bytes are counted.
+"""Codings of messages: encode, send and decode a vector in a single call, and count the bytes.
 
 Error feedback makes good by later messages what a message C leaves out. `ef14`: e is what was left out so
 far, C(v + e) is sent (Seide et al., Interspeech 2014; Stich, Cordonnier, Jaggi, NeurIPS 2018). `ef21`: both
@@ -21,14 +21,14 @@ SEED = 8  # bytes from which both ends draw the same random choice
 
 
 class Received(NamedTuple):
-    """What is received of a vector by who holds another."""
+    """A received vector, and the received difference to a known vector."""
 
     vector: Tensor  # [d]
     wrong: bool  # whether another message was read than was sent
 
 
 class Coding(Part):
-    """What is sent of a vector [d], and what is received.
+    """Rule for the transfer of a vector [d]: the sent message, and the received vector.
 
     Where a random choice is made, both ends draw it from one stream, named by direction, client and job.
     """
@@ -40,15 +40,15 @@ class Coding(Part):
     feedback: Literal["none", "ef14", "ef21"] = "none"
 
     def code(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
-        """Return what is received of a vector [d]: encoded, then decoded; the vector is left as it is."""
+        """Return the received vector for a vector [d], encoded and decoded; the input is not changed."""
         raise NotImplementedError(f"{type(self).__name__} has no code")
 
     def code_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
-        """Return what is received of a vector [d] by who holds another, `known` [d]."""
+        """Return the vector received by a holder of another vector, `known` [d]."""
         return Received(self.code(vector, rng), wrong=False)
 
     def bytes(self, entries: int, word: int) -> int:
-        """Return the bytes that are sent for a vector, all its parts counted.
+        """Return the bytes sent for a vector, all parts counted.
 
         Args:
             entries: d, length of the vector.
@@ -61,7 +61,7 @@ class Coding(Part):
         return 0.0
 
     def refuses_models(self) -> str | None:
-        """Return why clients cannot be sent models in this coding, in one sentence, or None."""
+        """Return the reason why models cannot be sent in the coding, or None."""
         if self.feedback == "ef14":
             return "ef14 adds what it left out to the next message, and two models are no model; ef21 fits"
         return None
@@ -69,7 +69,7 @@ class Coding(Part):
     def send(
         self, vector: Tensor, memory: Tensor | None, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor | None]:
-        """Return what is received of a vector [d], and what the sender remembers, e or g [d].
+        """Return the received vector, and the sender's memory for error feedback, e or g [d].
 
         Args:
             vector: What is to be sent.
@@ -91,7 +91,7 @@ class Coding(Part):
         return received, received.clone()  # whoever receives it may write into it
 
     def send_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
-        """Return what is received of a vector [d] by who holds another, `known` [d], without feedback."""
+        """Return the vector received by a holder of another vector, `known` [d], without feedback."""
         before = vector._version + known._version
         received = self.code_near(known, vector, rng)
         if not (isinstance(received, tuple) and len(received) == 2):
@@ -107,7 +107,7 @@ class Coding(Part):
         return received
 
     def _must_be_like(self, vector: Tensor, received: Tensor, method: str, *, wrote: bool) -> None:
-        """Raise TypeError unless what is received is like the vector, and RuntimeError if that changed."""
+        """Raise TypeError for a received vector of another type, RuntimeError for a changed input."""
         here = f"{type(self).__name__}.{method}"
         if wrote:
             raise RuntimeError(f"{here} changes what it is given in place: write into a .clone()")
@@ -121,7 +121,7 @@ class Coding(Part):
 
 
 def bytes_of(vector: Tensor, coding: Coding | None) -> int:
-    """Return the bytes in which a vector [d] is sent, coded or as it is.
+    """Return the bytes of a vector [d], coded or not.
 
     Raises:
         TypeError: A coding's bytes are no int, 1 or more.
@@ -194,7 +194,7 @@ class QSGD(Coding):
 
 
 class Sparse(Coding):
-    """Base of codings that send k = ⌈share · d⌉ of d numbers as they are, and zero for the others."""
+    """Base of codings with k = ⌈share · d⌉ unchanged numbers of d, and zero for the others."""
 
     share: Annotated[float, Field(gt=0, le=1)] = 0.1  # of the numbers that is sent
 
@@ -293,7 +293,7 @@ class Lattice(Coding):
         return (vector / self.side).round().remainder(self.q)
 
     def decode(self, colours: Tensor, known: Tensor) -> Tensor:
-        """Return the point nearest to a known vector [d] whose colours are these [d]."""
+        """Return the point of the given colours [d] nearest to a known vector [d]."""
         wraps = ((known / self.side - colours) / self.q).round()
         return self.side * (colours + self.q * wraps)
 
@@ -313,7 +313,7 @@ def _turned(vector: Tensor, signs: Tensor) -> Tensor:
 
 
 def _hadamard(vector: Tensor) -> Tensor:
-    """Return H v, H Sylvester's matrix over √n, its own inverse; n = 2^m, in n m additions."""
+    """Return H v, H Sylvester's matrix over √n, an involution; n = 2^m, in n m additions."""
     n, size = len(vector), 1
     while size < n:
         left, right = vector.view(-1, 2, size).unbind(1)

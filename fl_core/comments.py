@@ -1,4 +1,4 @@
-"""The descriptions of fields: the comments that stand beside them in the source, or directly above.
+"""Descriptions of fields, from the comments next to or directly above fields in the source.
 
     clip: Rate | None = None  # the largest norm of a gradient
 
@@ -22,7 +22,7 @@ def of_fields(cls: type) -> dict[str, str]:
 
 @functools.cache
 def _own(cls: type) -> dict[str, str]:
-    """Return the descriptions of the fields that the class's own body annotates."""
+    """Return the descriptions of the fields annotated in the class body."""
     if cls.__module__ == "builtins" or cls.__module__.startswith("pydantic"):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""An experiment: scenario × strategy × seed, validated; the unit that is run, tracked and resumed."""
+"""An experiment: scenario × strategy × seed, validated; the unit of running, tracking and resuming."""
 
 from functools import lru_cache
 from typing import Any, Self
@@ -15,7 +15,7 @@ from fl_core.timing.availability import Always
 
 
 class Experiment(Frozen):
-    """A scenario, a strategy and a seed: what one run computes."""
+    """A scenario, a strategy and a seed: the input of a run."""
 
     scenario: Scenario
     strategy: SerializeAsAny[Strategy]
@@ -42,7 +42,7 @@ class Experiment(Frozen):
         return self
 
     def _misfit(self) -> str | None:
-        """Return why problem and local work do not go together, in one sentence, or None."""
+        """Return the reason why problem and local work are incompatible, or None."""
         problem, local = self.scenario.problem, self.strategy.local
         if problem.local_work and local.reference() != problem.local_work:
             return (
@@ -67,7 +67,7 @@ class Experiment(Frozen):
         return self.strategy.participation(scenario) if as_the_strategy_sends else None
 
     def lacks(self, metric: str) -> str | None:
-        """Return why this experiment does not record a metric of its problem, in one sentence, or None."""
+        """Return the reason why a metric of the problem is not recorded, or None."""
         if metric not in SURROGATE or self.participation is not None:
             return None
         return f"no '{metric}' is recorded, since no formula says how often each client takes part"
@@ -77,18 +77,18 @@ class Experiment(Frozen):
         return self.model_dump(mode="json")
 
     def identity(self) -> dict[str, Any]:
-        """Return the fields that differ from their defaults; parts that experiments share are read once."""
+        """Return the fields with non-default values; identities of shared parts are cached."""
         seed = {"seed": self.seed} if self.seed else {}
         return {part: _identity(_Instance(getattr(self, part))) for part in ("scenario", "strategy")} | seed
 
     @property
     def key(self) -> str:
-        """The run's identifier: a hash of its identity."""
+        """Return the run's identifier, a hash of the identity."""
         return key(self.identity())
 
 
 class _Instance:
-    """A frozen part as the key of a cache: equal to itself alone, since comparing contents takes long."""
+    """A frozen part as a cache key, compared by identity for speed."""
 
     __slots__ = ("part",)
 

@@ -1,11 +1,11 @@
-"""A torch module as a function of one flat vector: federated learning adds, averages and sends vectors."""
+"""A torch module as a function of a flat vector, for adding, averaging and sending models."""
 
 import torch
 from torch import Tensor, nn
 
 
 class Flat:
-    """Maps d numbers to the trained parameters of a module: their names and shapes, in the module's order.
+    """Map between d numbers and the trained parameters of a module, in the module's order.
 
     Buffers and frozen parameters are not part of the vector.
     """
@@ -18,7 +18,7 @@ class Flat:
         self.d = sum(self.sizes)
 
     def parameters(self, module: nn.Module) -> list[nn.Parameter]:
-        """Return the parameters of `module` that the vector holds, in the vector's order."""
+        """Return the parameters of `module` in the vector's order."""
         named = dict(module.named_parameters())
         return [named[name] for name in self.names]
 
@@ -27,7 +27,7 @@ class Flat:
         return self.join([p.detach() for p in self.parameters(module)])
 
     def join(self, tensors: list[Tensor] | tuple[Tensor, ...]) -> Tensor:
-        """Return one tensor per parameter, values or gradients, as a new vector [d]."""
+        """Concatenate tensors by parameter, values or gradients, into a new vector [d]."""
         return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
@@ -39,7 +39,7 @@ class Flat:
         }
 
     def bind(self, module: nn.Module) -> Tensor:
-        """Make the parameters of `module` views of one vector [d], and return the vector.
+        """Make the parameters of `module` views of a single vector [d], and return the vector.
 
         Writing into that vector sets the whole module: 2 µs where `functional_call` costs 40.
         """

@@ -1,4 +1,4 @@
-"""The user's own code, `package.module:name`: importing it runs whatever the module holds.
+"""Import of the user's own code, `package.module:name`, which runs the module's statements.
 
 It is imported if it is named on the command line or in a file of the user's own, one that the user owns and
 not everyone can write to. A job of CI runs the code of its checkout in any case, and runners check out as
@@ -40,7 +40,7 @@ _refusal: ContextVar[str] = ContextVar("asyncfl_no_code", default="")  # why imp
 
 
 class ImportRefusedError(ImportError):
-    """Code that may not be imported: the reason, and how to allow the import."""
+    """Refusal to import code: the reason, and the way to allow the import."""
 
 
 def not_own(path: Path) -> str:
@@ -60,13 +60,13 @@ def not_own(path: Path) -> str:
 
 
 def _root_in_container() -> bool:
-    """Return whether this is root in a container: nobody else works there."""
+    """Return whether the process is root in a container, without other users."""
     return os.getuid() == 0 and any(mark.exists() for mark in CONTAINER_MARKS)
 
 
 @contextmanager
 def guarded(refusal: str) -> Iterator[None]:
-    """Make `load` raise `ImportRefusedError` in this context, unless code is allowed or no refusal given."""
+    """Make `load` raise `ImportRefusedError` in the context, unless code is allowed or `refusal` is empty."""
     if not refusal or ALLOWED.get():
         yield
     else:
@@ -84,7 +84,7 @@ def must_be_allowed() -> None:
 
 
 def load(path: str) -> Any:
-    """Return what `package.module:name` stands for.
+    """Return the object at `package.module:name`.
 
     Raises:
         ImportRefusedError: The code is not the user's own, or no file that can be imported.
@@ -108,7 +108,7 @@ def load(path: str) -> Any:
 
 
 def place(error: BaseException) -> str:
-    """Return the line of the user's own code that an error came from, " (mine/own.py:7)"; empty if none."""
+    """Return the line of the user's code behind an error, " (mine/own.py:7)"; empty if none."""
     lines = [
         (Path(file), number)
         for frame, number in walk_tb(error.__traceback__)
@@ -123,7 +123,7 @@ def place(error: BaseException) -> str:
 
 
 def text(error: BaseException) -> str:
-    """Return an error's own text; empty where its `__str__` raises, or returns no text."""
+    """Return an error's text; empty where `__str__` raises or returns no text."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - a user's class may fail in any way
@@ -131,7 +131,7 @@ def text(error: BaseException) -> str:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error's kind, the first line of its text, and the line of the user's it came from."""
+    """Return an error's kind, the first line of the text, and the user's line behind the error."""
     lines = text(error).strip().splitlines()
     return f"{type(error).__name__}{f': {lines[0]}' if lines else ''}{place(error)}"
 
@@ -152,7 +152,7 @@ def _installed(package: str) -> bool:
 
 
 def leave_the_path(folder: Path) -> None:
-    """Take a folder off the import path, of processes started later, too; `load` still finds packages there.
+    """Take a folder off the import path, also for later processes; `load` still finds packages in the folder.
 
     A folder stays where PYTHONPATH names it in full, or these sources lie in it.
     """
@@ -165,23 +165,23 @@ def leave_the_path(folder: Path) -> None:
 
 
 def own_packages() -> OwnPackages | None:
-    """Return what finds the user's packages in this process; None before `leave_the_path`."""
+    """Return the process's finder of the user's packages; None before `leave_the_path`."""
     return next((finder for finder in sys.meta_path if type(finder) is OwnPackages), None)
 
 
 class OwnPackages(MetaPathFinder):
-    """Finds the packages that the user names in a folder that is not on the import path."""
+    """Finder of packages named by the user in a folder off the import path."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.trusted: dict[str, bool] = {}  # package → whether its files may be anyone's
 
     def install(self) -> None:
-        """Find packages in this process, in the place of any other."""
+        """Install the finder in the process, and remove any other."""
         sys.meta_path[:] = [self, *(other for other in sys.meta_path if type(other) is not OwnPackages)]
 
     def unnamed(self, module: str) -> str:
-        """Return where a module lies in the folder whose package the user does not name; empty if nowhere."""
+        """Return the path of a module in the folder but outside of the named packages; empty if nowhere."""
         package = module.partition(".")[0]
         known = package in self.trusted or package in sys.modules
         spec = None if known else PathFinder.find_spec(package, [str(self.folder)])
@@ -190,7 +190,7 @@ class OwnPackages(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of a named package; ImportRefusedError if its file is not the user's own."""
+        """Find a module of a named package; ImportRefusedError for a file of another owner."""
         package = fullname.partition(".")[0]
         if package not in self.trusted:
             return None
@@ -205,7 +205,7 @@ class OwnPackages(MetaPathFinder):
 
 
 class AppPackages(OwnPackages):
-    """Finds the modules of an app in its folder, and only while the app is in use.
+    """Finder of an app's modules, active only while the app is in use.
 
     So apps whose packages share a name, or have that of a package imported elsewhere, are not mixed up.
     """
@@ -218,7 +218,7 @@ class AppPackages(OwnPackages):
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Let the app's modules be the ones of their names in this process."""
+        """Make the app's modules importable by name in the process."""
         if self in sys.meta_path:
             yield
             return
@@ -235,14 +235,14 @@ class AppPackages(OwnPackages):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of the app; ImportRefusedError if its file is not the user's own."""
+        """Find a module of the app; ImportRefusedError for a file of another owner."""
         spec = super().find_spec(fullname, path, target)
         if spec is not None:
             self._names.add(fullname)
         return spec
 
     def _others(self) -> list[str]:
-        """Return the names of imported modules that are not the app's, but in packages of its names."""
+        """Return the names of imported modules in packages of the app's names, but not from the app."""
         if not any(package in sys.modules for package in self.trusted):
             return []
         return [name for name in sys.modules if name.partition(".")[0] in self.trusted]
@@ -253,7 +253,7 @@ class AppPackages(OwnPackages):
 
 
 class FromSource(SourceFileLoader):
-    """Loader that compiles a source file: cached compiled code may be another user's."""
+    """Loader from source files, without cached compiled code, possibly of another user."""
 
     def get_code(self, fullname: str) -> CodeType:
         """Return the code of the source file, freshly compiled."""

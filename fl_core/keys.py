@@ -1,4 +1,4 @@
-"""Keys: short names of computations, by which results that exist already are found."""
+"""Keys: short names of computations for finding existing results."""
 
 import hashlib
 import json
@@ -13,15 +13,15 @@ KEY = re.compile(r"([0-9]+-)?[0-9a-f]{16}")  # of any version
 
 
 def digest(content: bytes | memoryview) -> str:
-    """Return the name of a content: the first 16 hex digits of its SHA-256."""
+    """Return the name of a content: 16 hex digits of the SHA-256."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def key(identity: Any) -> str:
-    """Return the key of an identity, which is plain JSON data."""
+    """Return the key of an identity in plain JSON data."""
     return f"{RESULTS}-{digest(json.dumps(identity, sort_keys=True).encode())}"
 
 
 def is_older(key: str) -> bool:
-    """Return whether a key was made by an earlier version, whose results may differ."""
+    """Return whether a key is from an earlier version with possibly different results."""
     return bool(KEY.fullmatch(key)) and not key.startswith(f"{RESULTS}-")

@@ -1,4 +1,4 @@
-"""Lightning and torchmetrics. Both import torchvision, which is repaired first if it does not match torch."""
+"""Lightning and torchmetrics, with torchvision repaired if incompatible with torch."""
 
 from fl_core.vision import repair
 

@@ -1,4 +1,4 @@
-"""Local work, what a client does with the model it receives: the interface, and every kind."""
+"""Local work, the training of a client on a received model: the interface, and every kind."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -19,7 +19,7 @@ Sampling = Literal["replacement", "epochs"]
 
 @dataclass(slots=True)
 class Work:
-    """Inputs of `LocalWork.correct`: those of a job, or of J jobs stacked along a first axis."""
+    """Inputs of `LocalWork.correct`: for a job, or for J jobs stacked along a first axis."""
 
     start: Tensor  # [d] or [J, d], moved along by a fresh model that the client received since
     broadcast: dict[str, Tensor]
@@ -27,7 +27,7 @@ class Work:
 
     @classmethod
     def of(cls, job: Job) -> Self:
-        """Return the inputs of a job at its first step."""
+        """Return the inputs of a job at the first step."""
         return cls(job.start, job.broadcast, job.client_state)
 
 
@@ -51,7 +51,7 @@ class LocalWork(Part):
     lr_factors: tuple[Rate, ...] | None = None  # η_l(i) = factor · η_l, for each client
 
     def refuses(self, clients: int) -> str | None:
-        """Return why this local work does not fit a number of clients, in one sentence, or None."""
+        """Return the reason why the local work does not fit a number of clients, or None."""
         for key in ("steps", "lr_factors"):
             given = getattr(self, key)
             if isinstance(given, tuple) and len(given) != clients:
@@ -60,16 +60,16 @@ class LocalWork(Part):
 
     @property
     def linear(self) -> Literal[True] | str:
-        """True if a step on an expected gradient is the expected step, else a sentence that says why not."""
+        """True if a step on an expected gradient is the expected step, or a sentence with the reason."""
         return True
 
     @property
     def kept_by_clients(self) -> tuple[str, ...]:
-        """Names in `server.local` of the state that clients would keep in a deployment."""
+        """Names in `server.local` of state kept by clients in a deployment."""
         return ()
 
     def usual(self, client: int, size: int) -> int:
-        """Return K of a client that holds `size` data points; the mean of K, less a half, if K is dynamic."""
+        """Return K of a client with `size` data points; the mean of K, less a half, if K is dynamic."""
         if self.epochs is not None:
             return max(1, ceil(exact(self.epochs) * size / self.batch))
         return self.steps[client] if isinstance(self.steps, tuple) else self.steps
@@ -88,7 +88,7 @@ class LocalWork(Part):
         """Allocate `server.local`."""
 
     def broadcast(self, server: Server) -> dict[str, Tensor]:
-        """Return the tensors that travel with a version, copied when the version is made."""
+        """Return the tensors sent along with a version, copied when the version is made."""
         return {}
 
     def client_state(self, server: Server, client: int) -> dict[str, Tensor]:
@@ -96,7 +96,7 @@ class LocalWork(Part):
         return {}
 
     def moments(self, model: Tensor) -> dict[str, Tensor]:
-        """Return the optimiser's memory before a client's first step, if the client keeps it between jobs.
+        """Return the optimiser's memory before a client's first step, if clients keep memory between jobs.
 
         Where it is not empty, a job's `move` begins with the memory that the client's latest update left. One
         entry has at least one dimension, such as a count [1]; of J stacked jobs it is [J, 1].
@@ -104,11 +104,11 @@ class LocalWork(Part):
         return {}
 
     def compute(self, job: Job, world: World) -> None:
-        """Write the results of a job, for local work whose steps nobody sees (`whole`)."""
+        """Write the results of a job, for local work without visible steps (`whole`)."""
         raise NotImplementedError
 
     def correct(self, g: Tensor, y: Tensor, job: Work) -> Tensor:
-        """Return the gradient that is followed; a pure function.
+        """Return the gradient for the next step; a pure function.
 
         Args:
             g: Stochastic gradient at y, [d] or [J, d].
@@ -118,7 +118,7 @@ class LocalWork(Part):
         return g
 
     def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
-        """Return the local model after one optimiser step; pure except for `state`.
+        """Return the local model after an optimiser step; pure except for `state`.
 
         Args:
             y: Present local model, [d] or [J, d].

@@ -48,7 +48,7 @@ class Metric:
 
     @property
     def heading(self) -> str:
-        """The title with its unit."""
+        """Return the title and the unit."""
         unit = "%" if self.share else self.unit
         return f"{self.title} ({unit})" if unit else self.title
 
@@ -66,7 +66,7 @@ class Metric:
         return 1 if self.higher else -1
 
     def judged_on(self, data: str = "") -> Self:
-        """Return the metric with other data in its title than the test data, or with none."""
+        """Return the metric with other data in the title than test data, or with none."""
         bare = self.title.removeprefix("Test ")
         named = f"{data} {bare}" if data and bare != self.title else bare[0].upper() + bare[1:]
         return replace(self, title=named)
@@ -118,7 +118,7 @@ VALID_NAME = re.compile(r"[/\w.\- :]{1,250}")  # what MLflow records
 
 @functools.cache
 def name_fault(name: str) -> str:
-    """Return why a metric of a problem cannot have this name, or an empty text."""
+    """Return the reason why a name is not allowed for a problem's metric, or an empty text."""
     if name in RESERVED or name.startswith(RESERVED_PREFIXES):
         return (
             f"'{name}' is the name of a quantity that every run records: choose another, such as test/{name}"
@@ -133,12 +133,12 @@ def name_fault(name: str) -> str:
 
 
 def named(name: str, declared: Iterable[Metric] = ()) -> Metric:
-    """Return the metric called `name`: as declared, else as in older runs, else without a direction."""
+    """Return the metric called `name`: as declared, as in older runs, or without a direction."""
     return next((metric for metric in declared if metric.name == name), BEFORE.get(name, Metric(name)))
 
 
 def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
-    """Return declarations as JSON data, for the record; fields at their defaults are left out."""
+    """Return declarations as JSON data for the record, without fields at defaults."""
     return [
         {
             field.name: value

@@ -1,4 +1,4 @@
-"""Parts of an experiment as validated, frozen data that a suite file can name.
+"""Parts of an experiment as validated, frozen data with names for suite files.
 
 A part is written `{name: fedbuff, buffer: 10}`, or `fedbuff` where its defaults will do. A user's own class
 is named by its import path, `{name: "my_package.my_module:MyStrategy", ...}`, without registration.
@@ -40,7 +40,7 @@ NUMPY_BOOLEANS = {"bool", "bool_"}  # names of its type, by which NumPy need not
 
 
 class Frozen(BaseModel):
-    """Validated data that never changes; a key that is not a field is an error.
+    """Validated data without changes; unknown keys are errors.
 
     An instance inside of other data is taken as it is, and not validated again.
     """
@@ -61,7 +61,7 @@ class Frozen(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _without_booleans_as_numbers(cls, value: Any, handler: Callable[[Any], Self]) -> Self:
-        """Refuse true and false where a number is wanted: pydantic takes them for 1 and 0."""
+        """Refuse booleans for numbers, which pydantic takes for 1 and 0."""
         validated = handler(value)
         if isinstance(value, Mapping):
             for name, given in value.items():
@@ -71,7 +71,7 @@ class Frozen(BaseModel):
 
     @classmethod
     def descriptions(cls) -> dict[str, str]:
-        """Return each field's description, or else the comment beside the field in the source."""
+        """Return each field's description, or the comment next to the field in the source."""
         beside = comments.of_fields(cls)
         return {name: field.description or beside.get(name, "") for name, field in cls.model_fields.items()}
 
@@ -82,13 +82,13 @@ class Frozen(BaseModel):
         return schema
 
     def changed(self) -> dict[str, Any]:
-        """Return the fields whose values are not the defaults, in the order of their declaration."""
+        """Return the fields with non-default values, in order of declaration."""
         default = _defaults(type(self))
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: value for name, value in values.items() if value != default[name]}
 
     def identity(self) -> dict[str, Any]:
-        """Return the fields that differ from their defaults, as JSON data.
+        """Return the fields with non-default values as JSON data.
 
         So a new field leaves keys unchanged. Nested parts always appear, each with its name and version.
         """
@@ -117,14 +117,14 @@ def _defaults(cls: type[Frozen]) -> dict[str, Any]:
 
 
 def _describe(cls: type[Frozen], schema: dict[str, Any]) -> None:
-    """Give every property of a class's JSON schema its description."""
+    """Add descriptions to the properties of a class's JSON schema."""
     for name, text in cls.descriptions().items():
         if text and name in schema.get("properties", {}):
             schema["properties"][name]["description"] = text
 
 
 def _identities(value: Any) -> Any:
-    """Return the identity of validated data, or of each item of a tuple; None for anything else."""
+    """Return the identity of validated data, or of each item of a tuple; None for other values."""
     if isinstance(value, Frozen):
         return value.identity()
     several = isinstance(value, tuple) and any(isinstance(item, Frozen) for item in value)
@@ -153,7 +153,7 @@ def exact(value: Any) -> Fraction:
 
 
 class FieldError(ValueError):
-    """A validator's error about one field: its name, and what is wrong with its value."""
+    """A validator's error about a field: the name, and the fault of the value."""
 
     def __init__(self, field: str, what: str) -> None:
         super().__init__(field, what)
@@ -177,7 +177,7 @@ Length = Annotated[Exact, Field(gt=0)]
 
 
 class Tune(Frozen):
-    """The range in which a field is tuned, from low to high, both included.
+    """The range of a field for tuning, from low to high, both included.
 
     `buffer: Annotated[Count, Tune(1, 32)] = 10` is tuned from 1 to 32 unless a suite says otherwise.
     """
@@ -201,7 +201,7 @@ class Tune(Frozen):
 
 
 class TuneAmong(tuple[float | str, ...]):
-    """The values that tuning tries for a field, `TuneAmong(0.1, 0.5, 1.0)`."""
+    """The values of a field for tuning, `TuneAmong(0.1, 0.5, 1.0)`."""
 
     __slots__ = ()
 
@@ -213,7 +213,7 @@ Candidates = Tune | tuple[float | str, ...]  # a range, or the values to try
 
 
 class Part(Frozen):
-    """Base of everything that a suite chooses by name.
+    """Base of everything chosen by name in a suite.
 
     A *family* is a direct subclass that names the modules and packages of its members (`homes`); a *member*
     has a `name`, and the first line of its docstring, which `asyncfl list` prints, gives what it is and its
@@ -239,12 +239,12 @@ class Part(Frozen):
 
     @classmethod
     def family(cls) -> type[Part]:
-        """Return the family that this class belongs to."""
+        """Return the family of the class."""
         return next(base for base in cls.__mro__ if "homes" in vars(base))
 
     @classmethod
     def members(cls) -> dict[str, type[Self]]:
-        """Return every member of the family that this package ships, by name."""
+        """Return every member of the family in the package, by name."""
         modules = []
         for home in map(importlib.import_module, cls.homes):
             inside = pkgutil.iter_modules(getattr(home, "__path__", ()), f"{home.__name__}.")
@@ -260,7 +260,7 @@ class Part(Frozen):
 
     @classmethod
     def tunable(cls) -> dict[str, Candidates]:
-        """Return what is tuned unless a suite says otherwise: fields annotated with `Tune` or `TuneAmong`."""
+        """Return the default search space: the fields annotated with `Tune` or `TuneAmong`."""
         return {
             name: candidates
             for name, field in cls.model_fields.items()
@@ -285,7 +285,7 @@ class Part(Frozen):
 
     @classmethod
     def written_out(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a member as written, with those of a preset in the place of its name."""
+        """Return the fields of a member as written, with a preset's name replaced by the preset's fields."""
         name = fields.get("name")
         if not isinstance(name, str) or ":" in name:
             return dict(fields)
@@ -299,12 +299,12 @@ class Part(Frozen):
         return {"name": self.reference(), **handler(self)}
 
     def label(self) -> str:
-        """Return a short name for tables and figures: the name, and fields that differ from defaults."""
+        """Return a short name for tables and figures: the name, and fields with non-default values."""
         return " ".join([self.reference(), *(f"{key}={value}" for key, value in self.changed().items())])
 
     @classmethod
     def reference(cls) -> str:
-        """Return the name of this class in a suite file."""
+        """Return the name of the class in a suite file."""
         ours = "name" in vars(cls) and cls.__module__.startswith(cls.family().homes)
         return cls.name if ours else f"{cls.__module__}:{cls.__qualname__}"
 
@@ -341,7 +341,7 @@ P = TypeVar("P", bound=Part)
 
 
 def find(cls: type[P], name: Any) -> type[P]:
-    """Return the class that `name` stands for where a `cls` is expected.
+    """Return the class called `name` where a `cls` is expected.
 
     Raises:
         PydanticCustomError: There is no such class; the message suggests the nearest valid name.
@@ -383,7 +383,7 @@ def _imported(cls: type[P], kind: str, path: str) -> type[P]:
 
 
 def imported(path: str) -> Any:
-    """Return the object that `package.module:name` stands for.
+    """Return the object at `package.module:name`.
 
     Raises:
         PydanticCustomError: The object cannot be imported.

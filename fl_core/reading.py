@@ -1,4 +1,4 @@
-"""Files of the user's, read within bounds: no pipe that nobody writes to, no device that never ends."""
+"""Bounded reading of user files: no pipe without a writer, no endless device."""
 
 import csv
 import errno
@@ -36,7 +36,7 @@ def text(path: Path, encoding: str = "utf-8") -> str:
 
 
 def rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line and the cells of each row of a CSV file that is not empty; a byte order mark is skipped.
+    """Yield line number and cells of each non-empty row of a CSV file; a byte order mark is skipped.
 
     Raises:
         ValueError: A row cannot be read, such as for a cell above 131,072 characters.

@@ -1,4 +1,4 @@
-"""A scenario: a problem, a timing, possibly an arrangement, and a budget; the same for all strategies."""
+"""A scenario: a problem, a timing, possibly an arrangement, and a budget; shared by all strategies."""
 
 from fractions import Fraction
 from typing import Literal, Self
@@ -19,7 +19,7 @@ from fl_core.timing.speeds import DurationTrace, Fixed
 
 
 class Timing(Frozen):
-    """How long jobs take, when clients are present, and their links; the same for all strategies."""
+    """Durations of jobs, presence of clients, and links; shared by all strategies."""
 
     durations: SerializeAsAny[Durations] = Fixed()  # the law of how long jobs take
     availability: SerializeAsAny[Availability] = Always()  # the law of when clients are present
@@ -46,7 +46,7 @@ class Timing(Frozen):
         return self
 
     def ids(self, n: int, seed: int) -> list[str] | None:
-        """Return the ids of the n clients of a run, by which its files are joined.
+        """Return the ids of the n clients of a run, for joining files.
 
         They are those of the trace of durations, or else of presence, or else of the first column of links
         that has ids. None if fewer than two files have ids: there is nothing to join.
@@ -61,7 +61,7 @@ class Timing(Frozen):
         return traces.ids(first.path, first.digest, n, seed if first.clients == "random" else None)
 
     def check_ids(self, n: int) -> None:
-        """Check that every file has all clients that may take part, whatever the seed.
+        """Check every file for all clients, whatever the seed.
 
         Raises:
             ValueError: A file lacks one of them.
@@ -98,7 +98,7 @@ class Timing(Frozen):
 
 
 def _numbered(law: DurationTrace | PresenceTrace) -> bool:
-    """Return whether the n clients of a trace are those numbered 0 … n − 1."""
+    """Return whether the n clients of a trace are numbered 0 … n − 1."""
     ids = traces.ids(law.path, law.digest)
     return law.clients == "first" and all(
         client.isdecimal() and len(client) <= traces.DIGITS for client in ids
@@ -137,7 +137,7 @@ class Budget(Frozen):
 
 
 class Scenario(Frozen):
-    """The setting in which strategies are compared."""
+    """The setting for comparing strategies."""
 
     problem: SerializeAsAny[Problem]  # what the clients learn
     timing: Timing = Timing()  # how long jobs take, and when clients are present
@@ -150,7 +150,7 @@ class Scenario(Frozen):
 
     @property
     def target(self) -> float | None:
-        """The target of runs: the budget's, at which they end, or else the problem's."""
+        """Return the target of runs: the budget's, where runs end, or the problem's."""
         return self.problem.target if self.budget.target is None else self.budget.target
 
     @model_validator(mode="after")

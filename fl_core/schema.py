@@ -1,4 +1,4 @@
-"""What is recorded of runs, trials and studies, as writers and readers name it.
+"""Names of recorded data of runs, trials and studies, for writers and readers.
 
 Members may be renamed; their texts stand in stored results and stay as they are.
 """
@@ -18,7 +18,7 @@ JOINT = " · "  # between the parts of a scenario's label
 
 
 def untuned(rates: Iterable[tuple[str, str, str]]) -> str:
-    """Return a caveat where all strategies of every scenario share one local rate; else an empty text.
+    """Return a warning where all strategies of every scenario share a local rate; otherwise an empty text.
 
     `rates` are triples of scenario, strategy and rate.
     """
@@ -44,7 +44,7 @@ class Status(StrEnum):
 
     @property
     def finite(self) -> bool:
-        """True if the run has a final model, whose metrics count."""
+        """True if the run has a final model with valid metrics."""
         return self in {Status.DONE, Status.STALLED}
 
     @property
@@ -59,7 +59,7 @@ class Status(StrEnum):
 
 
 class Reason(StrEnum):
-    """The reason for which a run is done."""
+    """The reason for the end of a run."""
 
     ITERATIONS = "budget of server iterations"
     UPDATES = "budget of client updates"
@@ -95,7 +95,7 @@ class Origin(StrEnum):
 
 
 class JudgedOn(StrEnum):
-    """The data on which trials are compared."""
+    """The data for comparing trials."""
 
     VALIDATION = "validation data"
     TRAINING = "the clients' training data"
@@ -103,7 +103,7 @@ class JudgedOn(StrEnum):
 
 
 class Clock(StrEnum):
-    """A clock of a run; the text is its column in tables."""
+    """A clock of a run; the text is the column in tables."""
 
     ITERATION = auto()
     UPDATES = auto()
@@ -112,7 +112,7 @@ class Clock(StrEnum):
 
     @property
     def budget(self) -> str:
-        """The field of a budget that limits this clock."""
+        """Return the field of a budget for the clock."""
         return "iterations" if self is Clock.ITERATION else self.value
 
     @property
@@ -123,13 +123,13 @@ class Clock(StrEnum):
 
     @property
     def metric(self) -> str:
-        """The clock's name among MLflow's metrics; empty for the iteration, which is MLflow's step."""
+        """Return the clock's name among MLflow's metrics; empty for the iteration, MLflow's step."""
         names = {"iteration": "", "time": "clock/virtual_time"}
         return names.get(self, f"clock/{self.value}")
 
     @property
     def to_target(self) -> str:
-        """The metric that says when a run reached its target."""
+        """Return the metric for the clock at the target."""
         return f"{self.value}_to_target"
 
 
@@ -139,7 +139,7 @@ TO_TARGET = {clock.to_target: clock for clock in Clock if clock is not Clock.ITE
 
 
 class Kind(StrEnum):
-    """The kind of thing that a run of MLflow stands for, in its tag `Tag.KIND`."""
+    """The kind of an MLflow run, in the tag `Tag.KIND`."""
 
     RUN = auto()  # one run
     GROUP = auto()  # a strategy in a scenario: the parent of its seeds, and their mean
@@ -153,7 +153,7 @@ TAGS = "asyncfl."  # begins the names of our tags
 
 
 class Tag(StrEnum):
-    """A tag of ours, by its name in MLflow."""
+    """A tag of the project, by name in MLflow."""
 
     @staticmethod
     def _generate_next_value_(name: str, *_: object) -> str:
@@ -222,7 +222,7 @@ class Tag(StrEnum):
 
     @property
     def short(self) -> str:
-        """The name without what all of our tags begin with."""
+        """Return the name without the common prefix."""
         return self.removeprefix(TAGS)
 
 
@@ -230,7 +230,7 @@ WALL = "wall"  # the clock of a run in real time
 
 
 class MlflowTag(StrEnum):
-    """A tag of MLflow's own that is set here."""
+    """A tag of MLflow set by the project."""
 
     PARENT = "mlflow.parentRunId"
     COLOUR = "mlflow.runColor"
@@ -282,7 +282,7 @@ class TrialMetric(StrEnum):
 
 
 class Name:
-    """Names of columns, beside those of clocks and metrics."""
+    """Names of columns, besides clocks and metrics."""
 
     UPLOADS, DOWNLOADS = "uploads_bytes", "downloads_bytes"
     TOKENS = "tokens"  # that clients trained on, of all updates
@@ -307,13 +307,13 @@ class Column:
 
     @property
     def code(self) -> str:
-        """The type of its values, as modules `array` and NumPy name types."""
+        """Return the type of the values, as named by `array` and NumPy."""
         return "q" if self.whole else "d"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a run, in a file of its own.
+    """A table of a run, in a separate file.
 
     Columns that are not listed hold numbers, infinite ones and NaN included, or nothing where a quantity was
     not measured.
@@ -329,7 +329,7 @@ class Table:
 
     @property
     def file(self) -> str:
-        """The name of its file."""
+        """Return the name of the file."""
         return f"{self.name}.parquet"
 
 

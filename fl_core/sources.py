@@ -1,4 +1,4 @@
-"""The user's own code in an experiment: which it names by import path, and a digest of the file of each."""
+"""The user's own code in an experiment: import paths, and a digest of the file of each."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ DIGEST = " sha256:"
 
 
 def named(description: Mapping[str, Any]) -> dict[str, str]:
-    """Return the file and its digest for each import path that an experiment names."""
+    """Return file and digest for each import path in an experiment."""
     return {path: _source(path) for path in sorted(set(_paths(description)))}
 
 

@@ -1,4 +1,4 @@
-"""Random streams named by their purpose, never by when they are drawn (docs/rules.md).
+"""Random streams named by purpose, never by the time of drawing (docs/rules.md).
 
 So no result depends on the order of computation, the batch width, the number of workers or a resume, and
 under one scenario and seed all strategies get the same initial model, partition, job lengths and
@@ -27,12 +27,12 @@ def _digest(seed: int, purpose: str, ids: tuple[int, ...]) -> bytes:
 
 
 def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
-    """Return the random stream for one purpose, for example `stream(0, "duration", client, job)`."""
+    """Return the random stream for a purpose, for example `stream(0, "duration", client, job)`."""
     return np.random.Generator(np.random.Philox(key=int.from_bytes(_digest(seed, purpose, ids), "little")))
 
 
 def torch_stream(seed: int, purpose: str, *ids: int) -> torch.Generator:
-    """Return a torch generator for one purpose: initial weights, dropout, augmentation."""
+    """Return a torch generator for a purpose: initial weights, dropout, augmentation."""
     import torch  # takes 1.5 s, which code without torch is spared
 
     generator = torch.Generator()
@@ -41,7 +41,7 @@ def torch_stream(seed: int, purpose: str, *ids: int) -> torch.Generator:
 
 
 class Streams:
-    """Streams of one purpose through one generator: `at(...)` costs 1 µs where `stream(...)` costs 8.
+    """Streams for a purpose through a single generator: `at(...)` costs 1 µs where `stream(...)` costs 8.
 
     The numbers are the same. What `at` returns is valid until the next `at`: draw at once, do not keep it.
     """

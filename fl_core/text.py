@@ -1,4 +1,4 @@
-"""Counts and lists in words; the order of labels; what was meant by a misspelt word."""
+"""Counts and lists in words, the order of labels, and suggestions for misspelt words."""
 
 import difflib
 import itertools
@@ -9,14 +9,14 @@ from typing import Any
 
 
 def many(n: int, thing: str) -> str:
-    """Return a count with its noun: 1 run, 84 runs, 1 strategy, 7 strategies."""
+    """Return a count with a noun: 1 run, 84 runs, 1 strategy, 7 strategies."""
     if n == 1:
         return f"1 {thing}"
     return f"{n:,} {thing[:-1]}ies" if thing.endswith("y") else f"{n:,} {thing}s"
 
 
 def miscounted(values: Sized, clients: int) -> str:
-    """Return that a list has not one value for each client: "2 given for 3 clients; give one for each"."""
+    """Return a message about a list of the wrong length: "2 given for 3 clients; give one for each"."""
     return f"{len(values)} given for {many(clients, 'client')}; give one for each"
 
 
@@ -49,12 +49,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(thing: str, name: object, known: Iterable[str]) -> str:
-    """Return that no thing has a name, which may have been meant, and all there are."""
+    """Return a message about an unknown name, with a suggestion and all valid names."""
     names = list(known)
     return f"no {thing} '{name}'{nearest(str(name), names)} There are: {', '.join(names) or 'none'}"
 
 
 def natural(text: str) -> list[Any]:
-    """Return a key that sorts 'F8' before 'F80' and 'FedBuff 5' before 'FedBuff 10'."""
+    """Return a sort key with 'F8' before 'F80' and 'FedBuff 5' before 'FedBuff 10'."""
     parts = re.split(r"(\d+(?:\.\d+)?)", text.casefold())
     return [(0, float(part), "") if at % 2 else (1, 0.0, part) for at, part in enumerate(parts)]

@@ -1,4 +1,4 @@
-"""Time to target: when a learning curve first meets a target, and how runs that never meet it are compared.
+"""Time to target: when a learning curve first meets a target, and comparisons of runs with misses.
 
 The time to target of a run is the reading of a clock at the first evaluation that is as good as the target,
 whatever follows; it is ∞ for a run that never meets the target. Such a run is one of two kinds:
@@ -19,19 +19,19 @@ Array = np.ndarray
 
 
 def meets(values: ArrayLike, target: float, higher: bool) -> Array:
-    """Return whether values are as good as a target: equal to it, or on its better side; NaN never is."""
+    """Return whether values are as good as a target: equal or on the better side; NaN never is."""
     values = np.asarray(values, float)
     return np.asarray(values >= target if higher else values <= target)
 
 
 def first_meeting(values: ArrayLike, target: float, higher: bool) -> int | None:
-    """Return the index of the first evaluation that meets a target; None without one."""
+    """Return the index of the first evaluation as good as a target; None without any."""
     met = np.flatnonzero(meets(values, target, higher))
     return int(met[0]) if len(met) else None
 
 
 def time_to_target(clock: Array, values: Array, target: float, higher: bool) -> float:
-    """Return the clock at the first evaluation that meets a target; ∞ without one.
+    """Return the clock at the first evaluation as good as a target; ∞ without any.
 
     Args:
         clock: Readings of a clock at the evaluations, such as virtual time, updates or bytes.
@@ -44,7 +44,7 @@ def time_to_target(clock: Array, values: Array, target: float, higher: bool) -> 
 
 
 def observed_until(time: float, end: float, at_a_standstill: bool) -> float:
-    """Return how long a run was observed: to its end, or for ever if it is certain to miss the target.
+    """Return how long a run was observed: to the end, or for ever if certain to miss the target.
 
     Args:
         time: The time to target; ∞ for never.
@@ -55,7 +55,7 @@ def observed_until(time: float, end: float, at_a_standstill: bool) -> float:
 
 
 def restricted(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
-    """Return the times to target of two runs, both cut where the first run that missed the target ended.
+    """Return the times to target of two runs, both cut where the first run without the target ended.
 
     Each argument is a time to target, ∞ for never, and until when the run was observed. Against a run at a
     standstill the end of the other run counts; where both stand still there is no such end, and both are 0.

@@ -1,4 +1,4 @@
-"""Make torchvision importable beside a torch that does not match its compiled operators.
+"""Make torchvision importable with a torch of incompatible compiled operators.
 
 A torch built for the CPU next to PyPI's torchvision cannot load torchvision's library of operators, and then
 `import torchvision` fails, and with it `import pytorch_lightning` (torchmetrics imports torchvision). Nothing
@@ -16,7 +16,7 @@ SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 @functools.cache  # it also keeps the declarations alive
 def repair() -> torch.library.Library | None:
-    """Declare torchvision's operators if they are missing, before torchvision or Lightning is imported.
+    """Declare torchvision's operators if missing, before torchvision or Lightning is imported.
 
     Returns:
         The library of declarations, which must be kept alive; None if nothing is missing.
@@ -31,7 +31,7 @@ def repair() -> torch.library.Library | None:
 
 
 def _loads(folder: Path) -> bool:
-    """Return whether the compiled operators in `folder` load with this torch."""
+    """Return whether the compiled operators in `folder` load with the installed torch."""
     try:
         for file in folder.glob("_C.*"):
             torch.ops.load_library(str(file))  # type: ignore[no-untyped-call]

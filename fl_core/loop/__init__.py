@@ -1,1 +1,1 @@
-"""The loop: virtual time, its events, and what happens at each; no strategy by name."""
+"""The loop: virtual time, events, and the handling of each; no strategy by name."""

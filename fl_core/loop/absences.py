@@ -1,4 +1,4 @@
-"""When clients leave and return: their absences, read from the scenario's law one at a time (rule 9)."""
+"""Departures and returns of clients, read from the scenario's law in turn (rule 9)."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -10,7 +10,7 @@ from fl_core.timing.clock import VirtualClock
 
 
 class Absences:
-    """The absences of n clients; what changes, how many were read and who is away, is in the state."""
+    """The absences of n clients; mutable parts, the numbers read and the absent clients, are in the state."""
 
     def __init__(
         self,
@@ -26,12 +26,12 @@ class Absences:
         self._of_clients = [checked(law, client, n, seed, ids) for client in range(n)]
 
     def resume(self) -> None:
-        """Go on after the absences that were read already."""
+        """Continue after the absences already read."""
         for absences, read in zip(self._of_clients, self._state.absences_read, strict=True):
             next(islice(absences, read, read), None)
 
     def schedule(self, client: int) -> None:
-        """Queue a client's next departure, together with its return time."""
+        """Queue a client's next departure, with the time of return."""
         absence = next(self._of_clients[client], None)
         if absence is None:
             return
@@ -53,7 +53,7 @@ class Absences:
             state.queue.push(returns, EventKind.PRESENCE, client, None)
 
     def come_back(self, client: int) -> None:
-        """Mark a client as present, and queue its next absence."""
+        """Mark a client as present, and queue the next absence."""
         state = self._state
         state.returns -= 1
         state.roster.come_back(client, free=client not in state.flight, version=state.version)

@@ -1,4 +1,4 @@
-"""What a strategy did at an event, carried out: abandoned jobs, the new version's broadcast, sends, alarms.
+"""Execution of a strategy's actions at an event: abandoned jobs, broadcast, sends, alarms.
 
 The numbers in comments are the exact rules in docs/rules.md.
 """
@@ -23,7 +23,7 @@ from fl_core.strategies.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """The way from what a strategy asks of the server to jobs in flight and in service."""
+    """The way from a strategy's requests to jobs in flight and in service."""
 
     state: RunState
     server: Server
@@ -35,7 +35,7 @@ class Dispatch:
     together: bool  # whether all arrivals of a server iteration come before the sends (20)
 
     def settle(self) -> None:
-        """Carry out what was asked for at this event."""
+        """Carry out the requests made at the event."""
         state = self.state
         if state.dismissed or state.collected:
             self._end_services()
@@ -51,7 +51,7 @@ class Dispatch:
             self.service.settle()
 
     def _end_services(self) -> None:
-        """Abandon the jobs that were dismissed (8), and cut those that were collected (19)."""
+        """Abandon dismissed jobs (8), and cut collected jobs (19)."""
         state = self.state
         for job in state.dismissed:
             state.wasted += job.delta is not None
@@ -66,7 +66,7 @@ class Dispatch:
         state.collected.clear()
 
     def _sends(self) -> Iterable[int | Send]:
-        """Return the clients that work next, and their versions.
+        """Return the next clients to work, with versions.
 
         Until the first pass has stepped, only clients whose update was refused (14, 16); amid the arrivals of
         an iteration, none (20).
@@ -85,7 +85,7 @@ class Dispatch:
         return type(self.sender).__name__
 
     def freeze_broadcast(self) -> None:
-        """Copy what travels with the newest version."""
+        """Copy the tensors sent along with the newest version."""
         broadcast = self.strategy.local.broadcast(self.server)
         self.state.broadcasts[self.state.version] = {key: value.clone() for key, value in broadcast.items()}
 
@@ -126,7 +126,7 @@ class Dispatch:
         self.begin_next(client)
 
     def _version(self, send: Send) -> int:
-        """Return the version that is sent."""
+        """Return the version to send."""
         version, versions = send.version, self.state.versions
         if version is None:
             return self.state.version
@@ -147,7 +147,7 @@ class Dispatch:
         return whole(count, 1, f"{type(self.strategy.local).__name__}.count of client {client}")
 
     def _copied(self, start: Tensor) -> Tensor:
-        """Return a copy of a model that the strategy sends and may go on writing into (18)."""
+        """Return a copy of a model from the strategy, safe from later writes (18)."""
         if start.shape != self.server.model.shape:
             raise ValueError(
                 f"{type(self.strategy).__name__} sends a start of shape {list(start.shape)}: "
@@ -165,7 +165,7 @@ class Dispatch:
             self.service.begin(job)
 
     def _recall(self, job: Job) -> None:
-        """Copy what the client keeps between jobs: its state, and its optimiser's moments."""
+        """Copy the client's state and optimiser moments, kept between jobs."""
         local, known = self.strategy.local, self.state.client_moments.get(job.client)
         kept = local.client_state(self.server, job.client)
         moments = local.moments(job.start) if known is None else known

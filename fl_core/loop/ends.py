@@ -1,4 +1,4 @@
-"""Where a run ends: its budget or target, no client left, stalled (docs/rules.md, rules 9, 12, 17)."""
+"""The end of a run: budget or target, no client left, stalled (docs/rules.md, rules 9, 12, 17)."""
 
 from math import floor, inf
 
@@ -20,7 +20,7 @@ PATIENCE = 1000  # jobs of each client that may be dismissed one after the other
 
 
 class Ends:
-    """The conditions under which a run ends."""
+    """The conditions for the end of a run."""
 
     def __init__(self, budget: Budget, clock: VirtualClock, strategy: Strategy) -> None:
         self.budget, self.clock, self.strategy = budget, clock, strategy
@@ -31,13 +31,13 @@ class Ends:
         self.at_deadline = Reason.TIME
 
     def met(self, time: float) -> None:
-        """Let the run end soon after the time at which its target was met."""
+        """Let the run end soon after the time to target."""
         tail = floor((1 + TAIL) * time / float(self.clock.unit))
         if tail < self.deadline:
             self.deadline, self.at_deadline = tail, Reason.TARGET
 
     def share(self, state: RunState) -> float:
-        """Return the share of the budget that is used up."""
+        """Return the used share of the budget."""
         return max(
             state.version / self.iterations,
             state.updates / self.updates,
@@ -46,7 +46,7 @@ class Ends:
         )
 
     def reached(self, state: RunState, server: Server, upcoming: float | None) -> tuple[Status, str] | None:
-        """Return how the run ends, and why; None if there is a next event, not before tick `upcoming`."""
+        """Return status and reason of the end; None if a next event exists, not before tick `upcoming`."""
         none_comes = not (state.serving or state.returns)
         reason = None
         if state.version >= self.iterations:
@@ -74,7 +74,7 @@ class Ends:
         return None if reason is None else (Status.DONE, str(reason))
 
     def _missing(self, state: RunState, server: Server) -> list[int]:
-        """Return the clients that left permanently and without which no step can follow, in order (17)."""
+        """Return the clients gone for good but needed for any further step, in order (17)."""
         missing = self.strategy.stalled_by(server, state.silent)
         state.asked, state.unasked = state.version, []
         if not (missing or state.serving or state.returns or state.alarms):

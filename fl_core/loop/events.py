@@ -7,7 +7,7 @@ from typing import Any
 
 
 class EventKind(IntEnum):
-    """The kinds of event, in their order at one tick."""
+    """The kinds of event, in order at a tick."""
 
     PHASE = 0  # of a job ends, with a network: its download, or its computation; nobody is told
     ARRIVAL = 1  # of an update, even from a client that leaves at this tick
@@ -30,7 +30,7 @@ class EventQueue:
         self._pushed = 0
 
     def push(self, time: int, kind: EventKind, client: int, payload: Any) -> Entry:
-        """Add an event at `time` (ticks); return its entry, which no other event equals."""
+        """Add an event at `time` (ticks); return the entry, equal to no other."""
         entry = (time, kind, client, self._pushed, payload)
         heappush(self.heap, entry)
         self._pushed += 1
@@ -42,12 +42,12 @@ class EventQueue:
         return time, kind, client, payload
 
     def peek(self) -> tuple[int, EventKind, int, Any]:
-        """Return the earliest event, which stays in the queue: time, kind, client, payload."""
+        """Return the earliest event without removal: time, kind, client, payload."""
         time, kind, client, _, payload = self.heap[0]
         return time, kind, client, payload
 
     def remove(self, kind: EventKind, client: int) -> int:
-        """Remove a client's events of a kind; return how many there were."""
+        """Remove a client's events of a kind; return the number removed."""
         kept = [entry for entry in self.heap if entry[1:3] != (kind, client)]
         removed = len(self.heap) - len(kept)
         self.heap[:] = kept

@@ -1,4 +1,4 @@
-"""Service of jobs whose lengths are measured: the seconds that a job's computing takes on this machine."""
+"""Service of jobs with measured lengths: the seconds of a job's computation on the machine."""
 
 from fractions import Fraction
 from typing import ClassVar
@@ -12,7 +12,7 @@ from fl_core.timing.clock import MICRO
 
 
 class MeasuredService(Service):
-    """Jobs are computed when their service begins, and last as long as that took, times the law's length."""
+    """Service with jobs computed at the begin; length is the measured time, times the law's length."""
 
     times: ClassVar[tuple[Fraction, ...]] = (MICRO,)
 
@@ -22,7 +22,7 @@ class MeasuredService(Service):
         self._warm = False
 
     def begin(self, job: Job) -> None:
-        """Compute a job, unless its length is fixed, and begin its download."""
+        """Compute a job, unless the length is fixed, and begin the download."""
         if job.length is None:
             if not self._warm:  # the first call imports and loads, which is no part of a job
                 self._warm = True

@@ -1,4 +1,4 @@
-"""Messages between server and clients: what is sent, coded, in bytes, and what the other side receives."""
+"""Messages between server and clients: coded content, bytes, and the content received."""
 
 from torch import Tensor
 
@@ -23,7 +23,7 @@ class Messages:
         self._broadcast: dict[str, Tensor] | None = None
 
     def begin(self, n: int) -> None:
-        """Let all n clients know the first model, where codings send differences to what is known."""
+        """Tell all n clients the first model, where codings send differences to known vectors."""
         if self.downlink is not None and self.downlink.feedback == "ef21":
             self._state.downlink = dict.fromkeys(range(n), self._state.model)
 
@@ -37,7 +37,7 @@ class Messages:
         return self._sizes
 
     def model(self, model: Tensor, client: int, *message: int) -> Tensor:
-        """Return what a client receives of a model [d] (21)."""
+        """Return the model [d] received by a client (21)."""
         if self.downlink is None or not self._sends:
             return model
         rng, remembered = stream(self._seed, "downlink", client, *message), self._state.downlink
@@ -47,7 +47,7 @@ class Messages:
         return received
 
     def update(self, update: Update, client: int, index: int) -> None:
-        """Replace what a client sends by what the server receives (21)."""
+        """Replace a client's update by the update received at the server (21)."""
         if self.uplink is None or not self._sends:
             return
         rng, remembered = stream(self._seed, "uplink", client, index), self._state.uplink

@@ -48,7 +48,7 @@ def plain(simulation: Simulation) -> dict[str, Any]:
 
 
 def fits(simulation: Simulation, data: dict[str, Any]) -> bool:
-    """Return whether `data` has exactly the fields of this version's state, roster and jobs."""
+    """Return whether `data` has exactly the fields of the present state, roster and jobs."""
     state, job = ({field.name for field in fields(kind)} for kind in (simulation.state, Job))
     job.remove("event")
     return (
@@ -59,7 +59,7 @@ def fits(simulation: Simulation, data: dict[str, Any]) -> bool:
 
 
 def restore(simulation: Simulation, data: dict[str, Any]) -> None:
-    """Put a fresh simulation into the state that `data` was taken from."""
+    """Restore the state in `data` into a fresh simulation."""
     jobs = [Job(**job) for job in data["jobs"]]
     queue = EventQueue()
     for time, kind, client, item in data["queue"]:
@@ -96,7 +96,7 @@ def values(state: Any) -> dict[str, Any]:
 
 
 def _plain_job(job: Job) -> dict[str, Any]:
-    """Return the fields of a job, but for its event, which the queue holds."""
+    """Return the fields of a job except the event, held by the queue."""
     return {name: value for name, value in values(job).items() if name != "event"}
 
 
@@ -107,7 +107,7 @@ def _saved(memory: Any, place: str) -> dict[str, Any] | tuple[str, dict[str, Any
 
 
 def _memory(simulation: Simulation, saved: dict[str, Any] | tuple[str, dict[str, Any]]) -> Any:
-    """Return a namespace, or an object that the strategy makes at the start, with the saved content."""
+    """Return a namespace, or an object made by the strategy at the start, with the saved content."""
     if isinstance(saved, dict):
         return SimpleNamespace(**saved)
     simulation.strategy.begin(simulation.server)
@@ -120,7 +120,7 @@ def _memory(simulation: Simulation, saved: dict[str, Any] | tuple[str, dict[str,
 
 
 def checked(value: Any, *place: Any) -> Any:
-    """Return a value that can be saved; a tensor that is a view of a larger one is copied.
+    """Return a value ready to be saved; a tensor view of a larger tensor is copied.
 
     Args:
         value: Tensors and plain data, nested.

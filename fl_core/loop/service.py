@@ -13,7 +13,7 @@ from fl_core.timing.network import Way
 
 
 class Service:
-    """What happens to a job from `began` to its arrival; without a network, computation and nothing else.
+    """The phases of a job from `began` to the arrival; without a network, computation only.
 
     Here jobs are served in virtual time; in a subclass elsewhere, from where arrivals come.
     """
@@ -25,12 +25,12 @@ class Service:
         self.state, self.lengths, self.transfers = state, lengths, transfers
 
     def upcoming(self) -> float | None:
-        """Return the tick before which nothing happens any more; None if nothing is queued."""
+        """Return the tick before which nothing more happens; None if nothing is queued."""
         heap = self.state.queue.heap
         return heap[0][0] if heap else None
 
     def due(self, deadline: float) -> bool:
-        """Return whether the earliest event happens now; False if something else may have to be looked at.
+        """Return whether the earliest event happens now; False if other work may come first.
 
         Args:
             deadline: The last tick of the run, or infinity.
@@ -51,7 +51,7 @@ class Service:
             self._compute(job)
 
     def advance(self, job: Job) -> None:
-        """Move a job to its next phase: from its download to its computation, from there to its upload."""
+        """Move a job to the next phase: from download to computation, and on to upload."""
         assert self.transfers is not None
         job.event = None
         if job.ends is None:
@@ -64,7 +64,7 @@ class Service:
         self.transfers.settle()
 
     def settle(self) -> None:
-        """Put the ends of transfers into the queue; end the phases that take no time at once."""
+        """Put the ends of transfers into the queue; end phases without duration at once."""
         assert self.transfers is not None
         state, heap = self.state, self.state.queue.heap
         self.transfers.settle()
@@ -74,7 +74,7 @@ class Service:
             state.drop_abandoned()
 
     def end(self, job: Job) -> None:
-        """Take note that a job's update arrived."""
+        """Record the arrival of a job's update."""
         state = self.state
         if self.transfers:
             self.transfers.stop(job, Way.UP)
@@ -87,7 +87,7 @@ class Service:
             self._account(job)
 
     def abandon(self, job: Job) -> None:
-        """Take a job out of service before its arrival (8)."""
+        """Take a job out of service before the arrival (8)."""
         if job.began is None:
             return
         if self.transfers:
@@ -123,7 +123,7 @@ class Service:
         self._send_back(job, now)
 
     def _compute(self, job: Job) -> None:
-        """Begin the steps of a job whose download is complete."""
+        """Begin the steps of a job after the download."""
         assert job.length is not None
         job.computes = self.state.now
         if self.transfers:
@@ -140,6 +140,6 @@ class Service:
         job.event = self.state.queue.push(at, kind, job.client, job)
 
     def _account(self, job: Job) -> None:
-        """Add to the client's account what the job's phases took."""
+        """Add the duration of the job's phases to the client's account."""
         for ticks, spent in zip(job.spent(self.state.now), self.state.spent, strict=True):
             spent[job.client] += ticks

@@ -1,4 +1,4 @@
-"""The one loop: arrivals in virtual time, or in whatever time its service of jobs says.
+"""The only loop: arrivals in virtual time, or in the time of another service of jobs.
 
 It knows no strategy by name, no tracker and no tuner. Its consumer evaluates, logs, checkpoints and stops
 (`break`) between two events. The numbers in comments are the exact rules in docs/rules.md.
@@ -38,12 +38,12 @@ FIRST, MANY = 8, 1000  # entries of the queue that are looked at in order, and t
 
 
 def is_missing(entry: Entry) -> bool:
-    """Return whether an entry of the queue is the arrival of a job whose result is missing."""
+    """Return whether an entry of the queue is the arrival of a job without a result."""
     return entry[1] in JOBS and entry[-1].delta is None and entry[-1].event is entry
 
 
 class Event(NamedTuple):
-    """An event after it happened: an update arrived, a client came back or was lost, or an alarm rang."""
+    """A past event: an update arrived, a client came back or was lost, or an alarm rang."""
 
     kind: EventKind
     time: int  # ticks
@@ -56,7 +56,7 @@ class Event(NamedTuple):
 
 
 class Simulation:
-    """One experiment in virtual time; `events()` can be paused and resumed between two events.
+    """An experiment in virtual time; `events()` can be paused and resumed between two events.
 
     All that changes is in `state`; strategies see it through `server`. With a `service` of its own, jobs are
     served in real time, or as they were recorded (`fl_core/live`).
@@ -121,7 +121,7 @@ class Simulation:
 
     @property
     def status(self) -> Status:
-        """The state of the run: running, or the way in which the run ended."""
+        """Return the state of the run: running, or the status at the end."""
         return self.state.status
 
     @property
@@ -136,7 +136,7 @@ class Simulation:
 
     @property
     def share(self) -> float:
-        """The share of the budget that is used up."""
+        """Return the used share of the budget."""
         return self.ends.share(self.state)
 
     def mean_times(self) -> tuple[Fraction, ...]:
@@ -157,7 +157,7 @@ class Simulation:
         return tuple(means)
 
     def events(self) -> Iterator[Event | ComputeRequest]:
-        """Yield each event after it happened, and a `ComputeRequest` whenever a result is missing.
+        """Yield each past event, and a `ComputeRequest` for each missing result.
 
         Raises:
             RuntimeError: The strategy wrote into a model that is in use elsewhere.
@@ -195,13 +195,13 @@ class Simulation:
                 transfers.downloads.clear()
 
     def _not_finite(self, job: Job) -> str:
-        """Return that an update is not finite, and whether its client was sent such a model."""
+        """Return a message about a non-finite update, and whether the client got a non-finite model."""
         coding = f" in {self.messages.downlink.reference()}" if self.messages.downlink else ""
         sent = "" if job.start.isfinite().all() else f", nor is the model that it was sent{coding}"
         return f"the update of client {job.client} at time {self.time:g} is not finite{sent}"
 
     def _happen(self, kind: EventKind, client: int, item: Any) -> Event | None:
-        """Let an event happen that is no arrival; return None if no strategy is told."""
+        """Handle an event other than an arrival; return None if no strategy is told."""
         if kind is TICK:
             return self._tick(client)
         if kind is LOST:
@@ -227,7 +227,7 @@ class Simulation:
         )
 
     def _computable(self) -> Iterator[Job]:
-        """Yield jobs in service whose result is missing, earliest first."""
+        """Yield jobs in service without a result, earliest first."""
         queue = self.state.queue
         for place, entry in enumerate(queue.earliest()):
             if is_missing(entry):
@@ -268,7 +268,7 @@ class Simulation:
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
 
     def _gather(self, update: Update | None) -> None:
-        """Give an update to the strategy with all of its server iteration (20); None if refused."""
+        """Give an update to the strategy, with all of the server iteration (20); None if refused."""
         state = self.state
         if update is not None:
             state.gathered.append(update)
@@ -293,7 +293,7 @@ class Simulation:
         return Event(PRESENCE, state.now, state.version, state.stepped, client)
 
     def _lose(self, client: int) -> Event:
-        """Let a client be gone for good, and with it the job in its service, without an update (23)."""
+        """Remove a client for good, and the job in service without an update (23)."""
         state = self.state
         self.absences.lose(client)
         if (job := next(iter(state.flight.get(client, ())), None)) and job.began is not None:
@@ -330,7 +330,7 @@ class Simulation:
         self._check(model, writes)
 
     def _ended(self) -> bool:
-        """Return whether there is no next event."""
+        """Return whether no event follows."""
         state = self.state
         state.drop_abandoned()
         if (
@@ -346,7 +346,7 @@ class Simulation:
 
 
 def simulate(simulation: Simulation, execution: Execution | None = None) -> Iterator[Event]:
-    """Yield the events of a simulation, results computed by `execution` (one by one by default)."""
+    """Yield the events of a simulation, with results from `execution` (default: one by one)."""
     execution = execution or OneByOne()
     for event in simulation.events():
         if type(event) is ComputeRequest:

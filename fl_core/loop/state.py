@@ -1,4 +1,4 @@
-"""All that changes during a run, in one place: checkpoints save it as a whole."""
+"""The mutable state of a run in a single place, for checkpoints."""
 
 from dataclasses import dataclass, field
 from heapq import heappop
@@ -41,7 +41,7 @@ class RunState(ServerState):
     reason: str = ""  # why it ended
 
     def drop_abandoned(self) -> None:
-        """Remove jobs that will never arrive, and alarms that were moved, from the head of the queue."""
+        """Remove abandoned jobs and moved alarms from the head of the queue."""
         heap = self.queue.heap
         while heap:
             time, kind, client, _, item = entry = heap[0]
@@ -53,7 +53,7 @@ class RunState(ServerState):
             heappop(heap)
 
     def more_arrive(self) -> bool:
-        """Return whether another update arrives at this tick."""
+        """Return whether another update arrives at the present tick."""
         heap = self.queue.heap
         self.drop_abandoned()
         return bool(heap) and heap[0][0] == self.now and heap[0][1] is EventKind.ARRIVAL

@@ -1,4 +1,4 @@
-"""Downloads and uploads in progress: over which links they go, and when they end."""
+"""Downloads and uploads in progress: links and ends."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -11,7 +11,7 @@ from fl_core.timing.network import MBIT, Network, Way, grains
 
 
 class Transfers:
-    """The transfers of n clients; what changes, the links, is in the state.
+    """The transfers of n clients; the links, which change, are in the state.
 
     A client has at most one job in service, and so one transfer. A start or a stop may change when others
     end: `settle` puts that into the queue, once for each event.
@@ -48,18 +48,18 @@ class Transfers:
         self._link(job.client, way).start(job.client, rate, left, self._state.now)
 
     def stop(self, job: Job, way: Way) -> int:
-        """End a job's download or upload, complete or not; return the bytes that are sent."""
+        """End a job's download or upload, complete or not; return the bytes sent."""
         left = self._link(job.client, way).stop(job.client, self._state.now)
         return job.bytes[way] - nearest(left, GRAIN)
 
     def abandon(self, job: Job) -> None:
-        """End a job in whatever transfer it is in; what is sent of it counts."""
+        """End a job in any transfer; bytes already sent count."""
         for way in Way:
             if job.client in self._link(job.client, way).transfers:
                 self._state.sent[way] += self.stop(job, way)
 
     def settle(self) -> None:
-        """Put the ends of transfers that changed into the queue."""
+        """Put the changed ends of transfers into the queue."""
         state = self._state
         for (way, _), link in self._touched.items():
             kind = EventKind.PHASE if way is Way.DOWN else EventKind.ARRIVAL
@@ -73,7 +73,7 @@ class Transfers:
         self._touched.clear()
 
     def alone(self, client: int, sizes: dict[str, int]) -> Fraction:
-        """Return the ticks of a client's transfers, latencies included, while it is alone on its links.
+        """Return the ticks of a client's transfers, latencies included, while alone on the links.
 
         Args:
             client: 0 … n − 1.

@@ -1,1 +1,1 @@
-"""What strategies and local work see: the server's model and state, its clients, the jobs in flight."""
+"""The server as seen by strategies and local work: model and state, clients, jobs in flight."""

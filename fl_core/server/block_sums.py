@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Interval(NamedTuple):
-    """A place whose weight covers an amount, and the sums of weights before and up to this place."""
+    """A place with a weight covering an amount, and the sums of weights before and up to the place."""
 
     place: int
     lower: float
@@ -55,7 +55,7 @@ class BlockSums:
         return self._upto
 
     def find(self, amount: float) -> Interval | None:
-        """Return the first place up to which weights sum to more than an amount; None if they do not."""
+        """Return the first place with a cumulated weight above an amount; None if missing."""
         upto = self.upto()
         block = int(upto.searchsorted(amount, side="right"))
         if block == len(upto):

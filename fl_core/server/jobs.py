@@ -1,4 +1,4 @@
-"""What travels between server and clients: a send, the job it becomes, the update that comes back."""
+"""Messages between server and clients: the send, the job, and the update."""
 
 import operator
 from contextlib import suppress
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(slots=True)
 class Send:
-    """A request that a client work; None: the newest version, the usual K, the law's length.
+    """A request for a client to work; None: the newest version, the usual K, the law's length.
 
     `start` is a model that is not a version of the server's, such as a client's own; it is copied when sent.
     The broadcast and the staleness are still those of `version`.
@@ -24,7 +24,7 @@ class Send:
     waits: bool = False  # after its K steps the client waits until the server collects the job
 
     def __post_init__(self) -> None:
-        """Raise ValueError for less than one step, a negative length, or what is no whole number."""
+        """Raise ValueError for less than a step, a negative length, or a fraction."""
         if self.steps is not None:
             self.steps = whole(self.steps, 1, "Send.steps")
         if self.length is not None:
@@ -32,7 +32,7 @@ class Send:
 
 
 def whole(value: Any, least: int, what: str) -> int:
-    """Return a whole number as Python's own, which a checkpoint keeps; ValueError if none, or too small."""
+    """Return an integer of Python's own type, for checkpoints; ValueError if none, or too small."""
     with suppress(TypeError):
         if (number := operator.index(value)) >= least:
             return int(number)
@@ -41,7 +41,7 @@ def whole(value: Any, least: int, what: str) -> int:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A client's work: every input is fixed when the job is sent, so that it can be computed at any time.
+    """A client's work; every input is fixed at sending, for computation at any time.
 
     The result (`delta`, `gradient`) has no effect before the job arrives.
     """
@@ -74,12 +74,12 @@ class Job:
     finite: bool = True
 
     def undo(self) -> None:
-        """Forget a result that was computed before the job's steps, or what they use, changed."""
+        """Forget a result computed before a change of the job's steps or inputs."""
         self.delta = self.gradient = None
         self.new_moments, self.reported, self.finite = {}, {}, True
 
     def spent(self, now: int) -> tuple[int, int, int]:
-        """Return the ticks of download, computation and upload, latencies included, that are over by now."""
+        """Return the ticks of download, computation and upload already over, latencies included."""
         assert self.began is not None
         dates = (now if date is None else min(date, now) for date in (self.computes, self.ends, self.leaves))
         computes, ends, leaves = dates
@@ -88,7 +88,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Update:
-    """The result of a job, on its arrival at the server."""
+    """The result of a job, on arrival at the server."""
 
     client: int
     version: int  # the version that was sent, or that went with another `start`
@@ -108,7 +108,7 @@ class Update:
 
     @classmethod
     def from_job(cls, job: Job, staleness: int, time: int) -> Self:
-        """Return what a computed job becomes on its arrival."""
+        """Return the update of a computed job on arrival."""
         assert job.delta is not None and job.gradient is not None and job.began is not None
         result = (job.delta, job.gradient, job.start, job.broadcast)
         dates = (job.sent, job.began, time)

@@ -1,4 +1,4 @@
-"""Server optimisers: what the server makes of the direction in which a strategy steps.
+"""Server optimisers: the server's use of the direction of a strategy's step.
 
 Reddi, Charles, Zaheer, Garrett, Rush, Konečný, Kumar, McMahan: Adaptive federated optimization. ICLR 2021,
 Algorithm 2: Δ of a round is a negative gradient, x ← x + η m/(√v + τ) with m ← β1 m + (1 − β1) Δ from m = 0
@@ -125,7 +125,7 @@ class Adam(ServerOptimizer):
         return moments["m"], moments["v"].sqrt()
 
     def second(self, v: Tensor, square: Tensor) -> Tensor:
-        """Return the new v [d] from the last one and Δ² [d]."""
+        """Return the new v [d] from the last v and Δ² [d]."""
         return self.beta2 * v + (1 - self.beta2) * square
 
 

@@ -15,7 +15,7 @@ DERIVED = ("_by_presence", "_present", "_idle")  # made when needed, and not sav
 
 
 class Roster:
-    """The clients that are present, idle and due.
+    """The present, idle and due clients.
 
     *idle*: present and without a job. *due*: idle, and the last update came before the latest step (or the
     last job was dismissed, or it has had none yet). *waiting*: idle, and no step was made since the last
@@ -42,7 +42,7 @@ class Roster:
         return [client for client, here in enumerate(self.present) if here]
 
     def present_at(self, place: int) -> int:
-        """Return the client at a place among those present, in order."""
+        """Return the client at a place among present clients, in order."""
         if not self.absent:
             return int(place)
         if self._by_presence is None:
@@ -52,13 +52,13 @@ class Roster:
         return interval.place
 
     def present_weights(self, weights: Weights) -> BlockSums:
-        """Return the sums of weights of present clients, by client; kept for the same tuple."""
+        """Return the sums of weights of present clients, by client; cached for an identical tuple."""
         if self._present is None or self._present[0] is not weights:
             self._present = weights, BlockSums(np.where(self.present, probabilities(weights), 0))
         return self._present[1]
 
     def idle_weights(self, weights: Weights) -> BlockSums:
-        """Return the sums of weights of idle clients, by place in `idle`; kept for the same tuple."""
+        """Return the sums of weights of idle clients, by place in `idle`; cached for an identical tuple."""
         if self._idle is None or self._idle[0] is not weights:
             by_place = np.zeros(len(self.present))
             by_place[: len(self.idle)] = probabilities(weights)[self.idle]
@@ -75,7 +75,7 @@ class Roster:
             sums[client] = weights[client] if present else 0.0
 
     def release(self, client: int, last_update_version: int) -> None:
-        """Free a client whose last job left flight at this server version; −1 if the job was dismissed."""
+        """Free a client after the last job left flight at a server version; −1 if the job was dismissed."""
         self._last_update_version[client] = last_update_version
         if self.present[client]:
             self._in(client, last_update_version < 0)
@@ -87,12 +87,12 @@ class Roster:
             self.waiting.clear()
 
     def leave(self, client: int) -> None:
-        """Note that a client left; a job in service continues."""
+        """Record the departure of a client; a job in service continues."""
         self._move(client, present=False)
         self.engage(client)
 
     def come_back(self, client: int, free: bool, version: int) -> None:
-        """Note that a client is back, at server version `version`; `free` if without a job."""
+        """Record the return of a client at server version `version`; `free` if without a job."""
         self._move(client, present=True)
         if free:
             self._in(client, self._last_update_version[client] < version)
@@ -106,7 +106,7 @@ class Roster:
         (self.due if due else self.waiting)[client] = None
 
     def engage(self, client: int) -> None:
-        """Note that a client got a job, or left: it is no longer idle."""
+        """Mark a client as no longer idle, because of a new job or a departure."""
         place = self._place[client]
         if place < 0:
             return
@@ -131,7 +131,7 @@ class Roster:
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Roster:
-        """Return the roster that `state` was taken from."""
+        """Return the roster with a saved `state`."""
         roster = cls(0)
         vars(roster).update(state)
         return roster

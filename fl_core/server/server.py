@@ -1,4 +1,4 @@
-"""The server as strategies see it: model, clients, jobs in flight, and the actions on them."""
+"""The server as seen by strategies: model, clients, jobs in flight, and actions."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import is_dataclass
@@ -77,7 +77,7 @@ class Server(Generic[M]):
 
     @property
     def version(self) -> int:
-        """n, the number of server iterations so far."""
+        """n, the number of server iterations."""
         return self._state.version
 
     @property
@@ -92,7 +92,7 @@ class Server(Generic[M]):
 
     @property
     def updates(self) -> int:
-        """Client updates received so far."""
+        """Number of client updates received."""
         return self._state.updates
 
     @property
@@ -102,17 +102,17 @@ class Server(Generic[M]):
 
     @property
     def local_lr(self) -> float:
-        """η_l of the jobs that are sent from now on."""
+        """η_l of future jobs."""
         return self._state.local_lr
 
     @local_lr.setter
     def local_lr(self, lr: float) -> None:
-        """Set η_l of the jobs that are sent from now on."""
+        """Set η_l of future jobs."""
         self._state.local_lr = lr
 
     @property
     def misread(self) -> int:
-        """Messages that were decoded as others, for strategies that code what they send themselves."""
+        """Number of misdecoded messages, for strategies with a coding of both sides."""
         return self._state.misread
 
     @misread.setter
@@ -146,11 +146,11 @@ class Server(Generic[M]):
 
     @property
     def jobs(self) -> Iterator[Job]:
-        """All jobs in flight, including those waiting in a client's queue."""
+        """All jobs in flight, also jobs waiting in a client's queue."""
         return (job for queue in self._state.flight.values() for job in queue)
 
     def jobs_of(self, client: int) -> Sequence[Job]:
-        """Return a client's jobs in flight, the one in service first."""
+        """Return a client's jobs in flight, the job in service first."""
         return tuple(self._state.flight.get(client, ()))
 
     @property
@@ -170,7 +170,7 @@ class Server(Generic[M]):
 
     @property
     def newly_gone(self) -> Collection[int]:
-        """Lost clients that `Strategy.stalled_by` was not yet asked about at this version."""
+        """Lost clients not yet passed to `Strategy.stalled_by` at the present version."""
         state = self._state
         return state.unasked if state.asked == state.version else state.silent
 
@@ -192,7 +192,7 @@ class Server(Generic[M]):
         return self._clock.ticks(time)
 
     def zeros(self, *shape: int) -> Tensor:
-        """Return zeros of the model's dtype and device, of this shape and the model's length d behind it."""
+        """Return zeros of the model's dtype and device, of a shape followed by the model's length d."""
         return self.model.new_zeros((*shape, self.model.shape[-1]))
 
     def step(self, delta: Tensor | None = None, *, model: Tensor | None = None) -> None:
@@ -247,7 +247,7 @@ class Server(Generic[M]):
         self._state.dismissed.append(job)
 
     def collect(self, job: Job) -> None:
-        """Collect a job early: its update, cut to the steps finished so far, arrives next (rule 19).
+        """Collect a job early: the update, cut to the finished steps, arrives next (rule 19).
 
         Raises:
             RuntimeError: The job is not in service, or collected already.
@@ -259,11 +259,11 @@ class Server(Generic[M]):
 
     @property
     def ringing(self) -> int | None:
-        """The number of the alarm that rings, in `tick`."""
+        """The number of the ringing alarm, in `tick`."""
         return self._state.ringing
 
     def wake(self, at: int | None, alarm: int = -1) -> None:
-        """Set an alarm, in place of a pending one of its number; when it rings, `tick` is called.
+        """Set an alarm, in place of a pending alarm of equal number; at the time `tick` is called.
 
         Args:
             at: Ticks, later than now; None cancels the alarm.
@@ -329,7 +329,7 @@ class Server(Generic[M]):
         return [client(i) for i in rng.choice(size, k, replace=replace, p=weights)]
 
     def _drawn(self, shares: np.ndarray, p: tuple[float, ...], *, busy: bool) -> list[int]:
-        """Return the client that has each share of the cumulated probabilities, as `Generator.choice` does.
+        """Return the client at each share of the cumulated probabilities, as `Generator.choice` does.
 
         Its sums differ from those of blocks by rounding. So it is asked where a share is that close to a sum.
         """
@@ -353,13 +353,13 @@ class Server(Generic[M]):
         return drawn
 
     def _of_all(self, p: tuple[float, ...]) -> np.ndarray:
-        """Return the cumulated probabilities of all clients; kept for the same tuple."""
+        """Return the cumulated probabilities of all clients; cached for an identical tuple."""
         if p is not self._weighed:
             self._weighed, self._cumulated = p, cumulated(p, range(self.n))
         return self._cumulated
 
     def stream(self, purpose: str, *ids: int) -> np.random.Generator:
-        """Return the random stream of this seed for one purpose of the strategy."""
+        """Return the random stream of the seed for a purpose of the strategy."""
         return stream(self._seed, purpose, *ids)
 
 

@@ -1,4 +1,4 @@
-"""The server's state during a run; strategies see it through `Server`."""
+"""The server's state during a run; strategies have access through `Server`."""
 
 from dataclasses import dataclass, field, fields, is_dataclass
 from types import SimpleNamespace
@@ -67,7 +67,7 @@ class ServerState:
         return self.versions[self.version]
 
     def land(self, job: Job, last_update_version: int) -> None:
-        """Take a job out of flight; its client is released at a version, −1 if dismissed, unless busy."""
+        """Take a job out of flight; unless busy, the client is released at a version, −1 if dismissed."""
         queue = self.flight[job.client]
         queue.remove(job)
         job.event = None
@@ -79,7 +79,7 @@ class ServerState:
             self.lose(job.client)
 
     def lose(self, client: int) -> None:
-        """Note that a client is away for good, and silent unless it has a job in service."""
+        """Record a client as gone for good, and silent unless a job is in service."""
         self.gone[client] = None
         queue = self.flight.get(client)
         if client not in self.silent and not (queue and queue[0].began is not None):

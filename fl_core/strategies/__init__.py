@@ -1,1 +1,1 @@
-"""One file for each published algorithm; a strategy put here is found by its class's `name`."""
+"""A file for each published algorithm; a strategy in the folder is found by the class's `name`."""

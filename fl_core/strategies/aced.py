@@ -1,4 +1,4 @@
-"""ACED: ACE without the updates that have become too old.
+"""ACED: ACE without outdated updates.
 
 Mitigating participation imbalance bias in asynchronous federated learning. arXiv 2511.19066, Algorithm a.1:
 A(t) = {i : t − t_i ≤ τ_algo}, and the step is the mean over A(t); nothing changes where it is empty. The
@@ -77,7 +77,7 @@ class ACED(TableStrategy):
         return super().next(server)
 
     def note(self, server: Server, update: Update) -> None:
-        """Set t_i of the client that sent an update; it is in A(t) unless that is too old."""
+        """Set t_i of an update's client; the client is in A(t) unless the update is too old."""
         stamp, stamped, client = server.memory.stamp, server.memory.stamped, update.client
         if client in stamp:
             del stamped[stamp.pop(client)][client]

@@ -1,4 +1,4 @@
-"""Vanilla asynchronous SGD: every arrival is added as it comes, however stale.
+"""Vanilla asynchronous SGD: every arrival is added immediately, however stale.
 
 Mishchenko, Bach, Even, Woodworth: Asynchronous SGD beats minibatch SGD under arbitrary delays. NeurIPS
 2022, Algorithm 1 with a constant step; the baseline of the ACE paper (arXiv 2511.19066). That paper calls

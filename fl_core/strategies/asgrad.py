@@ -1,4 +1,4 @@
-"""AsGrad: asynchronous SGD that waits for b gradients and then assigns b jobs: pure, random or shuffled.
+"""AsGrad: asynchronous SGD, b gradients a step and then b jobs: pure, random or shuffled.
 
 Islamov, Safaryan, Alistarh: AsGrad: a sharp unified analysis of asynchronous-SGD algorithms. AISTATS 2024
 (arXiv 2310.20452). All clients start; x ← x − η (1/b) Σ of b gradients, each at the model its client was

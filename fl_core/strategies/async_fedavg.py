@@ -1,4 +1,4 @@
-"""Asynchronous FedAvg: one server step per arrival.
+"""Asynchronous FedAvg: a server step for each arrival.
 
 Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous and
 heterogeneous clients updates. JMLR 2023, Algorithm 1 with the weights of eq. (12) (TIME-BASED) or d_i = 1
@@ -53,7 +53,7 @@ class AsyncFedAvg(Strategy):
         server.step(self.server_lr * server.memory.weights[update.client] * update.delta)
 
     def estimate(self, server: Server, update: Update) -> None:
-        """Set the client's weight of eq. (12) from the mean times seen so far.
+        """Set the client's weight of eq. (12) from the mean times up to now.
 
         The sum of all rates is known to n/PRECISION. It is summed up exactly where that leaves a bit open.
         """
@@ -74,7 +74,7 @@ class AsyncFedAvg(Strategy):
             memory.weights[client] = weights.time_based(server.p, self.mean_times(server))[client]
 
     def mean_times(self, server: Server) -> list[Fraction]:
-        """Return each client's mean time so far [n], that of all for clients not heard from."""
+        """Return each client's mean time up to now [n], the overall mean for clients without updates."""
         memory = server.memory
         mean = Fraction(memory.all_spent, memory.all_jobs)
         pairs = zip(memory.spent, memory.jobs, strict=True)

@@ -1,4 +1,4 @@
-"""AsyncFedED: the step shrinks with the distance that the model has moved meanwhile.
+"""AsyncFedED: the step shrinks with the distance of the model from the update's start.
 
 Wang, Xu, Zhang, Song, Wang: AsyncFedED: asynchronous federated learning with Euclidean distance based
 adaptive weight aggregation. arXiv 2205.13797 (2022): γ = ‖x_t − x_{t−τ}‖ / ‖Δ_i‖, x ← x + λ/(γ+ε) Δ_i, K_i

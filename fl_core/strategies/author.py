@@ -1,4 +1,4 @@
-"""What a strategy is written with, in one place, as users' own strategies import it from `asyncfl`."""
+"""Building blocks of strategies in a single place, for import from `asyncfl`."""
 
 from fl_core.parts import Count, Length, Rate, Share, Time, Tune, TuneAmong
 from fl_core.scenario import Scenario

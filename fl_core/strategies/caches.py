@@ -44,7 +44,7 @@ def row(table: Table, client: int, like: Tensor) -> Tensor:
 
 
 def rows(table: Table, clients: Iterable[int], like: Tensor) -> Tensor:
-    """Return a copy of the rows of k clients [k, d], in their order and in the type of `like`."""
+    """Return a copy of the rows of k clients [k, d], in order and in the type of `like`."""
     places, blocks = table["places"], table["blocks"]
     if not (clients := list(clients)):
         return like.new_zeros((0, len(like)))
@@ -62,7 +62,7 @@ def rows(table: Table, clients: Iterable[int], like: Tensor) -> Tensor:
 
 
 def _place(table: Table, client: int) -> Tensor:
-    """Return the memory of a client's row [d], new if there is none."""
+    """Return the memory of a client's row [d], new if missing."""
     places, blocks = table["places"], table["blocks"]
     block, place = divmod(places.setdefault(client, len(places)), len(blocks[0]))
     if block == len(blocks):

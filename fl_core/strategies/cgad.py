@@ -1,4 +1,4 @@
-"""Cosine-Gated Adam-Decay: the older an update, the less of it enters the server's Adam.
+"""Cosine-Gated Adam-Decay: older updates enter the server's Adam with less weight.
 
 Shah, Sun: Cosine-gated Adam-decay: drop-in staleness-aware outer optimization for decoupled DiLoCo. arXiv
 2605.09126, 2026: an update of age τ is scaled by σ(τ) = γ(τ) e^(−ατ) before it enters Adam's moments, and the

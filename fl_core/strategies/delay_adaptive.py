@@ -1,4 +1,4 @@
-"""Delay-adaptive asynchronous SGD: the staler an update, the smaller its step.
+"""Delay-adaptive asynchronous SGD: smaller steps for staler updates.
 
 Koloskova, Stich, Jaggi: Sharper convergence guarantees for asynchronous SGD for distributed and federated
 learning. NeurIPS 2022, eq. (11) as practised: η/τ beyond the concurrency τ_C. Mishchenko et al., NeurIPS

@@ -1,4 +1,4 @@
-"""Delayed Nesterov and DyLU: every arrival is a step, every N-th also one of momentum.
+"""Delayed Nesterov and DyLU: every arrival is a step, every N-th also a step of momentum.
 
 Liu, Chhaparia, Douillard, Kale, Rusu, Shen, Szlam, Ranzato: Asynchronous Local-SGD training for language
 modeling. arXiv 2401.09135, 2024: an arrival g is a step θ ← θ − ε g/N; every N-th ends a sum Δ of N arrivals,

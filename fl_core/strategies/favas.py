@@ -1,4 +1,4 @@
-"""FAVAS, first called FAVANO: clients are polled at any point of their work, and reweighted for it.
+"""FAVAS, first called FAVANO: clients are polled at any point of work, and reweighted.
 
 Leconte, Nguyen, Moulines: FAVANO: federated averaging with asynchronous nodes. arXiv 2305.16099, 2023: s
 clients are polled, w ← (w + Σ w_i^unb)/(s + 1) with w_i^unb = w_i^init + (w_i − w_i^init)/α_i, and they

@@ -1,4 +1,4 @@
-"""FedAST with one task: a buffer, and requests that queue at clients drawn uniformly.
+"""FedAST with a single task: a buffer, and requests queued at uniformly drawn clients.
 
 Askin, Sharma, Joe-Wong, Joshi: FedAST: federated asynchronous simultaneous training. UAI 2024 (arXiv
 2406.00302). R requests are under way; each goes to a client drawn uniformly from all, where it queues

@@ -1,4 +1,4 @@
-"""FedAsync: every arrival is mixed into the model, with less weight the staler it is.
+"""FedAsync: every arrival is mixed into the model, with less weight for staler updates.
 
 Xie, Koyejo, Gupta: Asynchronous federated optimization. arXiv 1903.03934 (OPT 2020), Algorithm 1: w ← (1 −
 α_t) w + α_t w_new with α_t = α s(τ), clients minimising L_i(w) + ρ/2 ‖w − w_τ‖². The mixing weight is

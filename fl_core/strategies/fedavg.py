@@ -49,7 +49,7 @@ class FedAvg(Strategy):
 
     @property
     def waits_for_all(self) -> bool:
-        """True if a round ends when all its clients have answered."""
+        """True if a round ends when all clients of the round have answered."""
         return self.take is None and self.deadline is None
 
     def times(self) -> tuple[Fraction, ...]:
@@ -87,7 +87,7 @@ class FedAvg(Strategy):
         self.end_round(server)
 
     def end_round(self, server: Server) -> None:
-        """End the round if all its clients have answered, or enough of them."""
+        """End the round if all clients of the round have answered, or enough."""
         if server.in_flight == 0 or server.memory.count == self.take:
             self.tick(server)
 

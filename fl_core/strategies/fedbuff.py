@@ -34,7 +34,7 @@ class FedBuff(BufferedStrategy):
     max_staleness: Count | None = None  # staler updates are discarded; None: all are used
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """As for every buffer; the clients' shares of the updates that are kept are unknown."""
+        """Return the shares as for every buffer; unknown for kept updates."""
         return super().participation(scenario) if self.max_staleness is None else None
 
     def begin(self, server: Server) -> None:

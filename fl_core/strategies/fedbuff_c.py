@@ -1,4 +1,4 @@
-"""FedBuff as Fraboni et al. read it: the first c clients to return are aggregated, and restart together.
+"""FedBuff as read by Fraboni et al.: the first c clients to return are aggregated, and restart together.
 
 Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous and
 heterogeneous clients updates. JMLR 2023, §5.2.2. Weights 1/c, or p_i over the client's share of

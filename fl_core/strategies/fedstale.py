@@ -1,4 +1,4 @@
-"""FedStale: rounds of FedAvg, corrected by each client's last update; with β = 1 it is FedVARP.
+"""FedStale: rounds of FedAvg, corrected by each client's last update; FedVARP for β = 1.
 
 Rodio, Neglia: FedStale: leveraging stale client updates in federated learning. arXiv 2405.04171, 2024: θ ← θ
 + η_g [Σ_S d_i (Δ_i − β h_i) + β Σ_i p_i h_i] over the clients S of a round, then h_i ← Δ_i for i in S, from

@@ -60,7 +60,7 @@ class GeneralizedAsyncSGD(Strategy):
         return left + server.draw(missing, p, busy=True, replace=True)
 
     def left_behind(self, server: Server, p: np.ndarray) -> list[int]:
-        """Return the clients of the m − 1 tasks that a departure leaves behind in the stationary network."""
+        """Return the clients of the m − 1 remaining tasks after a departure in the stationary network."""
         mean_time = np.array([float(time) for time in server.mean_time])
         tasks = Occupancy(p * mean_time, self.concurrency - 1).draw(server.stream("opening"))
         return np.repeat(np.arange(server.n), tasks.astype(int)).tolist()

@@ -1,4 +1,4 @@
-"""HeLoCo: where an update conflicts with the server's momentum, its direction is corrected.
+"""HeLoCo: the direction of an update in conflict with the server's momentum is corrected.
 
 Al Asif, Diem, Muñoz, Wolf, Jannesari, Mazaheri: HeLoCo: efficient asynchronous low-communication training
 under data and device heterogeneity. arXiv 2606.00271, 2026. For each tensor of the model, c is the cosine
@@ -49,7 +49,7 @@ class HeLoCo(Strategy):
         server.step(LookAhead(beta=self.momentum).step(delta, self.server_lr, moments))
 
     def corrected(self, delta: Tensor, m: Tensor) -> Tensor:
-        """Return an update of one tensor [size], corrected by the momentum m [size] of it."""
+        """Return an update of a tensor [size], corrected by the tensor's momentum m [size]."""
         size, reference = float(delta.norm()), float(m.norm())
         if not size or not reference:
             return delta

@@ -34,7 +34,7 @@ def fields_of(strategy: Strategy) -> dict[str, Any]:
 
 
 def default_of(strategy: Strategy, key: str) -> Any:
-    """Return the default of a hyper-parameter by dotted key; None where there is none."""
+    """Return the default of a hyper-parameter by dotted key; None if missing."""
     head, dot, name = key.partition(".")
     field = type(strategy).model_fields.get(head)
     if dot and field is not None and name == "name":
@@ -46,7 +46,7 @@ def default_of(strategy: Strategy, key: str) -> Any:
 
 
 def usual_of(strategy: Strategy, key: str) -> Any:
-    """Return the value that the strategy's class has by default, which may have set that of a part itself."""
+    """Return the value of a hyper-parameter in the strategy class's defaults, also in a part's fields."""
     head, dot, name = key.partition(".")
     part = type(strategy).model_fields[head].get_default() if dot and name != "name" else None
     if part is not None and type(part) is type(getattr(strategy, head)):
@@ -99,20 +99,20 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
 
 
 class ServerRates(Tune):
-    """The range of η_g under any of the server optimisers that are searched, and under each by name."""
+    """The range of η_g under any of the searched server optimisers, and under each by name."""
 
     under: dict[str, Tune]
 
 
 @dataclass(frozen=True)
 class Space:
-    """The parameters of a strategy that are searched, each a range or a list of values."""
+    """The searched parameters of a strategy, each a range or a list of values."""
 
     strategy: Strategy
     candidates: Mapping[str, Candidates]
 
     def apply(self, values: Mapping[str, Any], scenario: Scenario) -> Strategy:
-        """Return the strategy with these values.
+        """Return the strategy with the given values.
 
         Args:
             values: Parameter → its value.
@@ -155,7 +155,7 @@ class Space:
         return {name: self._at(name, candidate, shares[name]) for name, candidate in candidates.items()}
 
     def _at(self, name: str, candidate: Candidates, share: float) -> Any:
-        """Return the value at a share of a parameter's range, or of its list."""
+        """Return the value at a share of a parameter's range or list."""
         whole = self.whole(name)
         if not isinstance(candidate, Tune):
             return candidate[int(share * len(candidate))]
@@ -166,12 +166,12 @@ class Space:
         return round(within) if whole else within
 
     def own(self) -> Values:
-        """Return the values that the strategy has; None for what it has not."""
+        """Return the strategy's values; None for missing parameters."""
         fields = fields_of(self.strategy)
         return {name: fields.get(name) for name in self.candidates}
 
     def usual(self) -> Values:
-        """Return the defaults of the strategy's class, which are the paper's."""
+        """Return the defaults of the strategy's class, from the paper."""
         return {name: usual_of(self.strategy, name) for name in self.candidates}
 
     def holds(self, values: Mapping[str, Any]) -> bool:
@@ -184,12 +184,12 @@ class Space:
         )
 
     def widened(self, values: Mapping[str, Any]) -> Space:
-        """Return the space, widened until it holds these values."""
+        """Return the space, widened to hold the given values."""
         wider = {name: _holding(candidate, values[name]) for name, candidate in self.candidates.items()}
         return replace(self, candidates=wider)
 
     def ends(self) -> list[Values]:
-        """Return the corners at which everything is least, and greatest."""
+        """Return the corners of the space, all parameters lowest and all highest."""
         described = self.described().items()
         lists = {name: spec.get("choices") or (spec["low"], spec["high"]) for name, spec in described}
         return [{name: values[at] for name, values in lists.items()} for at in (0, -1)]
@@ -214,7 +214,7 @@ class Space:
 
 
 def declared(strategy: Strategy, optimizers: Candidates = ()) -> Space:
-    """Return the space that a strategy declares, η_g in the range of its server optimiser.
+    """Return the space declared by a strategy, η_g in the range of the server optimiser.
 
     Args:
         strategy: Its values are not looked at.
@@ -239,7 +239,7 @@ def _server_rates(strategy: Strategy, optimizers: Candidates) -> Candidates:
 
 
 def _holding(candidate: Candidates, value: Any) -> Candidates:
-    """Return candidates that hold a value, if it is one of their kind."""
+    """Return candidates with a value, if of the right kind."""
     if not isinstance(candidate, Tune):
         return candidate if value is None or value in candidate else (*candidate, value)
     if not isinstance(value, int | float) or (value <= 0 and candidate.log):

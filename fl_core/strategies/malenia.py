@@ -1,4 +1,4 @@
-"""Malenia SGD: Rennala for heterogeneous data; every client's mean has the same weight.
+"""Malenia SGD: Rennala for heterogeneous data; every client's mean has equal weight.
 
 Tyurin, Richtárik: Optimal time complexities of parallel stochastic optimization methods under a fixed
 computation model. NeurIPS 2023: gather while ((1/n) Σ_i 1/B_i)^{-1} ≤ S/n, so that every B_i ≥ 1, then x ←

@@ -1,4 +1,4 @@
-"""MindFlayer SGD: Rennala with a time allotted to each gradient, after which it is abandoned and begun anew.
+"""MindFlayer SGD: Rennala with a time limit for each gradient, restarted after the limit.
 
 Maranjyan, Shaikh Omar, Richtárik: MindFlayer SGD: efficient parallel SGD in the presence of heterogeneous and
 random worker compute times. UAI 2025 (arXiv 2410.04285): at x^k client i makes B_i trials, each of a time t_i
@@ -66,7 +66,7 @@ class MindFlayer(Strategy):
         return [ceil(self.allotted * time / MICRO) * tick for time in server.mean_time]
 
     def in_order(self, server: Server) -> list[int]:
-        """Return all clients in the order in which their first trials would end."""
+        """Return all clients in the order of the ends of first trials."""
         return sorted(range(server.n), key=lambda client: self.end(server, client, 1))
 
     def end(self, server: Server, client: int, trials: int) -> tuple[float, int]:
@@ -74,7 +74,7 @@ class MindFlayer(Strategy):
         return float(trials * self.allotted * server.mean_time[client]), client
 
     def deal(self, server: Server, clients: Iterable[int]) -> dict[int, int]:
-        """Return B_i of each client that has any: a trial is for the client that would be first to end it.
+        """Return B_i of each client with any: a trial goes to the client with the earliest end.
 
         Of `clients`, in the order of their first trials, those after the first S get none.
         """
@@ -124,12 +124,12 @@ class MindFlayer(Strategy):
         return sends
 
     def free(self, server: Server) -> list[int]:
-        """Return the idle clients that have a trial left."""
+        """Return the idle clients with remaining trials."""
         busy = {job.client for job in server.jobs}
         left = server.memory.left.items()
         return [i for i, trials in left if trials and i not in busy and server.present[i]]
 
     def limit(self, server: Server, job: Job) -> int:
-        """Return the tick at which a job is abandoned."""
+        """Return the tick for abandoning a job."""
         assert job.began is not None  # it was sent to a client that was present and idle
         return job.began + server.memory.limits[job.client]

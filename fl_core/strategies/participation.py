@@ -1,4 +1,4 @@
-"""How often each client takes part in the long run: the laws that several strategies share."""
+"""Long-run participation of each client: the laws shared by several strategies."""
 
 from collections.abc import Callable
 
@@ -27,14 +27,14 @@ def drawn(jobs: int) -> Participation:
 
 
 def by_replacement(concurrency: int | None, scenario: Scenario) -> Participation | None:
-    """Return the law where a client is sent to whenever an update arrives: its sender, or one drawn."""
+    """Return the law for a new job at each arrival, for the sender or for a drawn client."""
     if concurrency is None or concurrency >= scenario.problem.clients:
         return by_speed
     return drawn(concurrency) if scenario.timing.durations.memoryless else None
 
 
 def begun_anew(concurrency: int | None, scenario: Scenario) -> Participation | None:
-    """Return `by_speed` if all always work, and an abandoned job had no less to do than its replacement."""
+    """Return `by_speed` if all always work, and an abandoned job had no less to do than the replacement."""
     everyone = concurrency is None or concurrency >= scenario.problem.clients
     return by_speed if everyone and scenario.timing.durations.memoryless else None
 

@@ -1,4 +1,4 @@
-"""Rounds in which the server polls clients, which answer with their work so far."""
+"""Rounds in which the server polls clients for work done up to now."""
 
 from fractions import Fraction
 from typing import Annotated, ClassVar
@@ -26,7 +26,7 @@ class Polling(Strategy):
     period: Annotated[Length, TuneAmong(0.2, 0.5, 1.0, 2.0, 5.0)] = Fraction(1)
 
     def answer(self, server: Server, update: Update) -> Tensor:
-        """Return the model [d] that a polled client sends."""
+        """Return the model [d] sent by a polled client."""
         return update.model
 
     def start(self, server: Server, client: int) -> Tensor | None:

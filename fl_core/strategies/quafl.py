@@ -1,4 +1,4 @@
-"""QuAFL: polled clients send their models as they are, and both sides average.
+"""QuAFL: polled clients send unchanged models, and both sides average.
 
 Zakerinia, Talaei, Nadiradze, Alistarh: QuAFL: federated averaging can be both asynchronous and
 communication-efficient. arXiv 2206.10032, 2022. Clients make up to K steps on models of their own. In every

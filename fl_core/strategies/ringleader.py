@@ -1,4 +1,4 @@
-"""Ringleader ASGD: rounds of n steps on a table that all clients have filled.
+"""Ringleader ASGD: rounds of n steps on a table filled by all clients.
 
 Maranjyan, Richtárik: Ringleader ASGD: the first asynchronous SGD with optimal time complexity under data
 heterogeneity. ICLR 2026 (arXiv 2509.22860). Phase 1 gathers without stepping until every client has a

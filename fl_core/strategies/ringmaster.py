@@ -1,4 +1,4 @@
-"""Ringmaster ASGD: asynchronous SGD that uses no gradient R or more versions old.
+"""Ringmaster ASGD: asynchronous SGD without gradients R or more versions old.
 
 Maranjyan, Tyurin, Richtárik: Ringmaster ASGD: the first asynchronous SGD with optimal time complexity. ICML
 2025 (arXiv 2501.16168). `late: restart`: with calculation stops, a client that has fallen R versions behind
@@ -23,7 +23,7 @@ class Ringmaster(Strategy):
     late: Literal["restart", "ignore"] = "restart"  # what happens to late jobs
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """As for jobs that are begun anew; unknown where any are ignored."""
+        """Return the shares as for restarted jobs; unknown where any are ignored."""
         return begun_anew(self.concurrency, scenario) if self.late == "restart" else None
 
     def begin(self, server: Server) -> None:
@@ -39,7 +39,7 @@ class Ringmaster(Strategy):
             server.dismiss(job)
 
     def late_jobs(self, server: Server) -> list[Job]:
-        """Return the jobs in flight that are R versions old, of which older ones are dismissed already."""
+        """Return the jobs in flight R versions old; older jobs are dismissed already."""
         oldest, sent = server.version - self.max_delay, server.memory.sent
         if sent is None:  # an arrangement sends
             return [job for job in server.jobs if job.version <= oldest]

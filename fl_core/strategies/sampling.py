@@ -1,4 +1,4 @@
-"""The clients of a synchronous round, and the weights d_i of their updates.
+"""The clients of a synchronous round, and the weights d_i of updates.
 
 Weights as in Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous
 and heterogeneous clients updates. JMLR 2023, appendix C. In full, uniform and MD sampling they are the
@@ -26,21 +26,21 @@ SEEDS = range(20)  # mean times that are drawn are not the same under all of the
 
 
 class Sampling(Part):
-    """The clients of each round of FedAvg, and their weights."""
+    """The clients of each round of FedAvg, with weights."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.strategies.sampling",)
 
     def label(self) -> str:
-        """Return the name, and the fields that differ from defaults: "uniform, sample 10"."""
+        """Return the name, and the fields with non-default values: "uniform, sample 10"."""
         return ", ".join([self.reference(), *(f"{key} {value}" for key, value in self.changed().items())])
 
     @property
     def linear(self) -> Literal[True] | str:
-        """True if the choice of clients does not depend on the updates, else a sentence that says why."""
+        """True if the choice of clients does not depend on the updates, or a sentence with the reason."""
         return True
 
     def refuses(self, scenario: Scenario) -> str | None:
-        """Return why this sampling is incompatible with a scenario, in one sentence, or None."""
+        """Return the reason why the sampling is incompatible with a scenario, or None."""
         return None
 
     def participation(self) -> Participation | None:
@@ -51,7 +51,7 @@ class Sampling(Part):
         """Allocate `server.memory`; raise InvalidProblemError if the sampling does not fit the clients."""
 
     def weights(self, server: Server) -> Weights:
-        """Return the idle clients of the next round, and their weights d_i."""
+        """Return the idle clients of the next round, and the weights d_i."""
         raise NotImplementedError
 
 

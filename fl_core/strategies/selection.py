@@ -1,4 +1,4 @@
-"""Buffers of updates from clients that are drawn at random, also as the code of the ACE paper draws them.
+"""Buffers of updates from randomly drawn clients, also as drawn in the code of the ACE paper.
 
 That code (arXiv 2511.19066, erratum X-21) returns a client that has finished to the list of idle clients only
 if the list is empty, and gives the next job to the first of that list, which is shuffled once. So every
@@ -43,7 +43,7 @@ class BufferedStrategy(Strategy):
         return (f"{self.reference()}: selection starved is that {defect}",)
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """As for clients that are drawn; unknown if some are starved, for chance decides which."""
+        """Return the shares for drawn clients; unknown if some are starved by chance."""
         return buffered(self.concurrency, self.buffer, scenario) if self.selection == "idle" else None
 
     def begin(self, server: Server) -> None:
@@ -72,7 +72,7 @@ class BufferedStrategy(Strategy):
 
 
 def among(clients: Iterable[int], n: int) -> np.ndarray:
-    """Return 1 for these clients and 0 for the others [n]."""
+    """Return 1 for the given clients and 0 for the others [n]."""
     indicator = np.zeros(n)
     indicator[list(clients)] = 1
     return indicator

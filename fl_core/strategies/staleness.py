@@ -1,4 +1,4 @@
-"""Staleness as servers count it: from the dispatch of a job, or from the client's previous upload.
+"""Staleness as counted by servers: from the dispatch of a job, or from the client's previous upload.
 
 A server that does not record dispatches takes the version after a client's previous update for the one that
 the client works on. Both counts are equal where clients are sent to as soon as their update has arrived.
@@ -25,5 +25,5 @@ def since_upload(server: Server, update: Update) -> int:
 
 
 def note_uploads(server: Server, updates: Iterable[Update]) -> None:
-    """Note the version after the clients' uploads; called after the step that these may make."""
+    """Note the version after the clients' uploads; called after any step."""
     server.memory.uploads.update((update.client, server.version) for update in updates)

@@ -1,4 +1,4 @@
-"""The start of strategies that keep a row for every client, some of which wait until all rows are filled."""
+"""The start of strategies with a row for every client, some waiting until all rows are filled."""
 
 from collections.abc import Collection, Iterable
 
@@ -8,7 +8,7 @@ MAX_FULL_MEAN_CLIENTS = 1000  # with more, the mean of a table is not taken anew
 
 
 def shared(some: Collection[int], others: Collection[int]) -> list[int]:
-    """Return the clients in both of two sets, in as many steps as the smaller one has clients."""
+    """Return the intersection of two sets, in as many steps as the smaller set has clients."""
     fewer, more = sorted((some, others), key=len)
     return [client for client in fewer if client in more]
 
@@ -33,7 +33,7 @@ class TableStrategy(Strategy):
         server.memory.unheard = {} if self.start == "zeros" else dict.fromkeys(range(server.n))
 
     def complete(self, server: Server, *updates: Update) -> bool:
-        """Note updates; return whether every row that the start waits for is filled."""
+        """Note updates; return whether every row needed for the start is filled."""
         for update in updates:
             server.memory.unheard.pop(update.client, None)
         return not server.memory.unheard

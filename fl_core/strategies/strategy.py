@@ -1,4 +1,4 @@
-"""The strategy interface: when the server steps, what it adds, and which clients it sends to."""
+"""The strategy interface: when and by how much the server steps, and the clients of the next jobs."""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -89,7 +89,7 @@ class Strategy(Part):
         return self
 
     def label(self) -> str:
-        """Return the title, and the hyper-parameters that differ from the paper's defaults."""
+        """Return the title, and the hyper-parameters different from the paper's defaults."""
         own = type(self).model_fields.keys() - Strategy.model_fields.keys() | {
             "concurrency",
             "server",
@@ -104,16 +104,16 @@ class Strategy(Part):
         return f"{title} ({settings})" if settings else title
 
     def refuses(self, scenario: Scenario) -> str | None:
-        """Return why this strategy is incompatible with a scenario, in one sentence, or None."""
+        """Return the reason why the strategy is incompatible with a scenario, or None."""
         return None
 
     def remarks(self) -> Sequence[str]:
-        """Return what a user should know before a run, a sentence each."""
+        """Return advice for users before a run, as sentences."""
         return ()
 
     @property
     def refuses_optimizer(self) -> str | None:
-        """Why the step is no direction that a server optimiser could take, in a few words; None: it is one.
+        """Return the reason why a server optimiser cannot take the step, in a few words; None if possible.
 
         Where the answer is the same for all values of the fields, it is a class variable.
         """
@@ -121,7 +121,7 @@ class Strategy(Part):
 
     @property
     def refuses_arrangement(self) -> str | None:
-        """Return why no arrangement may say who works, in a few words; None: any may.
+        """Return the reason why no arrangement is allowed, in a few words; None if any is.
 
         Where the answer is the same for all values of the fields, it is a class variable.
         """
@@ -129,7 +129,7 @@ class Strategy(Part):
 
     @property
     def linear(self) -> Literal[True] | str:
-        """True if the step on expected updates is the expected step, else a sentence that says why not.
+        """True if the step on expected updates is the expected step, or a sentence with the reason.
 
         Steps have to be linear in the updates: a weighted sum of them, and of the model that each started
         from. The choice of clients must not depend on the updates either. Rounding of cached updates does not
@@ -139,7 +139,7 @@ class Strategy(Part):
 
     @property
     def kept_by_clients(self) -> tuple[str, ...]:
-        """The names in `server.memory` of tensors that clients keep in a deployment."""
+        """The names in `server.memory` of tensors kept by clients in a deployment."""
         return ()
 
     def participation(self, scenario: Scenario) -> Participation | None:
@@ -153,12 +153,12 @@ class Strategy(Part):
         return by_replacement(self.concurrency, scenario)
 
     def times(self) -> tuple[Fraction, ...]:
-        """Return lengths of virtual time that the clock must hit exactly (FedFix's Δt)."""
+        """Return lengths of virtual time for the clock to hit exactly (FedFix's Δt)."""
         return ()
 
     @property
     def first_pass(self) -> bool:
-        """True if all clients are sent the first model, and nothing else is sent before the first step."""
+        """True if all clients get the first model, and nothing more is sent before the first step."""
         return False
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> Collection[int]:
@@ -177,7 +177,7 @@ class Strategy(Part):
         """Allocate `server.memory`; called before the first job is sent."""
 
     def receive(self, server: Server, update: Update) -> None:
-        """Take an update that arrived, and call `server.step` when it is time to.
+        """Take an arrived update, and call `server.step` at the right time.
 
         Args:
             server: The run: model, clients, jobs in flight, `memory`, actions.
@@ -186,23 +186,23 @@ class Strategy(Part):
         raise NotImplementedError  # a strategy without it is refused when it is described
 
     def receive_together(self, server: Server, updates: Sequence[Update]) -> None:
-        """Take all updates of one server iteration, and step at most once.
+        """Take all updates of a server iteration, and step at most once.
 
         Called in place of `receive` where time is counted in iterations (`Durations.together`).
         """
         raise NotImplementedError  # a strategy without it refuses such a scenario
 
     def lost(self, server: Server, client: int) -> None:
-        """Note that a client's update was refused; step if it was the last that a step waited for.
+        """Note a client's refused update; step if the step waited only for the update.
 
         Defined by strategies that wait for a number of jobs, not of updates. The client is due.
         """
 
     def tick(self, server: Server) -> None:
-        """Act at the time that was set by `server.wake(at)`; `server.ringing` is the alarm's number."""
+        """Act at the time set by `server.wake(at)`; `server.ringing` is the alarm's number."""
 
     def next(self, server: Server) -> Iterable[int | Send]:
-        """Return the clients that work next: each gets the newest model, or what its `Send` says.
+        """Return the next clients to work, each with the newest model or with a `Send`.
 
         By default with a `concurrency` as many as keep that number at work, drawn at random. Else all that
         are idle, if the strategy `pulls`, or those that are due, whose update arrived before the latest step:

@@ -1,1 +1,1 @@
-"""Virtual time: how long jobs take, when clients are present, and in which order events happen."""
+"""Virtual time: durations of jobs, presence of clients, and the order of events."""

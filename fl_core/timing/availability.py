@@ -51,7 +51,7 @@ class Availability(Part):
         return self.absences(client, len(ids), seed)
 
     def times(self) -> tuple[Fraction, ...]:
-        """Return times that the clock must hit exactly, so that every absence is a whole number of ticks."""
+        """Return times for the clock to hit exactly, for absences of a whole number of ticks."""
         return ()
 
     def label(self) -> str:
@@ -61,7 +61,7 @@ class Availability(Part):
 def checked(
     law: Availability, client: int, n: int, seed: int, ids: Sequence[str] | None = None
 ) -> Iterator[Absence]:
-    """Return a client's absences under a law, each checked as it is read.
+    """Return a client's absences under a law, checked while reading.
 
     Args:
         law: The law.
@@ -216,7 +216,7 @@ class Diurnal(Availability):
 
     @property
     def swing(self) -> float:
-        """The amplitude a of p(t), in units of its mean."""
+        """The amplitude a of p(t), in units of the mean."""
         return (self.ratio - 1) / (self.ratio + 1)
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[Absence]:
@@ -237,7 +237,7 @@ class Diurnal(Availability):
 
 
 def between(spells: Iterable[Spell]) -> Iterator[Absence]:
-    """Yield the absences between spells of presence in order, which may touch or lie before time 0."""
+    """Yield the absences between spells of presence in order; spells may touch or lie before time 0."""
     left = 0
     for begin, end in spells:
         if begin < end and end > left:

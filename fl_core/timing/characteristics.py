@@ -1,4 +1,4 @@
-"""What a population of clients is like, in four numbers by which two populations can be compared.
+"""A population of clients in four numbers, for comparing populations.
 
 Each is the logarithm of a factor: a distance of log 2 is a factor of two in one of them.
 """

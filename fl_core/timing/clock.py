@@ -33,7 +33,7 @@ class VirtualClock:
         return int(ticks)  # of NumPy's integers as well
 
     def round(self, time: float | Fraction) -> int:
-        """Return `time` in ticks, to the nearest (a half up), and at least one."""
+        """Return `time` in ticks, to the nearest (a half up), and at least 1."""
         numerator, denominator = time.as_integer_ratio()
         dividend, divisor = 2 * numerator * self._denominator, denominator * self._numerator
         return max(1, (dividend + divisor) // (2 * divisor))
@@ -44,7 +44,7 @@ class VirtualClock:
 
 
 def exact(times: Iterable[Fraction], giver: str) -> tuple[Fraction, ...]:
-    """Return times that the clock must hit exactly, checked.
+    """Return checked times for the clock to hit exactly.
 
     Raises:
         TypeError: One is neither a whole number nor a Fraction, or below 0; the text names the giver.
@@ -57,7 +57,7 @@ def exact(times: Iterable[Fraction], giver: str) -> tuple[Fraction, ...]:
 
 
 def common_unit(times: Iterable[Fraction]) -> Fraction:
-    """Return the largest unit of which all `times` are whole multiples.
+    """Return the largest unit with whole multiples for all `times`.
 
     Raises:
         ValueError: All times are 0.

@@ -1,4 +1,4 @@
-"""Laws of job lengths by which every job is drawn."""
+"""Laws of job lengths with a draw for every job."""
 
 import functools
 import math
@@ -15,7 +15,7 @@ from fl_core.timing.laws import label, plain
 
 
 class Drawn(Durations):
-    """Base of laws that draw jobs from one law for all clients."""
+    """Base of laws with a shared distribution of jobs for all clients."""
 
     mean: Length = Fraction(1)  # mean length of a job
 

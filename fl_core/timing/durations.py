@@ -43,7 +43,7 @@ class Durations(Part):
 
     @property
     def memoryless(self) -> bool:
-        """True if lengths are exponential: a job in progress takes as long again as a new one."""
+        """True if lengths are exponential: a job in progress takes as long again as a new job."""
         return False
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
@@ -59,16 +59,16 @@ class Durations(Part):
         raise FieldError("durations", f"{self.reference()} has no means")
 
     def draw(self, mean: float, rng: np.random.Generator) -> float:
-        """Return the length of one job, in virtual time, of a client whose jobs take `mean` on average."""
+        """Return a job's length, in virtual time, for a client with mean length `mean`."""
         return mean
 
     def cycles(self, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...]:
-        """Return the lengths of each client's jobs in turn, over and over, for laws that are not random."""
+        """Return the lengths of each client's jobs in turn, over and over, for non-random laws."""
         return tuple((mean,) for mean in self.means(n, seed))
 
     @property
     def time_unit(self) -> str:
-        """Name of the unit of virtual time, such as seconds; empty where nothing names it."""
+        """Name of the unit of virtual time, for example seconds; empty if unnamed."""
         return ""
 
     def label(self) -> str:
@@ -97,7 +97,7 @@ def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
 
 
 def cycles(law: Durations, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...]:
-    """Return the lengths of each client's jobs under a law that is not random, checked.
+    """Return checked lengths of each client's jobs under a non-random law.
 
     Raises:
         ValueError: There are none for a client, or a length is not exact and above 0.
@@ -120,7 +120,7 @@ def cycles(law: Durations, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...
 
 
 class Lengths:
-    """Lengths of all jobs under one law, seed and n clients, in ticks, in any order of calls.
+    """Lengths of all jobs under a law, a seed and n clients, in ticks, in any order of calls.
 
     `clock` has the law's own unit, divided so that each of `exact_times` (FedFix's Δt, say) is a whole number
     of ticks. A job takes the same virtual time whatever they are, so strategies stay paired.
@@ -141,7 +141,7 @@ class Lengths:
         self._streams = Streams(seed, "duration")
 
     def __call__(self, client: int, job: int, steps: int = 1) -> int:
-        """Return a job's length in ticks, at least one; `steps` matters if the law is per step."""
+        """Return a job's length in ticks, at least 1; `steps` matters if the law is per step."""
         if self._cycles:
             cycle = self._cycles[client]
             ticks = cycle[job % len(cycle)]
@@ -158,7 +158,7 @@ class Lengths:
 
 
 def one_each(times: tuple[Fraction, ...], n: int) -> tuple[Fraction, ...]:
-    """Return `times` for n clients [n], as given or one repeated.
+    """Return `times` for n clients [n], as given or repeated.
 
     Raises:
         ValueError: There are neither 1 nor n times.
@@ -171,7 +171,7 @@ def one_each(times: tuple[Fraction, ...], n: int) -> tuple[Fraction, ...]:
 
 
 def on_unit(times: np.ndarray, unit: Fraction) -> tuple[Fraction, ...]:
-    """Return drawn times [n], each rounded to a whole number of units, at least one."""
+    """Return drawn times [n], each rounded to a whole number of units, at least 1."""
     clock = VirtualClock(unit)
     top, bottom = unit.as_integer_ratio()
     return tuple(Fraction(clock.round(time) * top, bottom) for time in times.tolist())

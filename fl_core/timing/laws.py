@@ -1,4 +1,4 @@
-"""What duration and availability laws share: a random share of the clients, and readable names."""
+"""Shared code of duration and availability laws: a random share of the clients, and readable names."""
 
 import functools
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ def chosen(share: float, n: int, seed: int, purpose: str) -> frozenset[int]:
 
 
 def label(part: Part, head: str = "", shown: Iterable[str] = ()) -> str:
-    """Return a label: `head` (or the name), and fields that differ from defaults, except those `shown`."""
+    """Return a label: `head` (or the name), and fields with non-default values, except for `shown`."""
     words = [head or part.reference().rpartition(":")[2].replace("_", "-")]
     for key, value in part.changed().items():
         if key not in shown:

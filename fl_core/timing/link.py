@@ -1,4 +1,4 @@
-"""A link that transfers share, exact event by event.
+"""A link shared by transfers, exact event by event.
 
 Max-min fairness (Bertsekas & Gallager, Data Networks, 1992, §6.5.2): each transfer gets its own rate or the
 *level*, whichever is less, and the rates sum to the capacity unless all have their own. Where all own rates
@@ -18,7 +18,7 @@ Heap = list[tuple[Rate, int, int, "Transfer"]]  # by a key, by client, by the or
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transfer:
-    """The bytes of a client on their way through a link, from when the transfer got or lost its own rate."""
+    """The bytes of a client on the way through a link, since the last change of the limit by an own rate."""
 
     client: int
     rate: Rate  # its own: what the client's side lets through
@@ -28,7 +28,7 @@ class Transfer:
 
 
 class Link:
-    """A capacity in grains a tick, and the transfers in progress, at most one of each client."""
+    """A capacity in grains a tick, and the transfers in progress, at most 1 for each client."""
 
     def __init__(self, capacity: Rate = inf) -> None:
         self.capacity = capacity
@@ -61,7 +61,7 @@ class Link:
         self._balance()
 
     def stop(self, client: int, now: int) -> int:
-        """Take a transfer off the link, at its end or before; return the grains that are left."""
+        """Take a transfer off the link, at the end or before; return the remaining grains."""
         self._advance(now)
         left = self._remove(self.transfers[client])
         self.changed.pop(client, None)
@@ -100,7 +100,7 @@ class Link:
             heappush(self._fastest, (-transfer.rate, *item))
 
     def _remove(self, transfer: Transfer) -> int:
-        """Forget a transfer, which stays in heaps until it is their first; return the grains left."""
+        """Forget a transfer, left in the heaps until first; return the remaining grains."""
         del self.transfers[transfer.client]
         if transfer.goal is not None:
             self._sharing -= 1
@@ -109,7 +109,7 @@ class Link:
         return self._left(transfer)
 
     def _balance(self) -> None:
-        """Find the level: those with their own rate have no more than it, the others have more."""
+        """Find the level between transfers limited by an own rate and transfers with a fair part."""
         if self.capacity == inf:
             return
         while True:
@@ -131,19 +131,19 @@ class Link:
         return self.transfers.get(transfer.client) is transfer
 
     def _top(self, heap: Heap) -> Transfer | None:
-        """Return the first transfer of a heap that is still as it was, if any."""
+        """Return the first unchanged transfer of a heap, if any."""
         while heap and not self._holds(heap[0][-1]):
             heappop(heap)
         return heap[0][-1] if heap else None
 
     def state(self) -> dict[str, Any]:
-        """Return what changes, as plain data."""
+        """Return the mutable state as plain data."""
         transfers = [astuple(transfer) for transfer in self.transfers.values()]
         return {"now": self.now, "given": self.given, "transfers": transfers}
 
     @classmethod
     def restored(cls, capacity: Rate, state: dict[str, Any]) -> Self:
-        """Return the link that `state` was taken from."""
+        """Return the link with a saved `state`."""
         link = cls(capacity)
         link.now, link.given = state["now"], state["given"]
         for transfer in state["transfers"]:

@@ -1,4 +1,4 @@
-"""How long bytes take to clients and back: their links, and the links that they share."""
+"""The duration of transfers to clients and back: individual links, and shared links."""
 
 from collections.abc import Sequence
 from enum import StrEnum, auto
@@ -40,7 +40,7 @@ class Network(Frozen):
     def rates(
         self, way: Way, n: int, seed: int, ids: Sequence[str] | None = None
     ) -> tuple[Fraction | float, ...]:
-        """Return each client's Mbit/s [n], infinite without a limit; `ids` are those of `Timing.ids`.
+        """Return each client's Mbit/s [n], infinite without a limit; `ids` are from `Timing.ids`.
 
         Raises:
             ValueError: The law does not fit n clients, or gives a rate of 0.
@@ -58,7 +58,7 @@ class Network(Frozen):
         return inf if capacity is None else capacity
 
     def latencies(self, n: int, seed: int, ids: Sequence[str] | None = None) -> Sequence[Fraction]:
-        """Return each client's seconds of latency [n]; `ids` are those of `Timing.ids`.
+        """Return each client's seconds of latency [n]; `ids` are from `Timing.ids`.
 
         Raises:
             ValueError: The law does not fit n clients.
@@ -73,7 +73,7 @@ class Network(Frozen):
             self.rates(way, n, 0, ids)
 
     def label(self) -> str:
-        """Return a short name for tables and figures, such as "links of 50 and 10 Mbit/s, 1000 shared"."""
+        """Return a short name for tables and figures: "links of 50 and 10 Mbit/s, 1000 shared"."""
         links = {"down": self.downlink, "up": self.uplink}
         shared = {"down": self.shared.downlink, "up": self.shared.uplink}
         own = [f"{law.label()} {way}" for way, law in links.items() if law]
@@ -82,5 +82,5 @@ class Network(Frozen):
 
 
 def grains(speed: Fraction | float) -> Rate:
-    """Return bytes a tick as grains a tick, at least one."""
+    """Return bytes a tick as grains a tick, at least 1."""
     return max(1, speed.numerator * GRAIN // speed.denominator) if isinstance(speed, Fraction) else inf

@@ -1,4 +1,4 @@
-"""How links differ from client to client: one number for each, the same for all strategies."""
+"""Differences of links between clients: a number for each, shared by all strategies."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -59,7 +59,7 @@ class PerClient(Part):
 def checked(
     law: PerClient, n: int, seed: int, purpose: str, ids: Sequence[str] | None = None
 ) -> tuple[Fraction, ...]:
-    """Return a law's numbers [n], checked; by the clients' `ids`, where files are joined by them.
+    """Return a law's numbers [n], checked; by the clients' `ids`, where files are joined by ids.
 
     Raises:
         ValueError: There is not one for each client, exact and 0 or more.
@@ -219,7 +219,7 @@ class ColumnLaw(PerClient):
         return tuple(by_id[client] for client in ids)
 
     def ids(self, n: int | None = None) -> list[str]:
-        """Return the ids of the first n clients of a file that has them; None: of all.
+        """Return the ids of the first n clients of a file with ids; None: of all.
 
         Raises:
             ValueError: The file cannot be read, or has fewer clients.
@@ -245,7 +245,7 @@ class ColumnLaw(PerClient):
         return by_id
 
     def _rows(self) -> tuple[list[str], list[tuple[int, list[str]]]]:
-        """Return the header, which has the columns that are named, and the line and the cells of each row."""
+        """Return the header, with the named columns, and line number and cells of each row."""
         content = _content(self.path)
         if keys.digest(content) != self.digest:
             raise FieldError("path", f"{self.path} is not the file described, of digest {self.digest}")
@@ -260,7 +260,7 @@ class ColumnLaw(PerClient):
         return header, rows
 
     def _number(self, line: int, cells: list[str], place: int, columns: int) -> Fraction:
-        """Return the number of a row; raise FieldError if there is none."""
+        """Return the number of a row; raise FieldError if missing."""
         if len(cells) != columns:
             raise FieldError(
                 "path", f"{self.path}, line {line}: has {many(len(cells), 'cell')}, not {columns}"

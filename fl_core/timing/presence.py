@@ -123,7 +123,7 @@ def _schedules(path: Path, digest: str, period: Fraction | None) -> Mapping[int,
 
 
 def _schedule(rows: Sequence[tuple[Spell, int | None]]) -> Schedule:
-    """Return the schedule of a client's rows, those that touch or overlap as one."""
+    """Return the schedule of a client's rows; touching and overlapping rows are merged."""
     spells: list[Spell] = []
     for begin, end in sorted(spell for spell, _ in rows):
         if spells and begin <= spells[-1][1]:

@@ -1,4 +1,4 @@
-"""Laws of job lengths in which each client has a speed of its own: given, recorded, or drawn once a run."""
+"""Laws of job lengths with a speed for each client: given, recorded, or drawn once a run."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -61,7 +61,7 @@ class DurationTrace(Durations):
 
 
 class OwnSpeed(Durations):
-    """Base of laws in which clients differ: each job takes its client's mean, or is exponential."""
+    """Base of laws with different clients: each job takes the client's mean, or is exponential."""
 
     # A client's jobs all take its mean time, or are exponential with it
     jobs: Literal["constant", "exponential"] = "constant"

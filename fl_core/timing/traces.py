@@ -1,4 +1,4 @@
-"""Files of recorded job lengths, rows of `client,length,…`, and what they share with other files of clients.
+"""Files of recorded job lengths, rows of `client,length,…`, and code shared with other client files.
 
 A first row without a number is a header, and skipped. Clients are numbers from 0 on; if one of them is a
 text, such as a phone's serial number, all are numbered in order of first appearance.
@@ -58,7 +58,7 @@ def read(path: Path, digest: str, n: int, seed: int | None = None) -> tuple[tupl
 
 
 def of_clients(path: Path, recorded: Mapping[int, T], n: int, seed: int | None) -> list[T]:
-    """Return what a file has of n clients; further ones are left out.
+    """Return the content of a file for n clients; further clients are left out.
 
     Draws are nested: under one seed, the clients of a smaller n are among those of a larger one. Files of
     the same clients give the same ones.
@@ -87,7 +87,7 @@ def of_clients(path: Path, recorded: Mapping[int, T], n: int, seed: int | None) 
 
 
 def ids(path: Path, digest: str, n: int | None = None, seed: int | None = None) -> list[str]:
-    """Return the ids of a file's clients by their numbers, or those of the n clients that take part.
+    """Return the ids of a file's clients by number, or only of the n clients taking part.
 
     Args:
         path: A trace of durations or of presence.
@@ -104,7 +104,7 @@ def ids(path: Path, digest: str, n: int | None = None, seed: int | None = None) 
 
 
 def number(path: Path, digest: str, client: str) -> int:
-    """Return the number of a client of a file by its id.
+    """Return the number of a client of a file by id.
 
     Raises:
         ValueError: The file has another digest, or no such client.
@@ -134,7 +134,7 @@ def _ids(path: Path, digest: str) -> Mapping[int, str]:
 
 
 def normal_id(client: str) -> str:
-    """Return a client's id as it is compared: 7 and 07 are one client."""
+    """Return a client's id in normal form: 7 and 07 are equal."""
     return str(int(client)) if client.isdecimal() and len(client) <= DIGITS else client
 
 
@@ -158,7 +158,7 @@ def time_unit(path: Path, digest: str) -> str:
 
 
 def rows(path: Path, data: bytes) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line and the cells of each row that is neither empty nor a header."""
+    """Yield line number and cells of each row except empty rows and headers."""
     try:
         for line, cells in reading.rows(data):
             if line == 1 and not cells[0]:
