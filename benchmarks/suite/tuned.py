@@ -78,9 +78,11 @@ class Tuned:
         fitting = [entry for entry in self.spec.tuned if entry.digest == digests[frozenset(entry.parameters)]]
         known = {(entry.scenario, entry.strategy) for entry in self.spec.tuned}
         if not fitting and (where, who) in known:
+            budget, difference = scenario.budget.label(), "another scenario or other hyper-parameters"
+            if budget != self.spec.budget:
+                difference = f"a budget of {self.spec.budget}, not of {budget}"
             raise UserError(
-                f"{self.path}: the values of {who} were tuned for another scenario or other hyper-parameters "
-                f"than {where} has here: run asyncfl tune again"
+                f"{self.path}: the values of {who} in {where} were tuned for {difference}. Rerun `asyncfl tune`."
             )
         if not fitting:
             places = list(dict.fromkeys(entry.scenario for entry in self.spec.tuned))

@@ -47,7 +47,8 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
     assert [run.experiment for run in labelled] == [run.experiment for run in suite.runs()]
 
     for changed, line in (
-        ({"budget": {"updates": 21}}, "tuned for another scenario or other hyper-parameters"),
+        ({"budget": {"updates": 21}}, "budget of .*, not of 21 client updates"),
+        ({"evaluations": 3, "problem": {"name": "quadratic", "noise": 0.7}}, "tuned for another scenario"),
         ({"strategies": ["fedbuff"]}, "nothing is tuned for FedBuff in quadratic"),
         ({"seeds": [0, 1001]}, "it was tuned on seed 1001"),
     ):
