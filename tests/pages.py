@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [
     ROOT / "README.md",
+    DOCS / "index.md",
     *sorted(path for room in ("tutorial", "how-to", "explanation") for path in (DOCS / room).glob("*.*")),
 ]
 PAGES = [page for page in PAGES if page.suffix in {".md", ".ipynb"}]
