@@ -82,7 +82,8 @@ class Tuned:
             if budget != self.spec.budget:
                 difference = f"a budget of {self.spec.budget}, not of {budget}"
             raise UserError(
-                f"{self.path}: the values of {who} in {where} were tuned for {difference}. Rerun `asyncfl tune`."
+                f"{self.path}: the values of {who} in {where} were tuned for {difference}. "
+                "Rerun `asyncfl tune`."
             )
         if not fitting:
             places = list(dict.fromkeys(entry.scenario for entry in self.spec.tuned))
