@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -51,3 +54,34 @@ def test_findings_stand_on_the_linked_pages() -> None:
     assert counts and factors
     assert [count for count in counts if count not in pages] == []
     assert [factor for factor in factors if not re.search(rf"\b{re.escape(factor)}\s×", pages)] == []
+
+
+@pytest.mark.slow
+def test_numbers_of_the_example_are_those_of_its_runs(tmp_path: Path) -> None:
+    """Run the suite: number of runs, time to target of the first strategy, and that the second has none."""
+    [count] = re.findall(r"\((\d+) runs", README)
+    [(first, percent, time, second)] = re.findall(
+        r"(\w+) reaches (\d+) % accuracy after (\d+) units\s+of\s+time; (\w+), which", README
+    )
+    program = (
+        "import asyncfl\n"
+        "asyncfl.run('quickstart')\n"
+        "runs = asyncfl.results('quickstart')\n"
+        "runs[['timing.durations.name', 'strategy', 'time_to_target']].to_csv('runs.csv', index=False)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = pd.read_csv(tmp_path / "runs.csv")
+    assert len(runs) == int(count)
+    times = runs[runs["timing.durations.name"] == "two_speed"].set_index("strategy")["time_to_target"]
+    assert times[first].median() == int(time)
+    assert not np.isfinite(times[second]).any()
+    suite = yaml.safe_load((ROOT / "benchmarks" / "suites" / "quickstart.yaml").read_text(encoding="utf-8"))
+    assert suite["problem"]["target"] == int(percent) / 100
