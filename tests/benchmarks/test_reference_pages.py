@@ -12,6 +12,7 @@ from benchmarks.commands.group import asyncfl as commands
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.shipped import shipped
 from fl_core.parts import Part
+from fl_core.strategies.strategy import Strategy
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +81,11 @@ def test_every_public_name_is_there_with_the_first_line_of_its_docstring(made: d
 def test_text_of_the_code_is_no_markdown() -> None:
     assert text("a_b * `x_y | z` [1]") == r"a\_b \* `x_y | z` \[1\]"
     assert table(("a", "b", "c"), [("1|2", "", "x\ny")]) == "| a | c |\n| --- | --- |\n| 1\\|2 | x y |"
+
+
+def test_the_table_of_switches_names_what_a_strategy_may_set(made: dict[str, str]) -> None:
+    """Class variables and properties that are no fields, each with a description."""
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", made["switches"], re.MULTILINE))
+    assert {"title", "reads_losses", "collects", "linear", "kept_by_clients", "first_pass"} <= rows.keys()
+    assert not rows.keys() & Strategy.model_fields.keys()
+    assert all(name in Strategy.__annotations__ or hasattr(Strategy, name) for name in rows)
