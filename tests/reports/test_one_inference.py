@@ -1,0 +1,243 @@
+"""The same two strategies on the same seeds have one answer wherever they are compared, SciPy's."""
+
+from __future__ import annotations
+
+import re
+from math import inf, isfinite, log
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from synthetic import Fake, curve, records
+from test_leaderboard_scores import BUDGET, RATES, RULES, board, entry
+
+from benchmarks.claims.kinds import KINDS
+from benchmarks.runs import recording
+from fl_core.metrics import ACCURACY
+from fl_core.problems.digits import Digits
+from fl_core.recording.recorder import Record
+from fl_core.scenario import Budget
+from fl_core.schema import TO_TARGET, Clock, Status
+from reports import comparisons, rankings
+from reports.claims import measure, verdicts
+from reports.gate import baseline
+from reports.gate.baseline import Baseline, GateGoal
+from reports.gate.gate import LEVEL, GateQuestion, compare
+from reports.leaderboard import findings
+from reports.leaderboard import standing as standing_module
+from reports.leaderboard.goals import Configuration
+from reports.leaderboard.rules import SCENARIO
+from reports.leaderboard.tables import TUNED
+from reports.records import frames
+from reports.records.records import RecordedSuite
+from reports.sections.reaching import reached
+from tuning import objective
+
+METRIC, TARGET = "test/accuracy", 0.85
+FEW = [(0.91, 0.90), (0.93, 0.915), (0.92, 0.92), (0.93, 0.915), (0.90, 0.905)]
+MANY = [*FEW, (0.94, 0.91), (0.925, 0.90), (0.93, 0.92), (0.915, 0.89), (0.93, 0.93)]
+FAR_APART = [(0.9 + 0.002 * at, 0.8 + 0.003 * (at % 3)) for at in range(9)]
+
+
+def finals(pairs: list[tuple[float, float]]) -> RecordedSuite:
+    """Runs of FedBuff and ACE that end with these accuracies, seed by seed."""
+    return records(
+        *(
+            Fake(strategy=name, seed=seed, target=None, curve=curve([0.1, value], [0, 10]))
+            for seed, pair in enumerate(pairs)
+            for name, value in zip(("FedBuff", "ACE"), pair, strict=True)
+        )
+    )
+
+
+@pytest.mark.parametrize("pairs", [FEW, MANY, FAR_APART])
+def test_difference_interval_and_p_value_are_those_of_a_paired_t_test(
+    pairs: list[tuple[float, float]],
+) -> None:
+    suite, (first, second) = finals(pairs), np.transpose(pairs)
+    test = stats.ttest_rel(first, second)
+    low, high = test.confidence_interval(0.95)
+    expected = pytest.approx((np.mean(first - second), low, high, test.pvalue))
+    (scenario,) = suite.scenarios()
+
+    _, gap = comparisons.differences(scenario)  # the page: behind the best
+    assert gap.strategy == "ACE" and gap.gap is not None
+    assert (gap.gap.effect.mean, gap.gap.effect.low, gap.gap.effect.high, gap.gap.p) == expected
+    ranked = rankings.standings([scenario])  # the page: who leads
+    assert ranked is not None and ranked.lines[1].gap == gap.gap
+    (contrast,) = comparisons.contrasts([scenario])  # the page, and the terminal: what holds
+    assert (contrast.effect.mean, contrast.effect.low, contrast.effect.high, contrast.p) == expected
+    (answer,) = comparisons.compare([scenario], "FedBuff", "ACE", METRIC)  # `asyncfl compare`
+    assert answer.effect is not None
+    assert (answer.effect.mean, answer.effect.low, answer.effect.high, answer.p) == expected
+
+    claim = KINDS["better"].model_validate(
+        {
+            "id": "T-row/case",
+            "place": "§1",
+            "statement": "FedBuff is ahead of ACE.",
+            "kind": "better",
+            "clock": "updates",
+            "rates": "stated",
+            "scenario": "somewhere",
+            "metric": METRIC,
+            "a": {},
+            "b": {},
+            "looks": (len(pairs),),  # at a single look the whole 5 % may be spent
+        }
+    )
+    values = {"a": dict(enumerate(first)), "b": dict(enumerate(second))}
+    (look,) = verdicts.looks(claim, values)
+    p, _ = look.tests["side"]
+    assert (look.shown.found, look.shown.low, look.shown.high) == pytest.approx(
+        (np.mean(first - second), low, high)
+    )
+    assert p >= test.pvalue * (1 - 1e-9)  # two more tests must agree with the t-test
+    if p <= 0.05:
+        assert answer.decided and verdicts.judge(claim, values).word == "confirmed"
+
+
+@pytest.mark.parametrize("pairs", [FEW, MANY, FAR_APART])
+def test_the_gate_shows_the_same_difference_and_interval_at_its_level(
+    pairs: list[tuple[float, float]],
+) -> None:
+    """ACE in the place of FedBuff, as if a build had changed one into the other."""
+    suite = finals(pairs)
+    runs = {name: [run for run in suite.runs if run.strategy == name] for name in ("FedBuff", "ACE")}
+    before, now = (
+        Baseline(
+            suite="suite",
+            commit="0123456789abcdef",
+            versions={},
+            goals={runs[name][0].scenario: GateGoal(metric=METRIC, higher=True, target=None)},
+            speed={},
+            runs=[
+                baseline._outcome(run, "0").model_copy(update={"strategy": "it", "key": str(run.seed)})
+                for run in runs[name]
+            ],
+        )
+        for name in ("FedBuff", "ACE")
+    )
+    check = next(iter(compare(before, now, [GateQuestion.QUALITY])))
+    assert check.what.startswith("Final")
+    shown = [float(text.replace("−", "-")) for text in re.findall(r"[−+]?\d+(?:\.\d+)?", check.change)]
+    first, second = np.transpose(pairs)
+    low, high = stats.ttest_rel(second, first).confidence_interval(LEVEL)
+    assert shown == pytest.approx([100 * value for value in (np.mean(second - first), low, high)], abs=0.0501)
+    if high < 0:
+        assert check.finding == "worse"
+
+
+def test_the_leaderboard_compares_the_same_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores differ by the mean of paired log times; a lead needs Student's interval over scenarios, too."""
+    monkeypatch.setattr(standing_module, "RESAMPLES", 100)
+    tables = board(
+        FedAvg=entry("FedAvg", 40.0, RATES),
+        FedBuff=entry("FedBuff", 15.0, RATES),
+        ACE=entry("ACE", 16.0, RATES),
+    )
+    standing = standing_module.standing(tables)
+    costs = tables.finals[tables.finals["ruleset"] == TUNED].assign(
+        cost=lambda runs: runs["time_hard"].clip(upper=BUDGET).map(log)
+    )
+    costs = costs.pivot(index=[*SCENARIO, "seed"], columns="strategy", values="cost")
+    at = {name: place for place, name in enumerate(standing.costs.strategies)}
+    ablation = pd.DataFrame(columns=["part", "factor", "low", "high", "error"])
+    against = findings.Findings("FedBuff", tables, ablation, {}).against(standing)
+    assert len(RULES.scenarios) == 12
+    for other in ("FedAvg", "ACE"):
+        ahead = costs[other] - costs["FedBuff"]
+        assert standing.scores[at["FedBuff"]] - standing.scores[at[other]] == pytest.approx(ahead.mean())
+        assert log(against.loc[other, "factor"]) == pytest.approx(ahead.mean())
+        means = ahead.groupby(SCENARIO).mean()
+        interval = stats.ttest_1samp(means, 0).confidence_interval(1 - 0.05 / 2)
+        assert against.loc[other, "verdict"] != findings.AHEAD or interval.low > 0
+    assert against.loc["FedAvg", "verdict"] == findings.AHEAD
+
+
+STATUSES = {
+    "met, and missed again": ([0.1, 0.5, 0.9, 0.2, 0.95], Status.DONE),
+    "met at once": ([0.85, 0.8, 0.7], Status.DONE),
+    "met in the end": ([0.1, 0.84, 0.85], Status.DONE),
+    "cut": ([0.1, 0.5, 0.849], Status.DONE),
+    "stalled": ([0.1, 0.5], Status.STALLED),
+    "met and stalled": ([0.1, 0.9], Status.STALLED),
+    "diverged": ([0.1, 0.5, float("nan")], Status.DIVERGED),
+    "met and diverged": ([0.1, 0.9, float("nan")], Status.DIVERGED),
+}
+
+
+@pytest.mark.parametrize("outcome", STATUSES)
+def test_one_time_to_target_everywhere(outcome: str) -> None:
+    values, status = STATUSES[outcome]
+    updates = [10 * at for at in range(len(values))]
+    rows = [
+        {
+            "iteration": at // 2,
+            "updates": at,
+            "time": 1.5 * at,
+            "bytes": 8.0 * at,
+            "uploads_bytes": 4 * at,
+            METRIC: value,
+        }
+        for at, value in zip(updates, values, strict=True)
+    ]
+    met: dict[str, float] = dict.fromkeys(TO_TARGET.values(), inf)
+    for row in rows:  # from the rules: the first evaluation that is as good
+        if row[METRIC] >= TARGET:
+            met = {clock: row[clock] for clock in TO_TARGET.values()}
+            break
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    fake = Fake(status=str(status), target=TARGET, curve=columns, params={})
+    suite = records(fake)
+    (run,), (scenario,) = suite.runs, suite.scenarios()
+    (cell,) = scenario.cells
+    written = recording.to_target(Record(status=status, curve=rows), Digits(target=TARGET))
+    sample = KINDS["better"].model_validate(
+        {
+            "id": "T-row/case",
+            "place": "§1",
+            "statement": "It is sooner.",
+            "kind": "better",
+            "clock": "time",
+            "rates": "stated",
+            "scenario": "somewhere",
+            "metric": METRIC,
+            "reach": TARGET,
+            "a": {},
+            "b": {},
+        }
+    )
+    for name, clock in TO_TARGET.items():
+        assert written.get(name, inf) == met[clock]  # MLflow
+        assert run.time_to_target(clock, TARGET) == met[clock]
+        assert cell.reach(clock).median == met[clock]  # the ranking
+        assert frames.runs(suite)[name][0] == met[clock]  # the table
+        row = reached(cell, clock, TARGET)
+        assert row is not None and row.when.tolist() == [met[clock]]  # the section of times
+        assert len(row.ends) == (not isfinite(met[clock]))
+    assert baseline._outcome(run, "0").updates_to_target == met[Clock.UPDATES]  # the gate
+    a_sample = sample.samples["a"]
+    assert measure._of_run(sample, a_sample, run, inf) == met[Clock.TIME]  # claims
+    configuration = Configuration([run.files.curve], METRIC)
+    assert configuration.time_to(TARGET) == met[Clock.TIME]  # budgets of the leaderboard
+    judged = objective.Objective("time_to_target", ACCURACY, 1, TARGET, Budget(time=100), 1)
+    trial = judged.measured(objective.curve_of(Record(status=status, curve=rows), METRIC))
+    assert trial.get("objective/time_hard", inf) == met[Clock.TIME]  # tuning, and the leaderboard's runs
+
+
+def test_a_page_and_compare_cut_times_to_target_alike() -> None:
+    """Two that never met the target: one was cut at 30, one diverged; their partners met it at 15."""
+    never, soon = [0.1, 0.5, 0.5], [0.1, 0.9, 0.9]
+    runs = [
+        *(Fake(strategy="FedBuff", seed=seed, curve=curve(soon, [0, 10, 20])) for seed in range(4)),
+        *(Fake(strategy="ACE", seed=seed, curve=curve(never, [0, 10, 20])) for seed in range(3)),
+        Fake(strategy="ACE", seed=3, status="diverged", curve=curve(never, [0, 5, 10])),
+    ]
+    scenarios = records(*runs).scenarios()
+    (answer,) = comparisons.compare(scenarios, "FedBuff", "ACE", "time_to_target")
+    contrast = next(one for one in comparisons.contrasts(scenarios) if one.question == "time to target")
+    assert answer.restricted == contrast.effect
+    assert contrast.effect.mean == 15  # 30 − 15 in every seed; of the diverged one up to the other's end
