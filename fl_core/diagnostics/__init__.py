@@ -1,1 +1,1 @@
-"""Diagnostics: why a run behaved as it did. They change no result, and cost nothing unless requested."""
+"""Diagnostics: reasons for a run's behaviour, without effect on results, or on cost unless requested."""

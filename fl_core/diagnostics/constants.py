@@ -1,4 +1,4 @@
-"""Smoothness L and noise constants σ², σ_G² measured at one model."""
+"""Smoothness L and noise constants σ², σ_G² measured at a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ UNUSED_JOB = -1  # its mini-batches occur in no run
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants that the papers' theorems assume to be bounded, at one model w."""
+    """The constants bounded in the papers' theorems, at a model w."""
 
     smoothness: float  # L of F: the largest |eigenvalue| of ∇²F(w)
     client_smoothness: float  # the largest L of a client
@@ -27,7 +27,7 @@ class Constants:
 def constants(
     world: World, model: Tensor, batch: int, rng: np.random.Generator, draws: int = 32
 ) -> Constants:
-    """Return the constants at one model; costs about 100 passes over all data.
+    """Return the constants at a model; costs about 100 passes over all data.
 
     Args:
         world: Data and clients.

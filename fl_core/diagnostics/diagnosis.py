@@ -1,4 +1,4 @@
-"""The diagnostics that a user requests, and their measurement during a run."""
+"""The diagnostics requested by a user, and the measurement during a run."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from fl_core.streams import stream
 
 
 class Diagnostics(Frozen):
-    """Measurements beside the curve, every so many server iterations; no part of a run's identity."""
+    """Measurements besides the curve, at intervals of server iterations; no part of a run's identity."""
 
     errors: Count | None = None  # every so many iterations: the error terms A, B, C of the update, and ‖∇F‖²
     gradient: Count | None = None  # every so many iterations: ‖∇F‖² alone
     constants: Count | None = None  # every so many iterations: L, σ², σ_G²
 
     def refuses(self, experiment: Experiment) -> str | None:
-        """Return why the error terms cannot be measured in an experiment, in one sentence, or None."""
+        """Return the reason why the error terms cannot be measured in an experiment, or None."""
         return refuses(experiment) if self.errors else None
 
     def possible(self, experiment: Experiment) -> Diagnostics:
-        """Return the diagnostics without the terms that cannot be measured in an experiment."""
+        """Return the diagnostics without terms unmeasurable in an experiment."""
         return self.model_copy(update={"errors": None}) if self.refuses(experiment) else self
 
     def __bool__(self) -> bool:
@@ -36,7 +36,7 @@ class Diagnostics(Frozen):
 
 
 class Diagnosis:
-    """Diagnostics of a run, event by event: a row for each server iteration t in which something is measured.
+    """Diagnostics of a run, event by event: a row for each server iteration t with measurements.
 
     iteration t, updates received, the time at which w^t was made and `round_time` until w^{t+1}; then what
     was requested, at w^t: gradient_sq ‖∇F(w^t)‖²; update_sq ‖u^t‖², error_sq ‖u^t − ∇F(w^t)‖², noise_sq ‖A‖²,
@@ -55,7 +55,7 @@ class Diagnosis:
         self._model = self.simulation.server.model
 
     def see(self, event: Event) -> dict[str, float] | None:
-        """Follow the run through an event that just happened; return a row if something was measured."""
+        """Follow the run through a past event; return a row with any measurements."""
         terms = self.terms.see(event) if self.terms else None
         if not event.stepped:
             return None

@@ -1,4 +1,4 @@
-"""The errors A (noise), B (participation) and C (delay) of the updates that a server actually uses.
+"""The errors A (noise), B (participation) and C (delay) of the updates actually used by a server.
 
 All-client engagement for asynchronous federated learning (arXiv 2511.19066), eq. 3: u^t − ∇F(w^t) = A + B
 + C with A = u − E[u | stale models], B = E[u | stale models] − Σ p_i ∇F_i(w^{t−τ_i}) and C = Σ p_i
@@ -31,7 +31,7 @@ NEGLIGIBLE = 1e-9  # of the largest weight: the rounding residue of a weight tha
 
 @dataclass(frozen=True)
 class Terms:
-    """The decomposition of one update: u^t − ∇F(w^t) = A + B + C (eq. 3)."""
+    """The decomposition of an update: u^t − ∇F(w^t) = A + B + C (eq. 3)."""
 
     update: Tensor  # u^t [d]
     gradient: Tensor  # ∇F(w^t) [d]
@@ -49,7 +49,7 @@ class Terms:
 
 
 def refuses(experiment: Experiment) -> str | None:
-    """Return why the error terms of an experiment cannot be measured, in one sentence, or None."""
+    """Return the reason why the error terms of an experiment cannot be measured, or None."""
     if experiment.scenario.non_finite == "refuse":
         return "which updates are refused depends on their content"
     if experiment.scenario.timing.network:
@@ -62,7 +62,7 @@ def refuses(experiment: Experiment) -> str | None:
 
 
 def full_gradient(world: World, model: Tensor) -> Tensor:
-    """Return ∇F(w) = Σ p_i ∇F_i(w) [d]; one pass over all data."""
+    """Return ∇F(w) = Σ p_i ∇F_i(w) [d]; a pass over all data."""
     total = torch.zeros_like(model)
     for client, share in enumerate(world.p.tolist()):
         total += share * world.full_gradient(model, client)
@@ -98,7 +98,7 @@ class ErrorTerms:
         self._model, self._lr = self.simulation.server.model, self.simulation.server.local_lr
 
     def see(self, event: Event) -> Terms | None:
-        """Follow the run through the event that just happened; return the terms of its update, if due."""
+        """Follow the run through a past event; return the terms of the event's update, if due."""
         server = self.simulation.server
         before, lr = self._model, self._lr
         self.resume()

@@ -1,11 +1,11 @@
-"""The memory that a strategy and its local work keep: bytes at the server and at the clients."""
+"""The memory of a strategy and local work: bytes at the server and at the clients."""
 
 from fl_core.loop.simulation import Simulation
 from fl_core.server.state import attributes, tensor_bytes
 
 
 def overhead(simulation: Simulation) -> dict[str, int]:
-    """Return the bytes of tensors kept beside models and updates: at the server, at all clients together."""
+    """Return the bytes of tensors besides models and updates: at the server, at all clients together."""
     server = simulation.server
     memory, local = attributes(server.memory), attributes(server.local)
     memory["optimizer"] = simulation.state.moments

@@ -1,4 +1,4 @@
-"""A second simulation in lock step with a run: the same events, but other contents of its updates.
+"""A second simulation in lock step with a run: equal events, but other contents of updates.
 
 A strategy whose steps are linear in the updates makes the step that those other updates would have caused,
 whatever it caches, buffers or weighs; how it works need not be known.
@@ -28,7 +28,7 @@ class Content:
 
 
 class Shadow:
-    """A copy of a run's server with other updates; its model is set to a given one after every event."""
+    """A copy of a run's server with other updates; the model is reset to a given model after every event."""
 
     def __init__(self, real: Simulation, world: World | None = None) -> None:
         experiment = real.experiment.model_copy(update={"strategy": unrounded(real.strategy)})
@@ -36,7 +36,7 @@ class Shadow:
         self._events = self.simulation.events()
 
     def follow(self, event: Event, content: Content | None, model: Tensor) -> Tensor:
-        """Return the step of the run's next event as another update would cause it; then go on from `model`.
+        """Return the step of the run's next event under another update; afterwards continue from `model`.
 
         Args:
             event: The run's event.
@@ -76,7 +76,7 @@ def unrounded(strategy: Strategy) -> Strategy:
 
 
 class OneHot(World):
-    """A world whose model has two numbers for each client: a step on updates e_i gives the clients' weights.
+    """A world with two numbers for each client: a step on updates e_i gives the clients' weights.
 
     The first half [n] is for the weights of the updates' Δ in a step, the second for those of their mean
     gradients. Its own gradients are never used.

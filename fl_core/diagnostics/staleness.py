@@ -1,4 +1,4 @@
-"""Staleness and participation of each client, and what queueing theory predicts for them.
+"""Staleness and participation of each client, and predictions of queueing theory.
 
 The relative delay of client i in a round is the staleness of the round's update if it is i's, else 0
 (Alahyane et al., arXiv 2502.08206, §2.1). Its mean is E[X_i], the mean number of i's jobs that an arrival

@@ -10,7 +10,7 @@ CLOCKS = {*Clock, Name.ROUND_TIME}
 
 
 def summary(rows: Sequence[dict[str, float]], n: int) -> dict[str, float]:
-    """Return every column's mean over the rows [t] that have a value, and two further statistics.
+    """Return every column's mean over the rows [t] with a value, and two further statistics.
 
     gradient_sq_time_weighted: (1/(T+1)) Σ 𝔱_t ‖∇F(w^t)‖², 𝔱_t the length of round t (Alahyane et al.,
     2502.08206, eq. 12); part_share: share of iterations in which fewer than the n clients had a weight.

@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Volatility:
-    """The steps v_{k+1} − v_k of a curve, and its spikes.
+    """The steps v_{k+1} − v_k of a curve, and spikes.
 
     A spike is a point above both its neighbours, or below both, by more than three times the curve's median
     |step|. Its height is the lesser of the two differences: a lasting drop is no spike.

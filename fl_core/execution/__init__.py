@@ -1,1 +1,1 @@
-"""How jobs become updates: one by one, stacked, whichever is faster, or not at all."""
+"""Ways from jobs to updates: in turn, stacked, the fastest by measurement, or not at all."""

@@ -26,7 +26,7 @@ GPU_MEMORY_FRACTION = 1 / 16  # for a stack on a GPU, which several processes ma
 
 
 class Choice:
-    """The width with the most used updates per second; one by one unless a stack was measured to be faster.
+    """The width with the most used updates per second; 1 unless a stack was measured to be faster.
 
     From narrow to wide, each width is compared with the best so far: their calls alternate, so that both run
     under the same machine load, and the medians are compared. Jobs computed and then dismissed count as lost.
@@ -81,7 +81,7 @@ class Choice:
         return timed >= TRIALS or (timed >= LEAST and self._seconds[width] >= LONG)
 
     def _decide(self) -> None:
-        """Go on to the next width, or to the best if none is left or a better one is unlikely."""
+        """Move to the next width, or to the best if none is left or a better width is unlikely."""
         challenger = self._challengers.pop(0)
         best, other = (median(calls[1:]) for calls in self._calls.values())
         if other <= (1 - GAIN) * best:
@@ -101,7 +101,7 @@ class Choice:
 
 
 class Auto:
-    """One by one, CUDA graphs or all in flight, whichever is fastest here; for runs of one problem.
+    """Single jobs, CUDA graphs or all in flight, whichever is fastest here; for runs of a single problem.
 
     The choice is remembered for the life of the process: for a kind of world (data and model), device, local
     work (mini-batch, K), and number of jobs to choose from.
@@ -139,7 +139,7 @@ class Auto:
         return choice is not None and not choice.measuring and (choice.width > 1 or not self._stackable)
 
     def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
-        """Compute the needed jobs and, while that is faster, other jobs in flight."""
+        """Compute the needed jobs and, while faster, other jobs in flight."""
         if not any(request.job.steps for request in requests):  # nothing to compute, nor to measure
             return OneByOne().execute(requests)
         if self._choice is None or len(requests) > self._runs:
@@ -153,7 +153,7 @@ class Auto:
         return computed
 
     def _now(self, requests: Sequence[ComputeRequest]) -> float:
-        """Return the time in seconds; on a CPU the thread's own, so that other processes do not count.
+        """Return the time in seconds; on a CPU the thread's own, without other processes.
 
         Once nothing is left to measure, the time is 0: a system call can take as long as the work.
         """

@@ -1,4 +1,4 @@
-"""The execution interface: what a simulation needs computed, and what computes it.
+"""The execution interface: the jobs requested by a simulation, and the computation of results.
 
 A result is a pure function of its job, regardless of what is computed with it.
 """
@@ -15,7 +15,7 @@ from fl_core.server.jobs import Job
 @final
 @dataclass(slots=True)
 class ComputeRequest:
-    """A job that a simulation waits for; an execution fills in the result."""
+    """A job awaited by a simulation; an execution fills in the result."""
 
     job: Job
     world: World
@@ -25,7 +25,7 @@ class ComputeRequest:
 
 
 class Execution(Protocol):
-    """The way in which requested jobs are computed."""
+    """A way of computing requested jobs."""
 
     @property
     def label(self) -> str:

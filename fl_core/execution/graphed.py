@@ -31,7 +31,7 @@ Computed = tuple[Tensor, Report]  # a gradient [d], and a report, which is empty
 
 
 class Graphed:
-    """One job after the other, each gradient a replayed CUDA graph; one by one where none can be captured.
+    """Jobs in turn, each gradient a replayed CUDA graph; plain gradients where none can be captured.
 
     Up to `max_jobs` jobs in flight are computed whenever one is needed, and the host waits for the GPU once
     for all of them.
@@ -49,7 +49,7 @@ class Graphed:
         return "CUDA graphs"
 
     def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
-        """Compute the requested jobs and, up to `max_jobs` jobs in all, the next ones of each simulation."""
+        """Compute the requested jobs and the next jobs of each simulation, up to `max_jobs` in all."""
         computed = [0] * len(requests)
         waiting: list[tuple[Job, Tensor, Report]] = []
         for job, place in islice(in_turn(requests), max(self.max_jobs, len(requests))):
@@ -79,7 +79,7 @@ class Graphed:
 
 
 def _fetch(waiting: Sequence[tuple[Job, Tensor, Report]]) -> None:
-    """Write into jobs which deltas are finite, and the means of their reports, after one wait for the GPU."""
+    """Write finiteness of deltas, and means of reports, into jobs after a single wait for the GPU."""
     on_device = [value for _, checksum, reported in waiting for value in (checksum, *reported.values())]
     values = iter(torch.stack([value.double() for value in on_device]).tolist())
     for job, _, reported in waiting:
@@ -88,7 +88,7 @@ def _fetch(waiting: Sequence[tuple[Job, Tensor, Report]]) -> None:
 
 
 class CapturedGradients:
-    """The gradients of one world, captured once for each shape of a mini-batch, with and without reports."""
+    """The gradients of a world, captured once for each shape of a mini-batch, with and without reports."""
 
     _of_worlds: ClassVar[WeakKeyDictionary[World, "CapturedGradients"]] = WeakKeyDictionary()
 
@@ -99,14 +99,14 @@ class CapturedGradients:
 
     @classmethod
     def of(cls, world: World) -> "CapturedGradients":
-        """Return the captured gradients of a world, which are kept as long as the world is."""
+        """Return the captured gradients of a world, kept as long as the world."""
         gradients = cls._of_worlds.get(world)
         if gradients is None:
             gradients = cls._of_worlds[world] = cls(world)
         return gradients
 
     def compute(self, plain: Callable[[Tensor, Tensor], Computed], reports: bool, *given: Tensor) -> Computed:
-        """Return what `plain` returns for a model [d] and a sample, by a replay where that is possible."""
+        """Return the result of `plain` for a model [d] and a sample, by a replay where possible."""
         which = given[1].shape, reports
         graph = self._graphs.get(which)
         if graph is not None and not graph.checks_left:
@@ -127,18 +127,18 @@ class CapturedGradients:
 
 
 class Replayed(NamedTuple):
-    """The gradients of a world, by its captured graphs."""
+    """The gradients of a world, by captured graphs."""
 
     world: World
     graphs: CapturedGradients
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
-        """Return the gradient [d] on one mini-batch."""
+        """Return the gradient [d] on a mini-batch."""
         plain = partial(_gradient, self.world, client)
         return self.graphs.compute(plain, False, model, sample)[0]
 
     def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> Computed:
-        """Return the gradient [d] on one mini-batch, and its report."""
+        """Return the gradient [d] on a mini-batch, and the report."""
         plain = partial(_gradient_and_report, self.world, client)
         return self.graphs.compute(plain, True, model, sample)
 
@@ -152,7 +152,7 @@ def _gradient_and_report(world: World, client: int, model: Tensor, sample: Tenso
 
 
 class Graph:
-    """One captured gradient: its kernels, and the tensors that they read and write."""
+    """A captured gradient: kernels, and the tensors read and written."""
 
     def __init__(self, plain: Callable[[Tensor, Tensor], Computed], model: Tensor, sample: Tensor) -> None:
         self.model, self.sample = model.clone(), sample.clone()

@@ -1,4 +1,4 @@
-"""One job after the other: the plain reference that every other execution agrees with."""
+"""Jobs in turn: the plain reference for every other execution."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -13,19 +13,19 @@ from fl_core.server.jobs import Job
 
 
 class OneByOne:
-    """The plain reference: one job, one local step after the other."""
+    """The plain reference: jobs and local steps in turn."""
 
     label = "one by one"
 
     def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
-        """Compute the jobs that are needed now."""
+        """Compute the jobs needed now."""
         for request in requests:
             work(request.job, request.world, request.local)
         return [1] * len(requests)
 
 
 def work(job: Job, world: World, local: LocalWork) -> None:
-    """Make K local steps from the model that was sent; write the results of the job."""
+    """Make K local steps from the model sent; write the results of the job."""
     if not job.steps:
         job.delta, job.gradient = torch.zeros_like(job.start), torch.zeros_like(job.start)
         return
@@ -42,7 +42,7 @@ def work(job: Job, world: World, local: LocalWork) -> None:
 
 
 class Gradients(Protocol):
-    """The gradients of a world, as `World` computes them or as an execution does in its place."""
+    """The gradients of a world, as computed by `World` or by an execution."""
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """Return `World.gradient`."""
@@ -52,7 +52,7 @@ class Gradients(Protocol):
 
 
 def make_steps(job: Job, gradients: Gradients, local: LocalWork, samples: Tensor) -> tuple[Tensor, Report]:
-    """Make the local steps of a job; write its delta and gradient, without waiting for a GPU.
+    """Make the local steps of a job; write delta and gradient, without waiting for a GPU.
 
     Args:
         job: A job of at least one step.
@@ -91,7 +91,7 @@ def make_steps(job: Job, gradients: Gradients, local: LocalWork, samples: Tensor
 
 
 def written_into(local: LocalWork) -> RuntimeError:
-    """Return the error of local work that changes the model it is given, which others hold, too."""
+    """Return the error for local work changing the given model, shared with others."""
     return RuntimeError(
         f"{type(local).__name__}, or the problem's gradient, changes the model that it is given in place: "
         "return a new one, or write into a .clone()"
@@ -99,7 +99,7 @@ def written_into(local: LocalWork) -> RuntimeError:
 
 
 def must_be_like(start: Tensor, local: LocalWork, end: Tensor, gradients: Tensor) -> None:
-    """Raise ValueError unless local work returns models and gradients of the shape it is given."""
+    """Raise ValueError unless local work returns models and gradients of the given shape."""
     for method, made in (("move", end), ("correct", gradients)):
         if made.shape != start.shape:
             shapes = f"shape {tuple(made.shape)}, not {tuple(start.shape)}"

@@ -12,7 +12,7 @@ NUMBER = (int, float)  # a tuple, which `isinstance` reads faster than a union
 
 
 class Zeros(Tensor):
-    """Zeros [d] that are scaled and added up without arithmetic, in a tenth of the time; otherwise plain.
+    """Zeros [d], scaled and added without arithmetic, in a tenth of the time; otherwise plain.
 
     Nothing is copied, x + 0 is x itself; so they must not be written into other than by `+=`.
     """

@@ -1,4 +1,4 @@
-"""Batched execution: jobs in flight do not depend on each other, so they are computed together.
+"""Batched execution: independent jobs in flight are computed together.
 
 In virtual time the model, mini-batches and length of a job are fixed when it is sent. The moment the first
 result is needed, jobs in flight are stacked and computed in one call, and the order of events does not
@@ -33,7 +33,7 @@ class AllInFlight:
         return f"all in flight, up to {self.max_batch} together"
 
     def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
-        """Compute the requested jobs and, up to `max_batch` jobs in all, the next ones of each simulation.
+        """Compute the requested jobs and the next jobs of each simulation, up to `max_batch` in all.
 
         Jobs share a stack if their worlds are of one kind and on one device, and their local work is equal.
         """
@@ -58,7 +58,7 @@ class AllInFlight:
 
 
 def in_turn(requests: Sequence[ComputeRequest]) -> Iterator[tuple[Job, int]]:
-    """Yield the first missing job of each simulation, with its place, then the second, and so on."""
+    """Yield the first missing job of each simulation, with the place, followed by the second, and on."""
     for rank in zip_longest(*[request.jobs() for request in requests]):
         yield from [(job, place) for place, job in enumerate(rank) if job is not None]
 
@@ -127,20 +127,20 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
 def _computed(
     world: World, reports: bool, y: Tensor, clients: Tensor, samples: Tensor
 ) -> tuple[Tensor, Report]:
-    """Return gradients [J, d], and reports, [J] each, where they are asked for."""
+    """Return gradients [J, d], and reports, [J] each, on request."""
     if reports:
         return world.gradients_and_reports(y, clients, samples)
     return world.gradients(y, clients, samples), {}
 
 
 def _note_moments(jobs: Sequence[Job], state: dict[str, Any], first: int = 0) -> None:
-    """Write what the optimisers of jobs remember, which are in a stack from row `first` on."""
+    """Write the optimisers' memory of jobs, stacked from row `first` on."""
     for row, job in enumerate(jobs, first):
         job.new_moments = {name: state[name][row].clone() for name in job.moments}
 
 
 def _note_reports(jobs: Sequence[Job], reported: Sequence[Report]) -> None:
-    """Write the means of each job's reports, of which a step has those of the jobs that get so far."""
+    """Write the means of each job's reports, over the steps of the job."""
     for name in reported[0]:
         known = [report[name].tolist() for report in reported]
         for place, job in enumerate(jobs):

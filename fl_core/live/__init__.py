@@ -1,1 +1,1 @@
-"""Real time: the loop with clients as real processes, and its replay in virtual time."""
+"""Real time: the loop with clients as real processes, and replay in virtual time."""

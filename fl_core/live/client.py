@@ -1,4 +1,4 @@
-"""A client's side: local work on the model that it received, and the rest of the job's length."""
+"""A client's side: local work on the received model, and a wait for the rest of the job's length."""
 
 import traceback
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ READY = b"ready"  # the first message: the world is built
 
 
 class Signal(StrEnum):
-    """What a server has to say about a job that it sent."""
+    """A server's note on a job in progress."""
 
     DISMISS = auto()
     COLLECT = auto()
@@ -32,18 +32,18 @@ class ServerGoneError(Exception):
 
 
 class ClientError(RuntimeError):
-    """Code failed in a client's process: in one line how and where; the traceback is a note."""
+    """Failure of code in a client's process, in a line with place; the traceback is a note."""
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
-        """Return what a process says of its error."""
+        """Return the description of a process's error."""
         said = cls(in_a_line(error))
         said.add_note("".join(traceback.format_exception(error)))
         return said
 
 
 def train(message: JobMessage, world: World, local: LocalWork, steps: int | None = None) -> UpdateMessage:
-    """Return the update of a job, computed on the model that was received.
+    """Return the update of a job, computed on the received model.
 
     Args:
         message: The job.
@@ -60,7 +60,7 @@ def train(message: JobMessage, world: World, local: LocalWork, steps: int | None
 
 
 class ClientProcess:
-    """The clients that one process stands for: each trains, waits for the rest of its job's length, answers.
+    """The clients of a process: each trains, waits for the rest of the job's length, and answers.
 
     A job is computed when it comes in, and others of the process wait for that.
     """
@@ -92,7 +92,7 @@ class ClientProcess:
                         self.collect(key)
 
     def take(self, message: JobMessage) -> None:
-        """Compute a job, and keep its update until its length is over."""
+        """Compute a job, and keep the update until the end of the job's length."""
         came, key = monotonic(), (message.client, message.index)
         self.jobs[key] = message, train(message, self.world, self.local), came
         if not message.waits:
@@ -109,13 +109,13 @@ class ClientProcess:
             self.answer(key)
 
     def answer(self, key: tuple[int, int]) -> None:
-        """Send the update of a job, unless it was dismissed or collected meanwhile."""
+        """Send the update of a job, unless dismissed or collected in the meantime."""
         if key in self.jobs:
             _send(self.pipe, self.jobs.pop(key)[1].pack())
 
 
 def serve(pipe: Connection) -> None:
-    """Be the clients at the other end of a pipe, of the experiment that comes first, until it is closed."""
+    """Serve as the clients at the other end of a pipe, of the first experiment sent, until closed."""
     try:
         experiment: Experiment = _received(pipe)
         world = experiment.scenario.problem.world(experiment.seed)
@@ -130,7 +130,7 @@ def serve(pipe: Connection) -> None:
 
 @contextmanager
 def _at_the_pipe() -> Iterator[None]:
-    """Tell errors of the pipe from those that the user's code raises, which may be of the same classes."""
+    """Distinguish errors of the pipe from errors of the user's code, possibly of equal classes."""
     try:
         yield
     except (EOFError, OSError):

@@ -1,4 +1,4 @@
-"""Flower: the ServerApp and the ClientApp of an experiment, and the transport between them.
+"""Flower: the ServerApp and the ClientApp of an experiment, and the transport between both.
 
 It imports flwr, in Flower's deployment as in its simulation. A SuperNode takes one message at a time, so a
 job that it works on can neither be stopped nor asked for: one that was dismissed is computed to its end and
@@ -38,7 +38,7 @@ M = TypeVar("M", JobMessage, UpdateMessage)
 
 
 def records(message: JobMessage | UpdateMessage) -> RecordDict:
-    """Return a message as Flower's records: tensors as arrays, of which SuperLink keeps equal ones once."""
+    """Return a message as Flower's records: tensors as arrays, equal arrays stored once by SuperLink."""
     content = RecordDict({PLAIN: ConfigRecord()})
     for field in fields(message):
         value = getattr(message, field.name)
@@ -53,7 +53,7 @@ def records(message: JobMessage | UpdateMessage) -> RecordDict:
 
 
 def message_of(kind: type[M], content: RecordDict) -> M:
-    """Return the message that Flower's records were made of."""
+    """Return the message from Flower's records."""
     values: dict[str, Any] = dict(content[PLAIN])
     for name, record in content.items():
         if isinstance(record, ArrayRecord):
@@ -65,7 +65,7 @@ def message_of(kind: type[M], content: RecordDict) -> M:
 
 
 class SuperNodes:
-    """A transport to Flower's nodes: client i is the i-th of them, by their identifiers."""
+    """A transport to Flower's nodes: client i is the i-th node, by identifier."""
 
     def __init__(self, grid: Grid, clients: int) -> None:
         log(INFO, "Waiting for %d SuperNodes", clients)
@@ -76,7 +76,7 @@ class SuperNodes:
         self.received: deque[UpdateMessage | LostClients] = deque()
 
     def send(self, message: JobMessage) -> None:
-        """Push a job to its node.
+        """Push a job to a node.
 
         Raises:
             RefusedError: The strategy is to collect the job.
@@ -86,7 +86,7 @@ class SuperNodes:
         self.clients[self._push(message)] = message.client
 
     def dismiss(self, client: int, index: int) -> None:
-        """Let the node go on: the server ignores its answer."""
+        """Let the node continue: the server ignores the answer."""
 
     def collect(self, client: int, index: int) -> None:
         """Raise RefusedError."""
@@ -107,13 +107,13 @@ class SuperNodes:
         """Leave the nodes to other apps."""
 
     def _push(self, message: JobMessage) -> str:
-        """Push a job to its node; return the message's identifier."""
+        """Push a job to a node; return the message's identifier."""
         content = Message(self._content(message), self.nodes[message.client], "train")
         [identifier] = self.grid.push_messages([content])
         return str(identifier)
 
     def _content(self, message: JobMessage) -> RecordDict:
-        """Return a job as the node's app expects it."""
+        """Return a job as expected by the node's app."""
         return records(message)
 
     def _update(self, answer: Message) -> UpdateMessage:
@@ -133,7 +133,7 @@ class SuperNodes:
 
 
 class AppNodes(SuperNodes):
-    """A transport to nodes that run a Flower app of the user's own, whose messages are the app's."""
+    """A transport to nodes with a Flower app of the user's own, with messages of the app."""
 
     def __init__(self, grid: Grid, world: FlowerWorld) -> None:
         super().__init__(grid, world.n)
@@ -159,13 +159,13 @@ class AppNodes(SuperNodes):
 
 
 class CannotRunError(Exception):
-    """An experiment cannot run in Flower; what Flower logs is one line, since no traceback is kept."""
+    """An experiment not runnable in Flower; Flower logs a single line, without a traceback."""
 
     __traceback__ = property(lambda self: None, lambda self, frames: None)
 
 
 def server_app(experiment: Experiment, app_folder: Path | None = None) -> ServerApp:
-    """Return the ServerApp of an experiment, which runs its strategy over one node a client.
+    """Return the ServerApp of an experiment, which runs the strategy over a node for each client.
 
     Args:
         experiment: Scenario, strategy, seed.
@@ -227,7 +227,7 @@ def client_app(experiment: Experiment, *, waits: bool = False) -> ClientApp:
 
 @lru_cache(maxsize=1)
 def _world(problem: Problem, seed: int) -> World:
-    """Return the world of a problem, built once in a process: Flower's simulation has many jobs in one."""
+    """Return the world of a problem, built once a process: Flower's simulation has many jobs in a process."""
     return problem.world(seed)
 
 

@@ -1,4 +1,4 @@
-"""The log of a run in real time: its jobs and its events, all that a replay needs."""
+"""The log of a run in real time: jobs and events, the complete input of a replay."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ DIGITS = 13  # of a model's digest: as many as a float holds exactly
 
 
 class RunLog:
-    """The tables JOBS and EVENTS of `fl_core.schema`, by column, as they grow."""
+    """The growing tables JOBS and EVENTS of `fl_core.schema`, by column."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, list[Any]] = {name: [] for name in JOB}
         self.events: dict[str, list[Any]] = {name: [] for name in EVENT}
 
     def add(self, job: Job, clock: VirtualClock, arrived: int | None = None, **more: float | None) -> None:
-        """Add a job that leaves flight, or is in flight at the end.
+        """Add a job leaving flight, or in flight at the end.
 
         Args:
             job: The job.
@@ -47,7 +47,7 @@ class RunLog:
             self.jobs[name].append(value)
 
     def see(self, event: Event, simulation: Simulation) -> None:
-        """Add an event, with a digest of the model after it."""
+        """Add an event, with a digest of the model after the event."""
         if self.events[Name.VERSION][-1:] == [event.version]:
             model = self.events[Name.MODEL][-1]
         else:

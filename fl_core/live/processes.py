@@ -1,4 +1,4 @@
-"""Clients as processes of this machine: a transport over pipes."""
+"""Clients as local processes: a transport over pipes."""
 
 import multiprocessing
 import signal
@@ -24,7 +24,7 @@ METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods()
 
 
 class LocalProcesses:
-    """Processes of this machine that share a run's clients: client i is served by process i mod `processes`.
+    """Local processes for a run's clients: client i is served by process i mod `processes`.
 
     The transport is there once all have built the world, so that no job waits for data to be read.
 
@@ -57,7 +57,7 @@ class LocalProcesses:
             raise RuntimeError("a client process ended before it was ready") from None
 
     def send(self, message: JobMessage) -> None:
-        """Send a job to its client's process."""
+        """Send a job to the client's process."""
         self._put(message.client, message.pack())
 
     def dismiss(self, client: int, index: int) -> None:
@@ -85,7 +85,7 @@ class LocalProcesses:
             sender.close()
 
     def _start(self, context: Any, pipe: Connection) -> Any:
-        """Start a process with its end of a pipe."""
+        """Start a process at the end of a pipe."""
         process = context.Process(target=_main, args=(pipe, own_packages()), daemon=True)
         process.start()
         pipe.close()  # so that the death of the process ends the pipe
@@ -103,7 +103,7 @@ class LocalProcesses:
 
 
 class Sender(Thread):
-    """Sends to one process: server and client may both be sending more than their pipe holds."""
+    """Sender to a process, as both server and client may send more than a pipe holds."""
 
     def __init__(self, pipe: Connection) -> None:
         super().__init__(daemon=True)
@@ -111,20 +111,20 @@ class Sender(Thread):
         self.start()
 
     def run(self) -> None:
-        """Send what comes through the queue, until None or the end of the process at the other end."""
+        """Send the queue's messages, until None or the end of the process at the other end."""
         with suppress(OSError):
             while (content := self.outgoing.get()) is not None:
                 self.pipe.send(content)
 
     def close(self) -> None:
-        """Close the pipe once nothing is being sent, which would reach whatever is opened in its place."""
+        """Close the pipe once nothing is being sent, as later bytes would reach a reused descriptor."""
         self.outgoing.put(None)
         self.join()
         self.pipe.close()
 
 
 def _answer(pipe: Connection) -> bytes:
-    """Return what a process sent; raises ClientError if that is its error."""
+    """Return a process's message; raise ClientError for an error."""
     answer: bytes | ClientError = pipe.recv()
     if isinstance(answer, ClientError):
         raise answer

@@ -1,4 +1,4 @@
-"""Replay: a run in virtual time whose jobs arrive when they did in real time, held to what happened there."""
+"""Replay: a run in virtual time with recorded arrivals, compared with the run in real time."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,15 +26,15 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class EndOfLogError(Exception):
-    """A log ends before the budget of its run is spent."""
+    """A log shorter than the budget of the run."""
 
 
 class InvalidLogError(ValueError):
-    """A log that is damaged, or not of the run; the message names the table and the column."""
+    """A log damaged or of another run; the message names the table and the column."""
 
 
 class Recorded(Service):
-    """Jobs arrive at the ticks, and clients are lost at those, that a log says."""
+    """Service with jobs arriving, and clients lost, at recorded ticks."""
 
     times: ClassVar[tuple[Fraction, ...]] = (MICRO,)
 
@@ -52,12 +52,12 @@ class Recorded(Service):
             self.state.queue.push(self.lengths.clock.round(time), EventKind.LOST, client, None)
 
     def upcoming(self) -> float:
-        """Return the earliest tick that is queued; infinity after the end of the log."""
+        """Return the earliest queued tick; infinity after the end of the log."""
         earliest = super().upcoming()
         return inf if earliest is None else earliest
 
     def due(self, deadline: float) -> bool:
-        """Return True: there is an event.
+        """Return True, as an event always exists.
 
         Raises:
             EndOfLogError: There is none.
@@ -67,7 +67,7 @@ class Recorded(Service):
         return True
 
     def collect(self, job: Job) -> None:
-        """Cut a job to the steps that its client had finished."""
+        """Cut a job to the client's finished steps."""
         self.state.serving += job.waits
         job.waits = False
         steps = self.arrivals.get((job.client, job.index), (0, job.steps))[1]
@@ -79,7 +79,7 @@ class Recorded(Service):
             job.undo()
 
     def _compute(self, job: Job) -> None:
-        """Queue a job's arrival, if there was any."""
+        """Queue a job's arrival, if any."""
         job.computes = self.state.now
         if (job.client, job.index) in self.arrivals:
             time, _ = self.arrivals[job.client, job.index]
@@ -89,7 +89,7 @@ class Recorded(Service):
 
 @dataclass(frozen=True, slots=True)
 class ReplayComparison:
-    """A replay beside the run that was replayed."""
+    """A replay compared with the replayed run."""
 
     events: int  # that were replayed
     difference: str  # the first one between their events; empty if there is none
@@ -106,7 +106,7 @@ class ReplayComparison:
 
     @property
     def equal(self) -> bool:
-        """True if all events are the same, and models up to rounding."""
+        """True if all events are equal, and models up to rounding."""
         return not self.difference and self.error <= ROUNDING
 
 
@@ -116,7 +116,7 @@ def replay(
     events: Columns,
     model: Sequence[float],
 ) -> ReplayComparison:
-    """Simulate a run in real time once more by its log; return what differs.
+    """Simulate a run in real time again from the log; return the differences.
 
     Args:
         experiment: The run.
@@ -148,7 +148,7 @@ def replay(
 def _must_be_numbers(
     table: Columns, name: str, columns: Sequence[str], optional: Sequence[str] = (), *, finite: bool = True
 ) -> None:
-    """Raise InvalidLogError unless the columns are there, of one length, with numbers of 0 or more.
+    """Raise InvalidLogError unless all columns exist, of equal length, with numbers of 0 or more.
 
     Args:
         table: A table by column.
@@ -176,7 +176,7 @@ def _must_be_numbers(
 
 
 def _error(replayed: np.ndarray, live: np.ndarray) -> float:
-    """Return |θ − θ_live| / |θ_live|; 0 for models that are the same, finite or not."""
+    """Return |θ − θ_live| / |θ_live|; 0 for identical models, finite or not."""
     if np.array_equal(replayed, live, equal_nan=True):
         return 0.0
     length, error = float(np.linalg.norm(live)), float(np.linalg.norm(replayed - live))
@@ -184,7 +184,7 @@ def _error(replayed: np.ndarray, live: np.ndarray) -> float:
 
 
 def _difference(live: Columns, replayed: Columns) -> str:
-    """Return the first difference between events in words; empty if there is none."""
+    """Return the first difference between events in words; empty if none."""
     names = [TIME, Name.KIND, Name.CLIENT, Name.STALENESS, Name.VERSION]
     for place in range(max(len(live[TIME]), len(replayed[TIME]))):
         for name in names:

@@ -1,4 +1,4 @@
-"""One run in real time: the loop over a transport, its log, and its record."""
+"""A run in real time: the loop over a transport, the log, and the record."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ from fl_core.recording.recorder import Clocks, Record, Recorder
 
 
 def refuses(experiment: Experiment) -> str | None:
-    """Return why an experiment cannot run in real time, in one sentence, or None."""
+    """Return the reason why an experiment cannot run in real time, or None."""
     scenario = experiment.scenario
     if scenario.timing.network is not None:
         return "its network is simulated: in real time messages take what they take; leave out 'network'"
@@ -32,7 +32,7 @@ def refuses(experiment: Experiment) -> str | None:
 
 
 class LateRecorder(Recorder):
-    """A recorder that keeps the models of its marks and evaluates them when the run is over.
+    """A recorder with models kept at marks and evaluated at the end of the run.
 
     The server answers its clients meanwhile.
     """
@@ -43,7 +43,7 @@ class LateRecorder(Recorder):
         super().__init__(simulation, evaluate=evaluate)
 
     def end(self) -> None:
-        """Evaluate all that was kept, and the end."""
+        """Evaluate all kept models, and the end."""
         self.over = True
         if all(self._evaluate(model, clocks) for model, clocks in self.kept):  # up to what is not finite
             super().end()
@@ -56,7 +56,7 @@ class LateRecorder(Recorder):
 
 
 class LiveRun:
-    """A run in real time; it can be saved between two events, and go on with another transport."""
+    """A run in real time; can be saved between two events, and continue with another transport."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class LiveRun:
         self.recorder = LateRecorder(self.simulation, evaluate)
 
     def events(self, transport: Transport) -> Iterator[Event]:
-        """Yield each event after it happened."""
+        """Yield each past event."""
         if not self.simulation.state.started:
             self.recorder.start()
         self.service.start(transport)
@@ -99,7 +99,7 @@ class LiveRun:
         return [(job.client, job.index) for job in first if job.began is not None]
 
     def finish(self) -> Record:
-        """Evaluate the run; return its record."""
+        """Evaluate the run; return the record."""
         self.service.stop()
         return self.recorder.finish()
 

@@ -1,4 +1,4 @@
-"""A run in real time as one file: what a replay needs, from a machine without a tracker."""
+"""A run in real time as a file: the complete input of a replay, from a machine without a tracker."""
 
 import csv
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ RUN, JOBS, CURVE = "run.live", "jobs.csv", "curve.csv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRun(Packed):
-    """A run in real time: its experiment, learning curve, log and last model."""
+    """A run in real time: experiment, learning curve, log and last model."""
 
     description: dict[str, Any]  # of the experiment
     curve: list[dict[str, float]]
@@ -27,7 +27,7 @@ class SavedRun(Packed):
 
     @classmethod
     def of(cls, run: LiveRun) -> Self:
-        """Return a run that has ended."""
+        """Return a finished run."""
         return cls(
             description=run.simulation.experiment.description(),
             curve=run.finish().curve,
@@ -37,7 +37,7 @@ class SavedRun(Packed):
         )
 
     def write(self, folder: Path) -> None:
-        """Write the run to a folder, and its jobs and its curve once more as CSV."""
+        """Write the run to a folder, with additional CSV files of jobs and curve."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / RUN).write_bytes(self.pack())
         jobs = [dict(zip(self.jobs, job, strict=True)) for job in zip(*self.jobs.values(), strict=True)]
@@ -48,6 +48,6 @@ class SavedRun(Packed):
                 rows.writerows(table)
 
     def replay(self) -> ReplayComparison:
-        """Simulate the run once more by its log; return what differs."""
+        """Simulate the run again from the log; return the differences."""
         experiment = Experiment.model_validate(self.description)
         return replay(experiment, self.jobs, self.events, self.model.tolist())

@@ -22,7 +22,7 @@ class StoppedError(Exception):
 
 
 class RealTime(Service):
-    """Jobs go to clients as messages, and arrive when their answers come."""
+    """Service with jobs as messages to clients, arriving with the answers."""
 
     times: ClassVar[tuple[Fraction, ...]] = (MICRO,)
 
@@ -34,7 +34,7 @@ class RealTime(Service):
         self._answers: dict[tuple[int, int], UpdateMessage] = {}  # of jobs whose arrival is queued
 
     def start(self, transport: Transport) -> None:
-        """Let the clock go on from the state's tick; jobs that were in service are sent again."""
+        """Start the clock at the state's tick; jobs in service are sent again."""
         self.transport = transport
         self.tick = self.unit * float(self.lengths.clock.unit)  # seconds
         self.epoch, self._began = (clock() - self.state.now * self.tick for clock in (monotonic, time))
@@ -48,7 +48,7 @@ class RealTime(Service):
         return int((monotonic() - self.epoch) / self.tick)
 
     def upcoming(self) -> float | None:
-        """Return the earliest tick that is queued, or now: until then messages may come."""
+        """Return the earliest queued tick, or now: messages may come until then."""
         return min(super().upcoming() or inf, self.now())
 
     def due(self, deadline: float) -> bool:
@@ -75,31 +75,31 @@ class RealTime(Service):
         return False
 
     def end(self, job: Job) -> None:
-        """Log a job whose update arrived."""
+        """Log a job with an arrived update."""
         super().end(job)
         self._log(job, arrived=self.state.now)
 
     def abandon(self, job: Job) -> None:
-        """Let a job's client drop it."""
+        """Tell a job's client to drop the job."""
         super().abandon(job)
         if job.began is not None:
             self.transport.dismiss(job.client, job.index)
         self._log(job)
 
     def collect(self, job: Job) -> None:
-        """Ask a client for its update so far; its answer is one as any other."""
+        """Ask a client for the update up to now; the answer is an ordinary answer."""
         self.state.serving += job.waits
         job.waits = False
         self.transport.collect(job.client, job.index)
 
     def stop(self) -> None:
-        """Log the jobs that are in flight at the end."""
+        """Log the jobs in flight at the end."""
         for jobs in self.state.flight.values():
             for job in jobs:
                 self._log(job)
 
     def _compute(self, job: Job) -> None:
-        """Send a job to its client."""
+        """Send a job to the client."""
         assert job.length is not None
         job.computes = self.state.now
         self.transport.send(JobMessage.of(job, job.length * self.tick))
@@ -120,7 +120,7 @@ class RealTime(Service):
         self._answers[job.client, job.index] = message
 
     def _next_tick(self) -> int:
-        """Return the wall clock's tick, later than the last event's: real events come one after the other."""
+        """Return the wall clock's tick, later than the last event's, as real events never coincide."""
         return max(self.now(), self.state.now + 1)
 
     def _log(self, job: Job, arrived: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a server and its real clients send to each other, and the interface of what carries it."""
+"""Messages between a server and real clients, and the interface of transports."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ DTYPE, SHAPE = "dtype", "shape"  # of a tensor, in its place in the JSON
 
 
 class Packed:
-    """A message as bytes: its fields as JSON, and behind it the numbers of its tensors, in order."""
+    """A message as bytes: fields as JSON, followed by the numbers of the tensors, in order."""
 
     def pack(self) -> bytes:
         """Return the message as bytes."""
@@ -35,7 +35,7 @@ class Packed:
 
     @classmethod
     def unpack(cls, content: bytes) -> Self:
-        """Return the message that was packed, its tensors on the CPU."""
+        """Return the original message, with tensors on the CPU."""
         at = LENGTH.size + LENGTH.unpack_from(content)[0]
 
         def tensor(value: dict[str, Any]) -> Any:
@@ -52,7 +52,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobMessage(Packed):
-    """A job on its way to its client: the model, and all else that its local steps need."""
+    """A job on the way to the client: the model, and all other inputs of the local steps."""
 
     client: int
     index: int  # the client's index-th job; names its random streams
@@ -69,11 +69,11 @@ class JobMessage(Packed):
 
     @classmethod
     def of(cls, job: Job, seconds: float) -> Self:
-        """Return the message that a job in service becomes."""
+        """Return the message of a job in service."""
         return cls(**cls._inputs(job), seconds=seconds)
 
     def job(self) -> Job:
-        """Return the job as its client sees it."""
+        """Return the job as seen by the client."""
         return Job(**self._inputs(self), sent=0)
 
     @classmethod
@@ -81,13 +81,13 @@ class JobMessage(Packed):
         return {field.name: getattr(source, field.name) for field in fields(cls) if field.name != "seconds"}
 
     def finished(self, elapsed: float) -> int:
-        """Return the steps finished after so many seconds, the length being split evenly over them (19)."""
+        """Return the steps finished after some seconds, the length being split evenly over all steps (19)."""
         return min(self.steps, int(self.steps * elapsed / self.seconds)) if self.seconds else self.steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateMessage(Packed):
-    """What a client made of a job."""
+    """A client's result of a job."""
 
     client: int
     index: int
@@ -104,7 +104,7 @@ class UpdateMessage(Packed):
 
     @classmethod
     def of(cls, job: Job, received: Tensor, *, began: float, computed: float) -> Self:
-        """Return the message that a job becomes, computed on the model that its client received."""
+        """Return the message of a job, computed on the model received by the client."""
         given: dict[str, Any] = {"received": digest_of(received), "began": began, "computed": computed}
         taken = {field.name: getattr(job, field.name) for field in fields(cls) if field.name not in given}
         return cls(**taken, **given)
@@ -112,24 +112,24 @@ class UpdateMessage(Packed):
 
 @dataclass(frozen=True, slots=True)
 class LostClients:
-    """Clients whose process, or machine, is gone: they come no more, and nor do their jobs."""
+    """Clients of a lost process or machine, gone for good with all jobs."""
 
     clients: Sequence[int]
 
 
 class RefusedError(RuntimeError):
-    """A request of a strategy that a transport cannot carry out."""
+    """A strategy's request not supported by a transport."""
 
 
 class Transport(Protocol):
-    """Carries messages between the server and the clients of one run.
+    """Carrier of messages between the server and the clients of a run.
 
     An update that crosses a `dismiss` or a `collect` on its way may come nevertheless; the server ignores
     those of jobs that are no longer in flight.
     """
 
     def send(self, message: JobMessage) -> None:
-        """Send a job to its client; returns at once."""
+        """Send a job to a client; returns at once."""
 
     def dismiss(self, client: int, index: int) -> None:
         """Let a client stop working on a job; no update is wanted."""
@@ -138,7 +138,7 @@ class Transport(Protocol):
         """Let a client answer at once with the steps finished by now."""
 
     def poll(self, timeout: float) -> UpdateMessage | LostClients | None:
-        """Return the next message as they come; None if none does within `timeout` seconds."""
+        """Return the next message in order of arrival; None if none comes within `timeout` seconds."""
 
     def stop(self) -> None:
         """End all clients."""

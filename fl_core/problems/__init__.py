@@ -1,1 +1,1 @@
-"""What the clients learn: data sets, partitions and models, and quadratics whose optimum is known."""
+"""Problems of the clients: data sets, partitions and models, and quadratics with known optimum."""

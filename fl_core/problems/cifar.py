@@ -117,7 +117,7 @@ def resized(images: Tensor, size: int) -> Tensor:
 
 
 def _load(name: str, folder: Path, files: dict[str, str], labels: str) -> tuple[Tensor, Tensor]:
-    """Return images [N, 3, 32, 32] and labels [N] of some files, each unpickled only if its MD5 is right."""
+    """Return images [N, 3, 32, 32] and labels [N] of files, each unpickled only with the right MD5."""
     images: list[np.ndarray] = []
     targets: list[int] = []
     for file, md5 in files.items():

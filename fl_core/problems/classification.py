@@ -1,4 +1,4 @@
-"""Classification problems: labelled data, and a network that outputs a logit for each class."""
+"""Classification problems: labelled data, and a network with a logit for each class."""
 
 from fl_core.metrics import ACCURACY, LOSS, Metric
 from fl_core.problems.supervised import Modelled

@@ -1,4 +1,4 @@
-"""scikit-learn's handwritten digits: real data that need no download, for first steps and tests."""
+"""scikit-learn's handwritten digits: real data without a download, for first steps and tests."""
 
 import functools
 import importlib.util

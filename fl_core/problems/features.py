@@ -1,4 +1,4 @@
-"""CIFAR as features of a frozen pretrained network, from which a linear head learns."""
+"""CIFAR as features of a frozen pretrained network, for training a linear head."""
 
 import functools
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def _data(name: str, classes: int, size: int, path: Path) -> Data:
 
 
 def _arrays(name: str, path: Path, size: int) -> Iterator[Tensor]:
-    """Return features [N, size] and labels [N] of the training images, then those of the test images."""
+    """Return features [N, size] and labels [N] of the training images, and of the test images."""
     try:
         with np.load(path) as stored:
             for half, count in IMAGES.items():

@@ -1,4 +1,4 @@
-"""A Flower app as a problem: its ClientApp, as it is, trains in virtual time."""
+"""A Flower app as a problem: the unchanged ClientApp trains in virtual time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Flower(Problem):
     @model_validator(mode="before")
     @classmethod
     def _identify(cls, fields: Any) -> Any:
-        """Fill in the digest of the code, which has to be allowed to be imported."""
+        """Fill in the digest of the code, allowed to be imported."""
         if not isinstance(fields, dict) or fields.get("digest"):
             return fields
         if not isinstance(fields.get("app"), str | Path):  # validation says what is wrong
@@ -110,12 +110,12 @@ class Flower(Problem):
         return (*self.metrics(), *(metric.worst_client for metric in self.client_metrics()))
 
     def paths(self) -> tuple[str | None, ...]:
-        """Return the import paths that the app's folder must have."""
+        """Return the import paths required in the app's folder."""
         central = None if self.evaluate == "clients" else self.evaluate
         return self.initial, central, self.examples if isinstance(self.examples, str) else None
 
     def in_folder(self, app: Path) -> Self:
-        """Return the problem with its app in another folder, whose code may have been added to."""
+        """Return the problem with the app in another folder, possibly with added code."""
         return self.model_copy(update={"app": app, "digest": folder.checked(app)})
 
     def check(self, seed: int) -> None:

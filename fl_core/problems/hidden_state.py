@@ -1,4 +1,4 @@
-"""Networks that cannot be trained here, since their loss depends on more than real parameters and batch."""
+"""Networks not trainable here, because the loss depends on more than parameters and batch."""
 
 from itertools import chain
 
@@ -6,7 +6,7 @@ from torch import nn
 
 
 def hidden_state(network: nn.Module) -> str | None:
-    """Return a sentence that names a layer or parameter that cannot be used and a remedy, or None.
+    """Return a sentence naming an unusable layer or parameter and a remedy, or None.
 
     The running statistics of BatchNorm would have to travel and be averaged with the model, unless the layer
     is frozen: in evaluation mode it uses them as they are. Recurrent layers drop inside a fused call of

@@ -1,4 +1,4 @@
-"""MNIST and its two drop-in replacements: 28×28 grey images of ten classes."""
+"""MNIST and two drop-in replacements: 28×28 grey images of ten classes."""
 
 import functools
 from pathlib import Path

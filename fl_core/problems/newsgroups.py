@@ -1,4 +1,4 @@
-"""20 Newsgroups: posts, and the group that each was sent to."""
+"""20 Newsgroups: posts, and the group of each."""
 
 import functools
 from pathlib import Path
@@ -60,7 +60,7 @@ def _texts(folder: Path) -> list[tuple[list[str], Tensor]]:
 
 
 def _half(folder: Path, count: int) -> tuple[list[str], Tensor]:
-    """Return posts and groups [N] of one half, in the order of their names."""
+    """Return posts and groups [N] of half the data, in order of names."""
     groups = sorted(path for path in folder.iterdir() if path.is_dir())
     posts = [(post, label) for label, group in enumerate(groups) for post in sorted(group.iterdir())]
     if len(groups) != GROUPS or len(posts) != count:

@@ -1,4 +1,4 @@
-"""A problem of the user's own: a LightningModule and a data function, by their import paths."""
+"""A problem of the user's: a LightningModule and a data function, by import path."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Own(Supervised):
 
     @property
     def has_baseline(self) -> bool:
-        """True if the module says how it is trained."""
+        """True if the module defines an optimiser for training."""
         return _trains_itself(self.module)
 
     def check(self, seed: int) -> None:
@@ -95,7 +95,7 @@ class Own(Supervised):
 
 @functools.cache
 def _trains_itself(path: str) -> bool:
-    """Return whether the module at `path` has an optimiser, as one does that asks for its Trainer."""
+    """Return whether the module at `path` has an optimiser, as a module asking for a Trainer does."""
     from fl_core.lightning import pl
 
     module = imported(path)
@@ -110,7 +110,7 @@ def _trains_itself(path: str) -> bool:
 
 @functools.cache
 def _fault(path: str) -> str | None:
-    """Return why the class at `path` cannot be trained here, in one sentence, or None."""
+    """Return the reason why the class at `path` cannot be trained here, or None."""
     from fl_core.lightning import pl
 
     module = imported(path)

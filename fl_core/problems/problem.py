@@ -1,4 +1,4 @@
-"""What the clients learn: a problem as validated data, and its world under one seed."""
+"""Problems of the clients: a problem as validated data, and the world under a seed."""
 
 import functools
 from collections.abc import Hashable, Mapping, Sequence
@@ -20,12 +20,12 @@ Report = dict[str, Tensor]  # numbers of a training step, [] or [J], by name; am
 
 
 class InvalidProblemError(ValueError):
-    """A problem that cannot be built as described; one sentence that says why and what to change."""
+    """An impossible problem, with the reason and advice in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Metrics of one model: overall, and for each client."""
+    """Metrics of a model: overall, and for each client."""
 
     metrics: dict[str, float]  # e.g. {"test/accuracy": .91, "test/loss": .3}
     client_loss: np.ndarray | None  # [n], L_i on client i's own training data; None where it is left out
@@ -34,7 +34,7 @@ class Evaluation:
 
 
 class World:
-    """A problem under one seed: data, split and first model are fixed; all methods are pure functions.
+    """A problem under a seed: data, split and first model are fixed; all methods are pure functions.
 
     A *sample* is what one local step needs: indices of a mini-batch, or a noise vector. The last axis of a
     model is its parameters, so that J models stack as [J, d].
@@ -70,7 +70,7 @@ class World:
 
     @property
     def blocks(self) -> list[int]:
-        """The lengths of the tensors that a model [d] is made of, in order."""
+        """The lengths of a model's tensors [d], in order."""
         return [self.d]
 
     def to(self, device: torch.device) -> Self:
@@ -81,7 +81,7 @@ class World:
         return self
 
     def initial(self) -> Tensor:
-        """Return the first model [d], from the stream "init" where it is random."""
+        """Return the first model [d], from the stream "init" if random."""
         return self.first.clone()
 
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
@@ -103,7 +103,7 @@ class World:
         return self.samples(client, job, steps, batch)
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
-        """Return the stochastic gradient [d] of a client's loss at `model` [d] on one sample."""
+        """Return the stochastic gradient [d] of a client's loss at `model` [d] on a sample."""
         raise NotImplementedError
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
@@ -112,21 +112,21 @@ class World:
         return torch.stack([self.gradient(*job) for job in jobs])
 
     def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Report]:
-        """Return `gradient`, and by name what comes with it for free: the sample's "loss" [], and others."""
+        """Return `gradient`, and by name results without extra cost: the sample's "loss" [], and others."""
         return self.gradient(model, client, sample), {}
 
     def gradients_and_reports(
         self, models: Tensor, clients: Tensor, samples: Tensor
     ) -> tuple[Tensor, Report]:
-        """Return `gradients`, and by name what comes with them for free, such as "loss" [J]."""
+        """Return `gradients`, and by name results without extra cost, for example "loss" [J]."""
         return self.gradients(models, clients, samples), {}
 
     def train(self, job: Any) -> None:
-        """Write the results of a job, for clients that train by their own code: `LocalWork.compute`."""
+        """Write the results of a job, for clients training by own code: `LocalWork.compute`."""
         raise NotImplementedError
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
-        """Return the gradient [d] of a client's loss on all of its data."""
+        """Return the gradient [d] of a client's loss on all of the client's data."""
         return self.gradient(model, client, torch.zeros_like(model))
 
     def evaluate(self, model: Tensor) -> Evaluation:
@@ -134,7 +134,7 @@ class World:
         raise NotImplementedError
 
     def test(self, model: Tensor) -> Evaluation:
-        """Evaluate a model [d] without the clients' training losses, unless these cost nothing."""
+        """Evaluate a model [d] without the clients' training losses, unless free of cost."""
         return self.evaluate(model)
 
     def estimate(self, model: Tensor, points: int) -> Evaluation:
@@ -152,7 +152,7 @@ class World:
 
 
 class Problem(Part):
-    """Base of all problems: number of clients, their importance, ranking metric and target."""
+    """Base of all problems: number and importance of clients, ranking metric and target."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems",)
     local_work: ClassVar[str | None] = None  # the only local work that goes with it, where it has one
@@ -189,7 +189,7 @@ class Problem(Part):
         return self
 
     def never_reaches(self, target: float | None) -> str:
-        """Return why no value of the metric that ranks is a target's, or nothing."""
+        """Return the reason why the ranking metric can never reach a target, or nothing."""
         if target is None or not self.ranking.share or 0 <= target <= 1:
             return ""
         return f"'{self.metric}' lies between 0 and 1: write 0.9 for 90 %"
@@ -199,7 +199,7 @@ class Problem(Part):
         return ()
 
     def client_metrics(self) -> tuple[Metric, ...]:
-        """Return the metrics that also have a value for every client."""
+        """Return the metrics with a value for every client."""
         return ()
 
     def recorded(self) -> tuple[Metric, ...]:
@@ -208,35 +208,35 @@ class Problem(Part):
 
     @property
     def ranking(self) -> Metric:
-        """The metric that ranks strategies."""
+        """Return the metric for ranking strategies."""
         return named(self.metric, self.recorded())
 
     def check(self, seed: int) -> None:
-        """Raise the errors of `world` that a user can fix, as far as known without building the world."""
+        """Raise the errors of `world` fixable by users, as far as known without building the world."""
 
     def data_digest(self) -> str:
-        """Return a digest of the data that are learnt from; empty where the fields say all."""
+        """Return a digest of the training data; empty where the fields determine all."""
         return ""
 
     def remarks(self, seed: int) -> Sequence[str]:
-        """Return sentences on what a user should know before a run; none of them keeps it from running."""
+        """Return advice for users before a run, as sentences; no run is refused."""
         return ()
 
     def world(self, seed: int) -> World:
-        """Return the world of this problem under one seed, on the CPU."""
+        """Return the world of the problem under a seed, on the CPU."""
         raise NotImplementedError
 
     @property
     def has_baseline(self) -> bool:
-        """True if there is a centralised baseline."""
+        """True if the problem has a centralised baseline."""
         return type(self).pooled is not Problem.pooled
 
     def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
-        """Return the metrics of the centralised baseline: one model trained on all clients' data together."""
+        """Return the metrics of the centralised baseline: a model trained on all clients' data together."""
         raise NotImplementedError
 
     def weights(self, sizes: np.ndarray) -> np.ndarray:
-        """Return the importance p [n], of sum 1, of clients that hold `sizes` [n] data points."""
+        """Return the importance p [n], of sum 1, of clients with `sizes` [n] data points."""
         if self.importance == "equal":
             return np.full(self.clients, 1 / self.clients)
         given = np.asarray(sizes if self.importance == "data" else self.importance, float)
@@ -245,7 +245,7 @@ class Problem(Part):
 
 @functools.cache
 def shipped_metrics() -> dict[str, Metric]:
-    """Return the metrics of the problems in this package, by name."""
+    """Return the metrics of the package's problems, by name."""
     whole = [
         member
         for member in Problem.members().values()

@@ -1,4 +1,4 @@
-"""Quadratics whose optimum is known: L_i(θ) = λ_i/2 ‖θ − c_i‖², with optional Gaussian gradient noise."""
+"""Quadratics with known optimum: L_i(θ) = λ_i/2 ‖θ − c_i‖², with optional Gaussian gradient noise."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Quadratic(Problem):
 
 
 class QuadraticWorld(World):
-    """The quadratics under one seed, which determines the gradient noise only.
+    """The quadratics under a seed, used for the gradient noise only.
 
     What the theorems assume holds with equality for some client and model: ∇L_i is L-Lipschitz, L the
     `smoothness`; E‖g_i − ∇L_i‖² = σ², the `variance`; ‖∇L_i − ∇Σ p_j L_j‖² ≤ σ_G², the `dissimilarity`, which

@@ -1,4 +1,4 @@
-"""Regression problems: real data, and a synthetic problem whose optimum is known."""
+"""Regression problems: real data, and a synthetic problem with known optimum."""
 
 from __future__ import annotations
 

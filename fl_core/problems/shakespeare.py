@@ -101,7 +101,7 @@ def roles(folder: Path) -> dict[tuple[str, str], str]:
 
 
 def speeches(play: str) -> list[tuple[str, str]]:
-    """Return role and text of every speech whose tags are balanced, in the alphabet's characters."""
+    """Return role and text of every speech with balanced tags, in the alphabet's characters."""
     return [
         (match[1], " ".join(filter(None, map(known, " ".join(lines).split()))))
         for match in SPEECH.finditer(play)

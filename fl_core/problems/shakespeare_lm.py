@@ -1,4 +1,4 @@
-"""Shakespeare's plays as a language model's text: every byte is predicted from those before it."""
+"""Shakespeare's plays as text for a language model: every byte is predicted from the bytes before."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _data(path: Path, roles: int | None, context: int, points: int | None, test_
 
 
 def speeches(text: str) -> dict[tuple[str, str], str]:
-    """Return all lines of each role, its speeches joined by empty lines; every key begins with the file."""
+    """Return all lines of each role, speeches joined by empty lines; every key begins with the file."""
     spoken: dict[tuple[str, str], list[str]] = {}
     for paragraph in text.split("\n\n"):
         if match := SPEECH.fullmatch(paragraph.strip("\n")):
@@ -112,7 +112,7 @@ def speeches(text: str) -> dict[tuple[str, str], str]:
 
 
 def windows(text: str, context: int) -> Tensor:
-    """Return places in the alphabet [N, context + 1], uint8: a window, and the byte after it."""
+    """Return places in the alphabet [N, context + 1], uint8: a window, and the next byte."""
     symbols = torch.tensor([ALPHABET.index(letter) for letter in text], dtype=torch.uint8)
     if len(symbols) <= context:
         return symbols.new_empty(0, context + 1)
@@ -120,7 +120,7 @@ def windows(text: str, context: int) -> Tensor:
 
 
 def _spaced(parts: list[Tensor], most: int | None) -> tuple[Tensor, Tensor]:
-    """Return at most so many windows, evenly spaced, with their owners [N]."""
+    """Return at most `count` windows, evenly spaced, with owners [N]."""
     whole = torch.cat(parts)
     owners = torch.arange(len(parts)).repeat_interleave(torch.tensor([len(part) for part in parts]))
     if most is None or most >= len(whole):

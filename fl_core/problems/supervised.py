@@ -53,7 +53,7 @@ class Supervised(Problem):
         raise NotImplementedError
 
     def task(self) -> Task:
-        """Return the task with its network, parameters drawn from torch's global generator."""
+        """Return the task with a network, parameters drawn from torch's global generator."""
         raise NotImplementedError
 
     def split(self) -> Data:
@@ -61,7 +61,7 @@ class Supervised(Problem):
         return self.load() if self.evaluate_on == "test" else held_out(self.load())
 
     def check(self, seed: int) -> None:
-        """Raise an error if the data are missing or damaged, or cannot be dealt out under this seed.
+        """Raise an error if the data are missing or damaged, or cannot be dealt out under the seed.
 
         Raises:
             DataMissingError: A file is not on this machine.
@@ -71,11 +71,11 @@ class Supervised(Problem):
         self.partition.divide(self.split(), self.clients, seed)
 
     def data_digest(self) -> str:
-        """Return a digest of all data: it differs once the files or the function of a user changed."""
+        """Return a digest of all data, changed by any change of a file or of a user's function."""
         return self.split().fingerprint
 
     def first_task(self, seed: int) -> Task:
-        """Return the task with its first parameters, drawn from the stream "init"."""
+        """Return the task with first parameters, drawn from the stream "init"."""
         with torch.random.fork_rng(devices=[]):
             # The initialisers of torch's layers use the global generator only.
             generator = torch_stream(seed, "init")
@@ -97,7 +97,7 @@ class Supervised(Problem):
         return world
 
     def kind_of_world(self, task: Task) -> type[SupervisedWorld]:
-        """Return the class of the world in which a task is learnt."""
+        """Return the class of the world for training a task."""
         from fl_core.problems.training.keyed import KeyedWorld
         from fl_core.problems.training.own import OwnWorld
         from fl_core.problems.training.own_task import OwnTask
@@ -115,7 +115,7 @@ class Supervised(Problem):
 
 
 class Modelled(Supervised):
-    """Base of the problems whose network is chosen by name.
+    """Base of problems with a network chosen by name.
 
     `shape`, `classes` and `samples` are known without the data, so that incompatible choices are refused
     before any data are loaded.
@@ -130,7 +130,7 @@ class Modelled(Supervised):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one input: channels, height, width of an image; the length of a text or vector."""
+        """Return an input's shape: channels, height, width of an image; the length of a text or vector."""
         raise NotImplementedError
 
     @property
@@ -204,6 +204,6 @@ class Modelled(Supervised):
 
 @functools.cache
 def _fault(model: Model, shape: tuple[int, ...], outputs: int) -> str | None:
-    """Return why a user's network cannot be trained here, in one sentence, or None."""
+    """Return the reason why a user's network cannot be trained here, or None."""
     with torch.random.fork_rng(devices=[]):
         return hidden_state(model.build(shape, outputs))

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Files and folders written atomically."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ PARTIAL = ".partial"  # ends the name of what is not finished
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; what is written there gets the name `path` at the end.
+    """Yield a temporary path beside `path`, renamed to `path` at the end.
 
     Folders above are made. After an error nothing is left, and an older file stays.
     """
@@ -25,7 +25,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def is_being_written(partial: Path) -> bool:
-    """Return whether the process that writes to a path of `whole` is another one that is alive here."""
+    """Return whether a path of `whole` is being written by another live local process."""
     process = partial.name.removesuffix(PARTIAL).removesuffix(".gone").rpartition(".")[2]
     if not process.isdecimal() or int(process) == os.getpid():
         return False
@@ -39,5 +39,5 @@ def is_being_written(partial: Path) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
+    """Remove a file or a folder, if present."""
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

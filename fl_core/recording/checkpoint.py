@@ -55,7 +55,7 @@ def save(recorder: Recorder, path: Path, extra: Any = None) -> None:
 
 
 def load(recorder: Recorder, path: Path) -> Any:
-    """Put a fresh recorder and its simulation into the saved state; return the caller's `extra`.
+    """Restore a saved state into a fresh recorder and simulation; return the caller's `extra`.
 
     Raises:
         ValueError: The file is damaged, or of another run or version, or the user's code was edited since.

@@ -1,4 +1,4 @@
-"""What is evaluated at the marks of a run, and the metrics made of it."""
+"""Evaluation at the marks of a run, and the metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fl_core.problems.problem import Evaluation, InvalidProblemError
 
 
 class EvaluationSample(Frozen):
-    """The clients' training losses are estimated on a fixed sample of their data."""
+    """A fixed sample of the clients' data, for estimating training losses."""
 
     sample: Count  # data points, of each client in proportion to what it holds
 
@@ -32,7 +32,7 @@ def metrics(
     surrogate: np.ndarray | None = None,
     of_clients: Sequence[Metric] = (),
 ) -> dict[str, float]:
-    """Return all metrics of one evaluated model.
+    """Return all metrics of an evaluated model.
 
     fp/loss = Σ p_i L_i and fp/std = (Σ p_i (L_i − fp/loss)²)^½ on the federated problem; sp/* the same with
     the importance s_i that the strategy gives clients when all updates weigh the same (Fraboni et al., JMLR

@@ -1,4 +1,4 @@
-"""Many simulations side by side: runs of one problem share stacked calls; a campaign becomes few large ones.
+"""Interleaved simulations: runs of a problem share stacked calls; a campaign becomes few large calls.
 
 Each simulation is a generator that stops where it needs a result. When all open ones have stopped, their
 requests are computed together, and each goes on. Random streams are named, so runs do not affect each other.
@@ -17,7 +17,7 @@ from fl_core.loop.simulation import Event, Simulation
 
 
 class LapClock:
-    """Real time of a process, cut into laps without gaps; each is charged to one slot or shared."""
+    """Real time of a process, cut into laps without gaps; each is charged to a slot or shared."""
 
     def __init__(self) -> None:
         self._last = perf_counter()
@@ -29,7 +29,7 @@ class LapClock:
 
 
 class RunSlot:
-    """One of the simulations that run side by side; a subclass handles its events."""
+    """A slot for a simulation among interleaved simulations; a subclass handles events."""
 
     def __init__(self) -> None:
         self.place = 0  # how many slots came before
@@ -41,11 +41,11 @@ class RunSlot:
         self._events = self.events()
 
     def events(self) -> Iterator[Event | ComputeRequest]:
-        """Yield each event after it happened, and each request when its result is needed."""
+        """Yield each past event, and each request when the result is needed."""
         raise NotImplementedError
 
     def charge(self) -> None:
-        """Charge the time since the last lap to this slot."""
+        """Charge the time since the last lap to the slot."""
         self.seconds += self.clock.lap()
 
     def until_request(self) -> Iterator[Event]:
@@ -80,7 +80,7 @@ S = TypeVar("S", bound=RunSlot)
 def interleave(
     slots: Iterable[S | None], at_once: float = 16, execution: Execution | None = None
 ) -> Iterator[tuple[S, Event | None]]:
-    """Interleave runs; yield (slot, event), and (slot, None) when one ends.
+    """Interleave runs; yield (slot, event), and (slot, None) at the end of a run.
 
     Args:
         slots: Taken one at a time, whenever there is room; None if no slot is ready now but one may be
@@ -113,7 +113,7 @@ def interleave(
 
 
 def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[S]:
-    """Compute the requests of all slots in one call; return the slots that failed."""
+    """Compute the requests of all slots in a single call; return the failed slots."""
     requests = [slot.request for slot in slots if slot.request is not None]
     if not requests:
         return []
@@ -136,7 +136,7 @@ def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[
 def simulate_together(
     simulations: Iterable[Simulation], at_once: int = 16, execution: Execution | None = None
 ) -> Iterator[tuple[int, Event | None]]:
-    """Yield the events of many simulations, each with the simulation's place; None at its end.
+    """Yield the events of many simulations, each with the simulation's place; None at the end.
 
     Raises:
         Exception: Whatever ended one of the simulations.

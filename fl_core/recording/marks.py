@@ -1,11 +1,11 @@
-"""The marks of a budget, at which a run is evaluated (docs/rules.md, rule 13)."""
+"""The marks of a budget for evaluating a run (docs/rules.md, rule 13)."""
 
 from fractions import Fraction
 from math import ceil, floor, inf
 
 
 class Marks:
-    """The marks k/E, k = 1 … E, of one budget."""
+    """The marks k/E, k = 1 … E, of a budget."""
 
     def __init__(self, budget: Fraction | int | None, evaluations: int, *, before: bool = False) -> None:
         self.step = None if budget is None else Fraction(budget) / evaluations

@@ -31,7 +31,7 @@ CLOCKS = (*CURVE.columns, Name.UPLOADS, Name.DOWNLOADS, BYTES)  # of every row o
 
 
 class Clocks(NamedTuple):
-    """All clocks of a run at one moment."""
+    """All clocks of a run at a moment."""
 
     version: int
     updates: int
@@ -66,7 +66,7 @@ class Record:
 
 
 class Recorder:
-    """Evaluation of a simulation, event by event, at its marks (docs/rules.md, rule 13).
+    """Evaluation of a simulation, event by event, at marks (docs/rules.md, rule 13).
 
     Marks lie at k/E of every budget; a version is evaluated once, at the first that sees it; the last row is
     the end of the run. With `evaluate` "test", rows before the last have no training losses (fp/*, sp/*),
@@ -128,7 +128,7 @@ class Recorder:
         return len(record.curve) > rows
 
     def end(self) -> None:
-        """Evaluate the final model as at a mark; for a simulation that has ended or been stopped."""
+        """Evaluate the final model as at a mark; for a simulation at the end or stopped."""
         simulation, record = self.simulation, self.record
         model, clocks = self._now()
         mark = clocks
@@ -186,7 +186,7 @@ class Recorder:
         return state.model, Clocks(state.version, state.updates, self.simulation.time, *sent, tokens)
 
     def _evaluate(self, model: Tensor, clocks: Clocks) -> bool:
-        """Add a row to the curve, unless the version has one; return False if the run ends as diverged."""
+        """Add a row to the curve, unless the version has a row; return False if the run ends as diverged."""
         version = clocks.version
         if version == self.evaluated:
             return True
@@ -209,7 +209,7 @@ class Recorder:
         return False
 
     def _must_rank(self, row: Mapping[str, float], version: int) -> None:
-        """Raise KeyError unless the metric that ranks was evaluated."""
+        """Raise KeyError unless the ranking metric was evaluated."""
         ranking = self.simulation.experiment.scenario.problem.metric
         if ranking not in row:
             what = f"{ranking}, by which strategies are ranked, is not evaluated"
@@ -281,7 +281,7 @@ def run(
     *,
     evaluate: Evaluate = "clients",
 ) -> Record:
-    """Run an experiment to its end; return its record.
+    """Run an experiment to the end; return the record.
 
     Args:
         experiment: Scenario, strategy, seed.

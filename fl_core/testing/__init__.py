@@ -1,1 +1,1 @@
-"""Checks that every part has to pass, for tests of this repository's parts and of a user's own."""
+"""Checks required of every part, for tests of built-in parts and of a user's own."""

@@ -39,7 +39,7 @@ class Check:
     part: Part
 
     def __call__(self) -> None:
-        """Run the check; raise AssertionError if it fails."""
+        """Run the check; raise AssertionError for a failure."""
         self.requirement(self.part)
 
     @property
@@ -76,7 +76,7 @@ def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:
 
 
 def says_what_it_is(part: Part) -> None:
-    """The first line of its docstring is a sentence, for `asyncfl list` and for the pages."""
+    """The first line of the docstring is a sentence, for `asyncfl list` and for the pages."""
     first = (inspect.getdoc(type(part)) or "").partition("\n")[0]
     must(
         len(first) > SHORTEST and first.endswith("."),
@@ -92,7 +92,7 @@ def its_fields_are_json(part: Part) -> None:
 
 
 def rounds_go_through(sampling: Sampling) -> None:
-    """FedAvg with this sampling passes the checks of a strategy, except on its limit, which may be biased."""
+    """FedAvg with the sampling passes the checks of a strategy, except on the limit, possibly biased."""
     strategy = FedAvg(sampling=sampling)
     for check in of_strategies.CHECKS:
         if check is not of_strategies.a_run_learns:
@@ -100,18 +100,18 @@ def rounds_go_through(sampling: Sampling) -> None:
 
 
 def jobs_go_through(local: LocalWork) -> None:
-    """Asynchronous SGD with this local work repeats, and is the same in stacks and when resumed."""
+    """Asynchronous SGD with the local work repeats, equally in stacks and after a resume."""
     _goes_through(local=local)
 
 
 def steps_go_through(optimizer: ServerOptimizer) -> None:
-    """So does asynchronous SGD with this server optimiser, whose steps are as linear as it says."""
+    """Asynchronous SGD with the server optimiser repeats, with steps as linear as declared."""
     _goes_through(server=optimizer)
     of_strategies.its_steps_are_as_linear_as_it_says(ASGD(server=optimizer))
 
 
 def messages_go_through(coding: Coding) -> None:
-    """So does asynchronous SGD whose updates, or models, are coded."""
+    """Asynchronous SGD with coded updates, or models, repeats."""
     _goes_through(uplink=coding)
     if not coding.refuses_models():
         _goes_through(downlink=coding)

@@ -1,4 +1,4 @@
-"""Required of every law: of durations, availability, the partition of labelled data, and what is received."""
+"""Requirements of every law: durations, availability, partition of labelled data, and coding."""
 
 from itertools import islice
 
@@ -22,7 +22,7 @@ RARE = 1e-6  # chance of draws that differ as much from their law
 
 
 def lengths_do_not_depend_on_the_order_of_asking(law: Durations) -> None:
-    """Client i's k-th job has one length, at least a tick, regardless of earlier calls."""
+    """Client i's k-th job has a fixed length, at least a tick, regardless of earlier calls."""
     lengths, again = Lengths(law, CLIENTS, 7), Lengths(law, CLIENTS, 7)
     jobs = [(client, job) for client in range(CLIENTS) for job in range(5)]
     first = {job: lengths(*job) for job in jobs}
@@ -68,7 +68,7 @@ def runs_go_through_under_these_durations(law: Durations) -> None:
 
 
 def absences_follow_one_another(law: Availability) -> None:
-    """An absence ends after its begin and before the next; every call gives equal absences."""
+    """An absence ends after the begin and before the next; every call gives equal absences."""
     for client in range(CLIENTS):
         absences = list(islice(law.absences(client, CLIENTS, 7), 20))
         again = list(islice(law.absences(client, CLIENTS, 7), 20))
@@ -86,7 +86,7 @@ def runs_go_through_with_these_absences(law: Availability) -> None:
 
 
 def each_client_has_its_number(law: PerClient) -> None:
-    """A number a client, 0 or more, equal at every call under one seed and purpose."""
+    """A number a client, 0 or more, equal at every call under a seed and purpose."""
     numbers = law.values(CLIENTS, 7, "rates")
     must(len(numbers) == CLIENTS and min(numbers) >= 0, "values: one number for each client, 0 or more")
     must(law.values(CLIENTS, 7, "rates") == numbers, "values differ between two calls")
@@ -100,7 +100,7 @@ def _ends_and_repeats(where: Scenario) -> None:
 
 
 def data_are_dealt_out_as_promised(partition: Partition) -> None:
-    """600 data points of ten classes are dealt to six clients as promised, alike under one seed."""
+    """600 data points of ten classes are dealt to six clients as promised, alike under a seed."""
     labels = np.arange(600) % 10
     parts, again, other = (partition.split(labels, CLIENTS, seed) for seed in (7, 7, 8))
     same = [np.array_equal(a, b) for a, b in zip(parts, again, strict=True)]
@@ -110,7 +110,7 @@ def data_are_dealt_out_as_promised(partition: Partition) -> None:
 
 
 def messages_have_the_mean_and_variance_that_it_says(coding: Coding) -> None:
-    """A vector is left as it is, nothing is received of zeros, and ω bounds the variance where it says so."""
+    """A vector is left unchanged, nothing is received of zeros, and ω bounds the variance if declared."""
     vector, random = (
         torch.randn(40, generator=torch.Generator().manual_seed(0), dtype=torch.double),
         stream(0, "conformance"),

@@ -1,4 +1,4 @@
-"""Required of every problem: its world is a pure function of the seed, and its gradients are gradients."""
+"""Requirements of every problem: the world is a pure function of the seed, with true gradients."""
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ STEP = 1e-5  # of the difference quotient
 
 
 def worlds_of_one_seed_are_equal(problem: Problem) -> None:
-    """Importance sums to 1; first model and samples repeat, in whatever order they are drawn."""
+    """Importance sums to 1; first model and samples repeat, in whatever order drawn."""
     world, again = problem.world(3), problem.world(3)
     must(len(world.p) == world.n == problem.clients, "p does not have one entry for each client")
     must(bool(np.isclose(world.p.sum(), 1)) and world.p.min() >= 0, "p is not a distribution over clients")
@@ -28,7 +28,7 @@ def worlds_of_one_seed_are_equal(problem: Problem) -> None:
 
 
 def stacked_gradients_are_the_single_ones(problem: Problem) -> None:
-    """`gradients` of one job per client equal `gradient` to 1e-10 in float64, 1e-4 in float32."""
+    """`gradients` of a job per client equal `gradient` to 1e-10 in float64, 1e-4 in float32."""
     world = problem.world(3)
     model = world.initial()
     samples = torch.stack([world.samples(client, 0, 1, BATCH)[0] for client in range(world.n)])

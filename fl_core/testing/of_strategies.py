@@ -1,4 +1,4 @@
-"""Required of every strategy, however it aggregates."""
+"""Requirements of every strategy, however aggregating."""
 
 import json
 import math
@@ -45,13 +45,13 @@ def its_description_gives_it_again(strategy: Strategy) -> None:
 
 
 def its_rates_are_tuned(strategy: Strategy) -> None:
-    """A rate that is redeclared also redeclares `Tune(low, high)`."""
+    """A redeclared rate also redeclares `Tune(low, high)`."""
     for rate in ("local_lr", "server_lr"):
         must(rate in strategy.tunable(), f"{rate} has no range: {rate}: Annotated[Rate, Tune(low, high)]")
 
 
 def a_run_repeats_bit_for_bit(strategy: Strategy) -> None:
-    """An experiment gives one curve and one list of arrivals; another seed gives other numbers."""
+    """An experiment gives a fixed curve and list of arrivals; another seed gives other numbers."""
     described = experiment(scenario(), changed(strategy))
     first, again = run(described), run(described)
     must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
@@ -111,7 +111,7 @@ def is_the_same_when_resumed(strategy: Strategy) -> None:
 
 
 def resumed(begun: Recorder, fresh: Recorder, stop: int, execution: Execution | None = None) -> Record:
-    """Return the record of a run that one recorder leaves after event number `stop`, and another ends."""
+    """Return the record of a run stopped after event number `stop` and resumed by another recorder."""
     begun.start()
     for number, event in enumerate(simulate(begun.simulation, execution)):
         begun.see(event)
@@ -126,7 +126,7 @@ def resumed(begun: Recorder, fresh: Recorder, stop: int, execution: Execution | 
 
 
 def lost_clients_end_nothing_early(strategy: Strategy) -> None:
-    """When half of the clients leave for good, the budget is spent, or the strategy names who is missing."""
+    """When half of the clients leave for good, the budget is spent, or the strategy names missing clients."""
     away = {"name": "dropouts", "share": 0.5, "at": 4}
     record = run(experiment(scenario(availability=away), changed(strategy)))
     may_stall = type(strategy).stalled_by is not Strategy.stalled_by
@@ -140,7 +140,7 @@ def lost_clients_end_nothing_early(strategy: Strategy) -> None:
 
 
 class Faulty(SGD):
-    """Local work in which the gradients of every third job of a client are NaN."""
+    """Local work with NaN gradients in every third job of a client."""
 
     def samples(self, world: World, job: Job) -> Tensor:
         """The mini-batches, here noise, with NaN in the faulty jobs."""
@@ -149,7 +149,7 @@ class Faulty(SGD):
 
 
 def refused_updates_end_nothing_early(strategy: Strategy) -> None:
-    """Where every third update of a client is refused, the budget is spent all the same."""
+    """With every third update of a client refused, the budget is still spent."""
     where = scenario().model_copy(update={"non_finite": "refuse"})
     record = run(experiment(where, changed(strategy).model_copy(update={"local": Faulty()})))
     must(record.non_finite > 0, "no client was sent a third job")

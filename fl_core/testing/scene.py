@@ -39,11 +39,11 @@ def experiment(where: Scenario, strategy: Strategy | None = None, seed: int = 1)
 
 
 def changed(strategy: Strategy, **fields: Any) -> Strategy:
-    """Return the strategy with a local rate that suits the quadratics, and other values of some fields."""
+    """Return the strategy with a local rate suited to the quadratics, and other values of some fields."""
     described = without_name(strategy) | {"local_lr": LOCAL_LR} | fields
     return type(strategy).model_validate(described)
 
 
 def without_name(part: Part) -> dict[str, Any]:
-    """Return a part's description as JSON data without its name, for a class that no suite can import."""
+    """Return a part's description as JSON data without the name, for a class not importable by suites."""
     return {key: value for key, value in part.model_dump(mode="json").items() if key != "name"}

@@ -1,1 +1,1 @@
-"""Closed forms that strategies and users call: aggregation weights, queueing networks and routing."""
+"""Closed forms for strategies and users: aggregation weights, queueing networks and routing."""

@@ -1,4 +1,4 @@
-"""Closed Jackson networks: `tasks` tasks circulate for ever between n FIFO queues, one per client.
+"""Closed Jackson networks: `tasks` tasks circulate for ever between n FIFO queues, a queue per client.
 
 A task that leaves any queue joins queue i with probability p_i, where service takes Exp(μ_i). The numbers
 of tasks N [n] in the stationary state have the product form P(N = x) = Π_i ρ_i^{x_i} / Z with loads ρ_i =

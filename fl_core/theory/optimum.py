@@ -1,4 +1,4 @@
-"""The routing that minimises a bound, and the best number of tasks in flight.
+"""The routing with the least bound, and the best number of tasks in flight.
 
 Alahyane et al., 2025, §5 and Appendix E: p = softmax(θ), Adam on θ with the gradient in closed form. G and,
 mildly, H are not convex and break the symmetry between clients of equal speed, so that the start matters:
@@ -26,7 +26,7 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The routing that one start leads to."""
+    """The best routing from a start."""
 
     p: Array  # [n]
     value: float

@@ -1,4 +1,4 @@
-"""Shares of clients that are drawn for a limited number of jobs, from their mean times τ_i."""
+"""Shares of clients drawn for a limited number of jobs, from mean times τ_i."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -6,7 +6,7 @@ from math import lcm
 
 
 def drawn(times: Sequence[Fraction], jobs: int) -> list[float]:
-    """Return each client's share of all arrivals [n] with `jobs` ≤ n in flight, one a client at most.
+    """Return each client's share of all arrivals [n] with `jobs` ≤ n in flight, at most 1 for a client.
 
     Whoever replaces an arrival is drawn uniformly from the idle clients, the sender included. Where times are
     exponential, the busy clients S are a reversible chain with P(S) ∝ Π_{i∈S} τ_i: from S to S' = S − i + j
@@ -26,7 +26,7 @@ def drawn(times: Sequence[Fraction], jobs: int) -> list[float]:
 
 
 def _without(sums: Sequence[int], time: int) -> int:
-    """Return the last elementary symmetric polynomial of all times but one."""
+    """Return the last elementary symmetric polynomial of all times except a single time."""
     left = 0
     for total in sums:
         left = total - time * left

@@ -19,7 +19,7 @@ from fl_core.theory.jackson import Array, Occupancy
 
 @dataclass(frozen=True, eq=False)
 class QueueingNetwork:
-    """The stationary network of one routing; delays in rounds (server iterations), times in units of 1/μ."""
+    """The stationary network of a routing; delays in rounds (server iterations), times in units of 1/μ."""
 
     p: Array  # [n], probability that a task goes to client i
     speeds: Array  # [n], μ_i
@@ -27,7 +27,7 @@ class QueueingNetwork:
 
     @cached_property
     def left(self) -> Occupancy:
-        """X: the network just after a departure, its m − 1 other tasks."""
+        """X: the network just after a departure, with the other m − 1 tasks."""
         return Occupancy(self.p / self.speeds, self.tasks - 1)
 
     @cached_property
@@ -42,17 +42,17 @@ class QueueingNetwork:
 
     @property
     def relative_delay(self) -> Array:
-        """E[D_i] = E[X_i] [n]: expected delay of a round's task, 0 unless it goes to client i (eq. 6)."""
+        """E[D_i] = E[X_i] [n]: expected delay of a round's task, 0 unless sent to client i (eq. 6)."""
         return self.left.mean
 
     @property
     def staleness(self) -> Array:
-        """E[X_i]/p_i [n]: mean staleness of an update of client i; weighted by p it averages m − 1."""
+        """E[X_i]/p_i [n]: mean staleness of an update of client i; the mean weighted by p is m − 1."""
         return self.left.mean / self.p
 
     @property
     def sojourn(self) -> Array:
-        """E[ξ_i]/(λ p_i) [n]: mean time that a task spends at client i (Lemma D.3)."""
+        """E[ξ_i]/(λ p_i) [n]: mean time of a task at client i (Lemma D.3)."""
         return self.present.mean / (self.throughput * self.p)
 
 
@@ -117,7 +117,7 @@ class G:
 
 @dataclass(frozen=True)
 class H:
-    """The bound H: 8H bounds the mean of 𝔱_t E‖∇f‖², rounds weighted by their length 𝔱_t (eq. 12).
+    """The bound H: 8H bounds the mean of 𝔱_t E‖∇f‖², rounds weighted by length 𝔱_t (eq. 12).
 
     H = (1/λ) [A/η + (ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ E[ξ_i]/p_i²]. The paper's A, a stationary mean of the
     decrease of f in a round, is held constant, as in its experiments.
@@ -166,7 +166,7 @@ class _Terms:
 
 
 def step_limit(network: QueueingNetwork) -> float:
-    """Return L η_max, η_max being the largest step size for which 8G holds.
+    """Return L η_max for the largest step size η_max with a valid bound 8G.
 
     The paper's formula is lost in the scan. Re-derived from its proof (Lemmas D.1, D.2): the step must meet
     η ≤ 1/(4L S₁) and 4η²L² S₂ ≤ 1/2, with S₁ = Σ 1/(n²p_i) and S₂ = m Σ E[X_i]/(n²p_i²).

@@ -1,4 +1,4 @@
-"""Aggregation weights d_i that make asynchronous schemes unbiased, from the clients' mean update times τ_i.
+"""Aggregation weights d_i for unbiased asynchronous schemes, from the clients' mean update times τ_i.
 
 Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous and
 heterogeneous clients updates. JMLR 2023, §4, eq. (12), (14), and the FedBuff weights of its published code.
@@ -16,7 +16,7 @@ Real = TypeVar("Real", float, Fraction)
 
 
 def time_based(p: Iterable[Real], times: Sequence[Fraction]) -> list[Real]:
-    """Return d_i = (Σ_j 1/τ_j) τ_i p_i: asynchronous FedAvg, one client per aggregation (eq. 12).
+    """Return d_i = (Σ_j 1/τ_j) τ_i p_i: asynchronous FedAvg, a client per aggregation (eq. 12).
 
     Also holds for exponential times with these means.
     """

@@ -1,1 +1,1 @@
-"""Flower apps as problems: their folder, their messages, their clients."""
+"""Flower apps as problems: folder, messages, clients."""

@@ -1,4 +1,4 @@
-"""The folder of a Flower app: its configuration, the digest of its code, and what is imported from it."""
+"""The folder of a Flower app: configuration, digest of the code, and imports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Scalar = bool | int | float | str
 
 
 class AppFolder:
-    """A Flower app as its author wrote it.
+    """A Flower app as written by the author.
 
     Raises:
         InvalidProblemError: The folder holds no Flower app, or one without a ClientApp.
@@ -70,7 +70,7 @@ class AppFolder:
         return self.config | replaced
 
     def load(self, path: str) -> Any:
-        """Return the object `package.module:name` of the app, from its folder and no other place.
+        """Return the object `package.module:name` of the app, from the app's folder only.
 
         Raises:
             InvalidProblemError: The object cannot be imported, or lies elsewhere.
@@ -92,7 +92,7 @@ class AppFolder:
 
 @cache
 def app_in(folder: Path, _digest: str, *paths: str) -> AppFolder:
-    """Return the app in a folder, imported once a process for each version of its code.
+    """Return the app in a folder, imported once a process for each version of the code.
 
     Args:
         folder: The folder.
@@ -129,7 +129,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Sca
 
 
 def digest(folder: Path) -> str:
-    """Return the digest of an app's code: its Python files and pyproject.toml, by name and content.
+    """Return the digest of an app's code: Python files and pyproject.toml, by name and content.
 
     Raises:
         InvalidProblemError: There are too many files for the folder of an app.

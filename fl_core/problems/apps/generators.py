@@ -1,4 +1,4 @@
-"""The global random generators of Python, NumPy and torch, which the code of apps draws from."""
+"""The global random generators of Python, NumPy and torch, used by the code of apps."""
 
 import random
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from fl_core.streams import stream
 
 @contextmanager
 def seeded(seed: int, purpose: str, *ids: int) -> Iterator[None]:
-    """Seed the global generators from the stream of one purpose; afterwards they are as they were."""
+    """Seed the global generators from the stream for a purpose, and restore them on exit."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     drawn = int(stream(seed, purpose, *ids).integers(2**32))
     random.seed(drawn)

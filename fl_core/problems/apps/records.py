@@ -1,4 +1,4 @@
-"""Flower's records as tensors, and back: arrays as one vector, a client's state as bytes."""
+"""Flower's records as tensors, and back: arrays as a vector, a client's state as bytes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class ArraySlot(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """True if the array holds integers or booleans, which are rounded when they are sent."""
+        """True if the array holds integers or booleans, rounded when sent."""
         return self.dtype.kind in "iub"
 
 
 class Layout:
-    """The arrays of a model as one vector [d], in their order.
+    """The arrays of a model as a vector [d], in order.
 
     The vector is in double precision if an array is, and else in single. Integers, such as a layer's count of
     mini-batches, are numbers of the vector like all others, and are rounded when they are sent.
@@ -59,7 +59,7 @@ class Layout:
 
     @classmethod
     def of(cls, model: Any) -> tuple[Self, Tensor]:
-        """Return the layout of a model and its vector; a record, a module, a state_dict, or a list of arrays.
+        """Return layout and vector of a model: a record, a module, a state_dict, or a list of arrays.
 
         Raises:
             ValueError: It is none of these.
@@ -74,7 +74,7 @@ class Layout:
         return ArrayRecord({slot.name: self._array(slot, numbers) for slot in self.slots})
 
     def vector(self, record: ArrayRecord) -> Tensor:
-        """Return the vector [d] of arrays that came back, by their names, or else by their places.
+        """Return the vector [d] of returned arrays, by name or by place.
 
         Raises:
             ValueError: There are more or fewer of them, or one has another shape.
@@ -122,14 +122,14 @@ def record_of(model: Any) -> ArrayRecord:
 
 
 def _header(array: np.ndarray) -> bytes:
-    """Return what stands before an array's data in NumPy's format."""
+    """Return the header of an array in NumPy's format."""
     file = BytesIO()
     np.lib.format.write_array(file, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
     return file.getvalue()[: len(file.getvalue()) - array.nbytes]
 
 
 def _read(slot: ArraySlot, array: Array) -> np.ndarray:
-    """Return the numbers of an array that came back; raise ValueError if its shape is another."""
+    """Return the numbers of a returned array; raise ValueError for another shape."""
     data = array.data
     if data.startswith(slot.header) and len(data) == len(slot.header) + slot.size * slot.dtype.itemsize:
         return np.frombuffer(data, slot.dtype, slot.size, len(slot.header))
@@ -144,7 +144,7 @@ def _read(slot: ArraySlot, array: Array) -> np.ndarray:
 
 
 def packed(state: RecordDict) -> dict[str, Tensor]:
-    """Return a client's state as one tensor of bytes, by name."""
+    """Return a client's state as a tensor of bytes, by name."""
     data: list[bytes] = []
 
     def plain(value: Any) -> Any:
@@ -165,7 +165,7 @@ def packed(state: RecordDict) -> dict[str, Tensor]:
 
 
 def unpacked(tensors: dict[str, Tensor]) -> RecordDict:
-    """Return a client's state from what `packed` made of it; an empty one from no tensor."""
+    """Return a client's state from the result of `packed`; an empty state from no tensor."""
     state = RecordDict()
     if not tensors:
         return state
@@ -192,7 +192,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def numbers(content: RecordDict) -> dict[str, float]:
-    """Return the metrics of a reply that are single numbers."""
+    """Return the single numbers among the metrics of a reply."""
     return {
         name: float(value)
         for record in content.metric_records.values()
@@ -202,7 +202,7 @@ def numbers(content: RecordDict) -> dict[str, float]:
 
 
 def is_loss(name: str) -> bool:
-    """Return whether a metric is a loss, by its name."""
+    """Return whether a metric is a loss, by name."""
     return name.lower().replace("-", "_").rpartition("_")[2] == "loss"
 
 

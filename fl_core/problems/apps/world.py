@@ -1,4 +1,4 @@
-"""The world of a Flower app: its ClientApp is called as Flower's Grid would, for one client at a time.
+"""The world of a Flower app: the ClientApp is called as by Flower's Grid, a client at a time.
 
 With `fl_core/live/flower.py` the only modules that import flwr. A job is a pure function of its inputs, the
 client's state among them: it is called with the global generators seeded by client and job.
@@ -34,11 +34,11 @@ TESTED = ("1.41", "1.42")  # minor releases of flwr
 
 
 class AppError(InvalidProblemError):
-    """A Flower app failed, or answered something that cannot be used; one line says which client and why."""
+    """Failure or unusable answer of a Flower app, with client and reason in a line."""
 
 
 class ClientReply(NamedTuple):
-    """What a client sent back."""
+    """A client's reply."""
 
     content: RecordDict
     metrics: dict[str, float]
@@ -46,7 +46,7 @@ class ClientReply(NamedTuple):
 
 
 class FlowerWorld(World):
-    """The clients of a Flower app, as many as the problem has, and the app's first model under one seed.
+    """The clients of a Flower app, as many as the problem has, and the app's first model under a seed.
 
     Raises:
         InvalidProblemError: The app cannot be loaded, or its first model cannot be used.
@@ -81,7 +81,7 @@ class FlowerWorld(World):
         return [slot.size for slot in self.layout.slots if slot.size]
 
     def train(self, job: Any) -> None:
-        """Let a job's client train on the model that it was sent; write the results of the job."""
+        """Train a job's client on the model sent; write the results of the job."""
         rate = job.client_state.get("server_lr")
         content = self.request(job.start, job.version, job.lr, job.steps, rate)
         with seeded(self.seed, "client_app", job.client, job.index):
@@ -95,7 +95,7 @@ class FlowerWorld(World):
     def request(
         self, start: Tensor, version: int, lr: float, steps: int, server_lr: Tensor | None
     ) -> RecordDict:
-        """Return the content of a message that asks a client to train.
+        """Return the content of a message asking a client to train.
 
         Args:
             start: The model [d].
@@ -119,7 +119,7 @@ class FlowerWorld(World):
         )
 
     def finish(self, job: Any, content: RecordDict) -> None:
-        """Write the results of a job from what its client sent back.
+        """Write the results of a job from the client's reply.
 
         The mean gradient is the one of K steps of plain SGD at the job's rate that lead to the same model.
 
@@ -143,14 +143,14 @@ class FlowerWorld(World):
                 job.reported["loss"] = losses[0]
 
     def evaluate(self, model: Tensor) -> Evaluation:
-        """Evaluate a model [d] by the app's own function, or by its clients, weighted by their examples."""
+        """Evaluate a model [d] by the app's own function, or by the clients, weighted by examples."""
         if self._evaluated is None or self._evaluated[0] is not model:
             central = self.problem.evaluate != "clients"
             self._evaluated = model, self._centrally(model) if central else self._by_clients(model)
         return self._evaluated[1]
 
     def losses(self, model: Tensor) -> np.ndarray:
-        """Raise InvalidProblemError: only an app's clients know their training losses."""
+        """Raise InvalidProblemError, since only an app's clients know the training losses."""
         raise InvalidProblemError(
             "the clients' training losses are needed, and a Flower app does not tell them: choose a strategy "
             "or a sampling that does without"
@@ -163,7 +163,7 @@ class FlowerWorld(World):
         )
 
     def remarks(self) -> list[str]:
-        """Return what a user should know: an untested release, jobs that do not repeat, rates not read.
+        """Return advice for users: an untested release, jobs without repeatability, rates not read.
 
         The first job of client 0 is run two or three times. If it fails, the runs will say so.
         """
@@ -200,7 +200,7 @@ class FlowerWorld(World):
         return [array.data for record in answer.content.array_records.values() for array in record.values()]
 
     def _rates(self, lr: float, steps: int, server_lr: Tensor | None) -> dict[str, float]:
-        """Return rates and K under the names that the app has for them."""
+        """Return rates and K under the app's names."""
         problem = self.problem
         rates: dict[str, float] = {}
         if problem.local_lr:
@@ -280,7 +280,7 @@ class FlowerWorld(World):
         return np.array(counts or (1,) * n, int)
 
     def _called(self, path: str, purpose: str, *arguments: Any) -> Any:
-        """Return what a function of the app returns, called with seeded generators."""
+        """Return the result of a function of the app, called with seeded generators."""
         function = self.folder.load(path)
         with _failures(path), seeded(self.seed, purpose), self.folder.packages.in_use():
             return function(*arguments)
@@ -288,7 +288,7 @@ class FlowerWorld(World):
 
 @contextmanager
 def _failures(what: str) -> Iterator[None]:
-    """Turn whatever an app raises into an AppError of one line."""
+    """Convert any exception of an app into an AppError of a single line."""
     try:
         yield
     except (Exception, SystemExit) as error:

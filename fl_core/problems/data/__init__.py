@@ -1,1 +1,1 @@
-"""Data sets as tensors: where they are found, how they are read, which client holds what."""
+"""Data sets as tensors: locations, formats, and the data of each client."""

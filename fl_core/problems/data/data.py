@@ -1,4 +1,4 @@
-"""Data sets as compact tensors, and the parts of them that are kept for testing."""
+"""Data sets as compact tensors, with parts reserved for testing."""
 
 import functools
 import hashlib
@@ -43,7 +43,7 @@ class Data:
 
     @property
     def labels_train(self) -> Tensor:
-        """The labels that partitions use [N], int64, 0 … classes − 1."""
+        """Labels for partitions [N], int64, 0 … classes − 1."""
         return self.y_train if self.kind_train is None else self.kind_train
 
     @property
@@ -66,13 +66,13 @@ class Data:
 
 
 def stratified(x: Tensor, y: Tensor, share: float, purpose: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Split data that come without a test set, as `drawn` does: x_train, y_train, x_test, y_test."""
+    """Split data without a test set, as `drawn` does: x_train, y_train, x_test, y_test."""
     test = drawn(y, share, purpose)
     return x[~test], y[~test], x[test], y[test]
 
 
 def drawn(labels: Tensor, share: float, purpose: str) -> Tensor:
-    """Return a mask [N] of the share of data points that is kept for testing.
+    """Return a mask [N] of the share of data points reserved for testing.
 
     Of each class ⌊share · n_class + ½⌋ data points are drawn from the stream (0, `purpose`, class): the same
     whatever the seed of a run.
@@ -86,7 +86,7 @@ def drawn(labels: Tensor, share: float, purpose: str) -> Tensor:
 
 
 def deciles(values: Tensor, among: Tensor | None = None) -> Tensor:
-    """Return the decile of each of `values` [N] among all values, or those in `among`: 0 … 9, int64."""
+    """Return the decile of each of `values` [N] among all values, or among the masked: 0 … 9, int64."""
     edges = np.quantile((values if among is None else among).double().numpy(), np.arange(0.1, 0.95, 0.1))
     return torch.from_numpy(np.searchsorted(edges, values.double().numpy()))
 

@@ -1,4 +1,4 @@
-"""Files of data sets: the folders searched for them, missing and damaged ones, torchvision's downloads."""
+"""Files of data sets: search folders, missing and damaged files, torchvision's downloads."""
 
 import hashlib
 import os
@@ -13,11 +13,11 @@ PATIENCE = 20  # seconds without an answer after which a download is given up
 
 
 class DataMissingError(FileNotFoundError):
-    """A data set that is not on this machine: which files, where they were looked for, how to get them."""
+    """A missing data set: files, searched folders, and the way to get the data."""
 
 
 class DataDamagedError(ValueError):
-    """A data file that differs from the published one: which file, and what to do."""
+    """A data file different from the published file, with advice."""
 
 
 def data_dir() -> Path | None:
@@ -47,7 +47,7 @@ def located(
     endings: Sequence[str] = ("",),
     published: bool = False,
 ) -> Path:
-    """Return where the files of a data set are: `folder` in the first of the places that has them.
+    """Return the location of a data set: `folder` in the first place with all files.
 
     Args:
         name: The data set; torchvision's class if `published`.
@@ -80,12 +80,12 @@ def located(
 
 
 def complete(folder: Path, files: Sequence[str], endings: Sequence[str] = ("",)) -> bool:
-    """Return whether a folder has all files, each with one of the endings."""
+    """Return whether a folder has all files, each with a valid ending."""
     return folder.is_dir() and all(any((folder / (f + end)).exists() for end in endings) for f in files)
 
 
 def check_md5(name: str, path: Path, content: bytes | memoryview, published: str | None) -> None:
-    """Raise DataDamagedError unless a data set's file has the published MD5; None: it is not known."""
+    """Raise DataDamagedError for a file without the published MD5; None: not known."""
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if published is not None and md5 != published:
         raise DataDamagedError(

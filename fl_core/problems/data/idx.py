@@ -1,4 +1,4 @@
-"""Data sets in MNIST's file format, idx: four files, checked against their published MD5."""
+"""Data sets in MNIST's file format, idx: four files, checked against published MD5 sums."""
 
 import gzip
 from pathlib import Path
@@ -41,12 +41,12 @@ MD5: dict[str, dict[str, tuple[str, str | None]]] = {
 
 
 def folders(name: str) -> tuple[Path, Path]:
-    """Return the folders that have the two halves of a data set, as `folder` finds them."""
+    """Return the folders of both halves of a data set, as found by `folder`."""
     return folder(name, TRAIN), folder(name, TEST)
 
 
 def folder(name: str, half: tuple[str, str]) -> Path:
-    """Return the folder NAME/raw that has one half, TRAIN or TEST; raise DataMissingError if none has."""
+    """Return the folder NAME/raw of a half, TRAIN or TEST; raise DataMissingError if missing."""
     wanted = f"{' and '.join(half)} (or .gz)"
     try:
         return files.located(name, f"{name}/raw", half, wanted, endings=ENDINGS, published=True)
@@ -60,7 +60,7 @@ def folder(name: str, half: tuple[str, str]) -> Path:
 
 
 def load(name: str, half: tuple[str, str], folder: Path) -> tuple[Tensor, Tensor]:
-    """Return the images [N, 1, 28, 28] uint8 and labels [N] int64 of one half of a data set.
+    """Load the images [N, 1, 28, 28] uint8 and labels [N] int64 of half a data set.
 
     Raises:
         DataDamagedError: A file differs from the published one.
@@ -74,7 +74,7 @@ def load(name: str, half: tuple[str, str], folder: Path) -> tuple[Tensor, Tensor
 
 
 def _read(name: str, file: str, folder: Path) -> np.ndarray:
-    """Return the content of one file, unpacked; the file and its .gz are checked where they exist."""
+    """Return the unpacked content of a file; the file and the .gz are checked where present."""
     unpacked, packed = folder / file, folder / f"{file}.gz"
     content = None
     for path, md5 in zip((packed, unpacked), MD5[name][file], strict=True):

@@ -1,4 +1,4 @@
-"""Data points of any structure: tuples, dicts and lists of tensors, nested as their module wants them."""
+"""Data points of any structure: tuples, dicts and lists of tensors, nested for the module."""
 
 import hashlib
 import pickle
@@ -27,7 +27,7 @@ class Items:
 
     @classmethod
     def of(cls, points: Sequence[Any], collate: Callable[[list[Any]], Any] | None) -> Self:
-        """Return the items of a list of points; ValueError if these need a `collate` and there is none."""
+        """Return the items of a list of points; ValueError if a necessary `collate` is missing."""
         if collate is not None:
             return cls(list(points), collate)
         parts = [tree_flatten(point) for point in points]
@@ -42,12 +42,12 @@ class Items:
 
     @property
     def is_pair(self) -> bool:
-        """Whether a point is a tensor and its target."""
+        """Return whether a point is a tensor with a target."""
         values = self.values if self.collate is None else ()
         return isinstance(values, tuple | list) and [type(part) for part in values] == [Tensor, Tensor]
 
     def plain(self) -> Self:
-        """Return a tensor and its target as all problems store them: booleans as numbers, labels as int64."""
+        """Return a tensor and a target in common form: booleans as numbers, labels as int64."""
         if not self.is_pair:
             return self
         x, y = (part.float() if part.dtype is torch.bool else part for part in self.values)
@@ -69,7 +69,7 @@ class Items:
         return replace(self, values=[self.values[place] for place in mask.nonzero().flatten().tolist()])
 
     def joined(self, *others: Self) -> Self:
-        """Return these points and, after them, others; ValueError if they differ in structure or shape."""
+        """Append other points; ValueError for a different structure or shape."""
         if self.collate is not None:
             return replace(self, values=self.values + [point for items in others for point in items.values])
         try:
@@ -79,11 +79,11 @@ class Items:
         return replace(self, values=values)
 
     def to(self, device: torch.device) -> Self:
-        """Return the points with their tensors on `device`; a list stays where it is."""
+        """Return the points with all tensors on `device`; a list is not moved."""
         return self if self.collate else replace(self, values=tree_map(lambda x: x.to(device), self.values))
 
     def labels(self) -> Tensor:
-        """Return a number for each point [N]: the last of a tuple or list, or an entry that `TARGETS` names.
+        """Return a number for each point [N]: the last of a tuple or list, or an entry named in `TARGETS`.
 
         A target of shape [1] is its number, and one that is 1 for a class and 0 for others is the number of
         that class. Zeros where a target is anything else.
@@ -117,7 +117,7 @@ class Items:
 
 
 def as_column(leaf: Any) -> Tensor:
-    """Return numbers as a tensor: integers other than bytes as int64; TypeError if they are not numbers."""
+    """Return numbers as a tensor, integers other than bytes as int64; TypeError for other values."""
     if not isinstance(leaf, Tensor | np.ndarray | np.number | float | int):
         raise TypeError(f"an item holds a {type(leaf).__name__}")
     try:
@@ -129,7 +129,7 @@ def as_column(leaf: Any) -> Tensor:
 
 
 def _single(targets: Tensor) -> Tensor | None:
-    """Return one number [N] for each of the targets [N, K], or None unless K is 1 or rows are one-hot."""
+    """Return a number [N] for each of the targets [N, K], or None unless K is 1 or rows are one-hot."""
     if targets.shape[1] == 1:
         return targets[:, 0]
     one_hot = ((targets == 0) | (targets == 1)).all() and (targets.sum(1) == 1).all()

@@ -1,4 +1,4 @@
-"""What a user's data function may return, as `Data`.
+"""Results of a user's data function, as `Data`.
 
 - one data set: tensors `(x, y)`, a torch `Dataset`, or tensors in another structure: `((a, b), y)`;
 - two of these, `(train, test)`, or four tensors `(x_train, y_train, x_test, y_test)`;
@@ -41,7 +41,7 @@ Collate = Callable[[list[Any]], Any]
 
 
 class Half(NamedTuple):
-    """Training or test data, and whose each data point is, where that is known."""
+    """Training or test data, and the client of each data point, where known."""
 
     items: Items
     clients: list[Any] | None = None
@@ -100,7 +100,7 @@ def load(path: str, clients: int, collate: str | None = None) -> Data:
 
 
 def _halves(path: str, returned: Any, collate: Collate | None) -> tuple[Half, Half | None]:
-    """Return training data, and test data where there are any."""
+    """Return training data, and test data if any."""
     if isinstance(returned, tuple) and len(returned) == 4 and all(map(_is_array, returned)):
         return _half(path, returned[:2], collate), _half(path, returned[2:], collate)
     if isinstance(returned, tuple) and len(returned) == 2 and not any(map(_is_array, returned)):
@@ -109,7 +109,7 @@ def _halves(path: str, returned: Any, collate: Collate | None) -> tuple[Half, Ha
 
 
 def _half(path: str, returned: Any, collate: Collate | None) -> Half:
-    """Return one data set."""
+    """Return a single data set."""
     if isinstance(returned, DataLoader):
         raise InvalidProblemError(
             f"data {path} returns a DataLoader: return its dataset, since each client draws its own "
@@ -188,7 +188,7 @@ def _named(path: str, clients: list[Any]) -> list[Any]:
 
 
 def _without_clients(structure: Any) -> tuple[Any, Any]:
-    """Return a structure without its entry `client`, and that entry, or None."""
+    """Return a structure without the entry `client`, and the entry, or None."""
     if isinstance(structure, dict) and CLIENT in structure:
         return {name: part for name, part in structure.items() if name != CLIENT}, structure[CLIENT]
     return structure, None
@@ -224,7 +224,7 @@ def _kept(path: str, half: Half, kinds: Tensor) -> tuple[Half, Half]:
 
 
 def _joined(path: str, halves: Sequence[Half]) -> Half:
-    """Return all clients' data, one after the other."""
+    """Return all clients' data, concatenated."""
     first, *others = (half.items for half in halves)
     try:
         items = first.joined(*others)
@@ -280,7 +280,7 @@ def _places(clients: list[Any], names: list[Any]) -> Tensor:
 
 
 def _kinds(y: Tensor, train: Tensor) -> Tensor:
-    """Return labels for partitions [N]: the ranks of integers among those of `train`, or deciles.
+    """Return labels for partitions [N]: the ranks of integers among the labels of `train`, or deciles.
 
     Integers that `train` does not have come after them.
     """

@@ -24,7 +24,7 @@ def installed() -> bool:
 
 
 def prepare(name: str, load: Callable[[], Data], size: int, path: Path) -> None:
-    """Compute the features of a data set's images, and write them to a file; nothing if it exists.
+    """Compute the features of a data set's images, and write a file, unless already present.
 
     Args:
         name: The problem.

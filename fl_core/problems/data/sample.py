@@ -1,4 +1,4 @@
-"""A fixed sample of every client's training data, from which the losses on all of them are estimated."""
+"""A fixed sample of every client's training data, for estimating the losses on all data."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ LEAST = 2  # data points of a client at least, where it has so many: one alone s
 
 
 class StratifiedSample:
-    """About `size` training data points, of each client in proportion to its data.
+    """About `size` training data points, of each client in proportion to the client's data.
 
     Drawn once under a seed, without replacement, from the streams ("evaluation", client): all models of a
     run, and all runs of a world, are judged on the same points.

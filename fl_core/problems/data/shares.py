@@ -1,4 +1,4 @@
-"""Data dealt out to clients: each client's data, and its means of values given for each data point."""
+"""Data dealt out to clients: each client's data, and each client's mean of values by data point."""
 
 from collections.abc import Sequence
 

@@ -1,1 +1,1 @@
-"""Networks, by name, one idea per module; their interface is in `model`."""
+"""Networks by name, an idea per module; the interface is in `model`."""

@@ -1,4 +1,4 @@
-"""Convolutional networks: those of the papers, as described there, and a small one."""
+"""Convolutional networks: the papers' networks, as described, and a small network."""
 
 from typing import ClassVar, Literal
 

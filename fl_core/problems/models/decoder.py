@@ -1,4 +1,4 @@
-"""A decoder-only transformer that predicts the next symbol at every place of a text."""
+"""A decoder-only transformer for the next symbol at every place of a text."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class DecoderNetwork(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention to earlier places, and a perceptron; each is added to its input [B, T, width]."""
+    """Attention to earlier places, and a perceptron; each is added to the input [B, T, width]."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class TransformerBlock(nn.Module):
         return states + self.perceptron_out(gelu(self.perceptron_in(self.perceptron_norm(states))))
 
     def attend(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return the attention of each place to itself and those before it [B, T, width]."""
+        """Return the attention of each place to earlier places and the place [B, T, width]."""
         size, length, width = states.shape
         parts = self.attention_in(states).view(size, length, 3, self.heads, width // self.heads)
         queries, keys, values = parts.permute(2, 0, 3, 1, 4).unbind(0)  # [B, heads, T, width / heads] each

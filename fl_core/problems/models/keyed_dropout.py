@@ -1,4 +1,4 @@
-"""Dropout whose masks are a function of a key: the same for a job, however it is computed."""
+"""Dropout with masks as a function of a key, equal for a job under every execution."""
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ class KeyedDropout(nn.Module):
         self.share, self.layer = share, layer
 
     def forward(self, inputs: Tensor, keys: Tensor | None = None) -> Tensor:
-        """Return the inputs with units dropped; all of them without keys.
+        """Return the inputs with units dropped; all of the inputs without keys.
 
         Args:
             inputs: [B, ...].
@@ -33,7 +33,7 @@ class KeyedDropout(nn.Module):
 
 
 def mixed(words: Tensor) -> Tensor:
-    """Return words of 32 bits mixed, a bijection by which neighbours look independent (Wellons, 2018)."""
+    """Return words of 32 bits mixed, a bijection with independent-looking neighbours (Wellons, 2018)."""
     words = ((words ^ (words >> 16)) * 0x7FEB352D) & WORD
     words = ((words ^ (words >> 15)) * 0x846CA68B) & WORD
     return words ^ (words >> 16)

@@ -1,4 +1,4 @@
-"""Networks of one layer."""
+"""Networks with a single layer."""
 
 from math import prod
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""A long short-term memory that predicts the next character."""
+"""A long short-term memory for the next character."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class NextSymbolNetwork(nn.Module):
 
 
 class Layer(nn.Module):
-    """One layer of nn.LSTM; step by step under `torch.func.vmap`, which torch's kernel does not support."""
+    """A layer of nn.LSTM; step by step under `torch.func.vmap`, not supported by torch's kernel."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ class Model(Part):
     channels_last: ClassVar[bool] = False
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
-        """Return why the network cannot be built, in one sentence, or None.
+        """Return the reason why the network cannot be built, or None.
 
         Args:
             shape: One input's: (channels, height, width), or (length,).
@@ -27,7 +27,7 @@ class Model(Part):
         return None
 
     def lacks(self) -> str | None:
-        """Return which package the network needs and this machine lacks, and how to install it, or None."""
+        """Return the missing package of the network, with the command for installing, or None."""
         return None
 
     def origin(self) -> str:
@@ -35,7 +35,7 @@ class Model(Part):
         return ""
 
     def keyed(self) -> bool:
-        """Return whether the network is random in training, and so takes keys [B] besides the inputs."""
+        """Return whether the network is random in training, and takes keys [B] besides the inputs."""
         return False
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Transformers that classify texts: DistilBERT and BERT, of `transformers`, an optional extra."""
+"""Transformers for classifying texts: DistilBERT and BERT, of `transformers`, an optional extra."""
 
 import logging
 import re
@@ -214,7 +214,7 @@ class TextClassifier(nn.Module):
 
 
 class InnerDropout(KeyedDropout):
-    """Dropout inside a network that passes no keys on: keys are set before every forward pass."""
+    """Dropout inside a network without key arguments: keys are set before every forward pass."""
 
     keys: Tensor | None = None
 

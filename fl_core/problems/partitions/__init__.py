@@ -1,1 +1,1 @@
-"""Partitions, by name, one idea per module; their interface is in `partition`."""
+"""Partitions by name, an idea per module; the interface is in `partition`."""

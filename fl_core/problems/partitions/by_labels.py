@@ -1,4 +1,4 @@
-"""Partitions that give each client a fixed number of labels."""
+"""Partitions with a fixed number of labels for each client."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""Partitions whose shares of labels are drawn from Dirichlet laws."""
+"""Partitions with shares of labels from Dirichlet laws."""
 
 from typing import ClassVar
 

@@ -54,7 +54,7 @@ class PartitionFile(Partition):
         return self._parts(len(labels), clients)
 
     def _parts(self, samples: int, clients: int) -> list[np.ndarray]:
-        """Return each client's ascending indices; raise InvalidProblemError for invalid or duplicate ones."""
+        """Return each client's ascending indices; InvalidProblemError for invalid or duplicate indices."""
         held = self._read()
         if reason := self.refuses(samples, 0, clients):
             raise InvalidProblemError(reason)
@@ -113,7 +113,7 @@ def _lists(content: Any) -> dict[int, list[int]]:
 
 
 def _without_duplicates(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return a JSON object's members as a dict; raise ValueError where two have one key."""
+    """Return a JSON object's members as a dict; raise ValueError for duplicate keys."""
     members = dict(pairs)
     if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -139,7 +139,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _integer(cell: str) -> int:
-    """Return a whole number; pandas writes it as 3.0 where a row of the column is empty."""
+    """Return a whole number, written as 3.0 by pandas where a row of the column is empty."""
     whole, point, zeros = cell.partition(".")
     if point and zeros.strip("0"):
         raise ValueError(f"{cell} is no index")

@@ -1,4 +1,4 @@
-"""Partitions that come with the data."""
+"""Partitions supplied with the data."""
 
 from typing import ClassVar
 

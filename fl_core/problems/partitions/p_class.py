@@ -55,7 +55,7 @@ class PClass(Partition):
 
 
 def _last(pools: list[np.ndarray], label: int, count: int) -> np.ndarray:
-    """Take the last `count` data points, or all there are, out of the pool of a class."""
+    """Take the last `count` data points, or all remaining, out of the pool of a class."""
     kept = max(len(pools[label]) - count, 0)
     taken, pools[label] = pools[label][kept:], pools[label][:kept]
     return taken

@@ -1,4 +1,4 @@
-"""The partition interface: which data point belongs to which client, and what every partition promises.
+"""The partition interface: the client of each data point, and the guarantees of every partition.
 
 In the literature "Dirichlet(α)" means several partitions; here each has its own name. Every random choice
 comes from the stream "partition": under one seed all strategies get the same split.
@@ -14,7 +14,7 @@ from fl_core.problems.problem import InvalidProblemError
 
 
 class Partition(Part):
-    """A rule by which labelled data are dealt out to clients."""
+    """A rule for dealing out labelled data to clients."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.partitions",)
     may_repeat: ClassVar[bool] = False  # whether its paper samples with replacement
@@ -23,7 +23,7 @@ class Partition(Part):
     by_label: ClassVar[bool] = False  # whether the data must come with labels, of two classes or more
 
     def refuses(self, samples: int, classes: int, clients: int) -> str | None:
-        """Return why data of this size cannot be dealt out, in one sentence, or None.
+        """Return the reason why data of a size cannot be dealt out, or None.
 
         Args:
             samples: Training data points.
@@ -99,7 +99,7 @@ def check(partition: Partition, parts: list[np.ndarray], samples: int, clients: 
 
 
 def cut(classes: list[np.ndarray], counts: np.ndarray, random: np.random.Generator) -> list[np.ndarray]:
-    """Shuffle each class and cut it into pieces of `counts` [classes, n]; a client gets a piece of each."""
+    """Shuffle each class and cut into pieces of `counts` [classes, n]; a client gets a piece of each."""
     pieces = [
         np.split(random.permutation(members), np.cumsum(count)[:-1])
         for members, count in zip(classes, counts, strict=True)

@@ -1,4 +1,4 @@
-"""torch's dropout with masks that follow from a key: a module drops the same units however it is computed."""
+"""torch's dropout with masks from a key: a module drops equal units under every execution."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -27,14 +27,14 @@ ALPHA = (functional.alpha_dropout, functional.feature_alpha_dropout)
 
 
 class KeyedMasks(TorchFunctionMode):
-    """Within it, all dropout of layers, functions and attention takes its masks from one key.
+    """Context with masks from a key for all dropout of layers, functions and attention.
 
     Whether the c-th call drops unit u follows from the key, c and u alone. So the masks travel with the
     mini-batch, need no generator, and are the same under `torch.func.vmap`. Without a key nothing is dropped.
     """
 
     def __init__(self, key: Tensor | None) -> None:
-        """`key`: one number 0 … 2³² − 1, int64."""
+        """Take `key`, an integer 0 … 2³² − 1, int64."""
         super().__init__()
         self.key = key
         self.calls = 0  # of dropout with a share above 0
@@ -68,7 +68,7 @@ class KeyedMasks(TorchFunctionMode):
         training: bool | None = None,
         inplace: bool = False,
     ) -> Tensor:
-        """Return the units of `input` that are kept, scaled so that expectations stay."""
+        """Return the kept units of `input`, scaled for unchanged expectations."""
         alpha = function in ALPHA
         if not p or not (not alpha if training is None else training):  # torch's defaults differ
             return input
@@ -87,7 +87,7 @@ class KeyedMasks(TorchFunctionMode):
         return input.copy_(output) if inplace else output
 
     def _kept(self, shape: tuple[int, ...], p: float, device: torch.device) -> Tensor:
-        """Return which units are kept, as booleans of a shape."""
+        """Return the kept units, as booleans of a shape."""
         assert self.key is not None
         units = torch.arange(torch.Size(shape).numel(), device=device)
         call = mixed(torch.full((), self.calls, device=device))
@@ -104,7 +104,7 @@ class KeyedMasks(TorchFunctionMode):
         is_causal: bool = False,
         **others: Any,
     ) -> Tensor:
-        """Return attention whose weights are dropped; torch drops inside a fused call, by its generator."""
+        """Return attention with dropped weights; torch drops inside a fused call, by torch's generator."""
         attend = functional.scaled_dot_product_attention
         if not dropout_p:
             return attend(query, key, value, attn_mask, 0.0, is_causal, **others)
@@ -117,7 +117,7 @@ class KeyedMasks(TorchFunctionMode):
 
 
 def drops(network: nn.Module) -> bool:
-    """Return whether a network has layers of torch's that drop units."""
+    """Return whether a network has torch's dropout layers."""
     return any(
         layer.p > 0
         if isinstance(layer, nn.modules.dropout._DropoutNd)

@@ -1,4 +1,4 @@
-"""The parts of a user's LightningModule that clients do not use, by name."""
+"""The parts of a user's LightningModule not used by clients, by name."""
 
 from types import FunctionType
 
@@ -21,7 +21,7 @@ COUNTERS = ("current_epoch", "global_step")  # of a Trainer, and 0 without one
 
 
 def ignored(module: pl.LightningModule) -> list[str]:
-    """Return a sentence on hooks that are ignored, and one on counters that stay 0, where there are any."""
+    """Return sentences on ignored hooks, and on counters constant at 0, if any."""
     kind = type(module)
     hooks = [name for name in HOOKS if getattr(kind, name) is not getattr(pl.LightningModule, name)]
     own = kind.__mro__[: kind.__mro__.index(pl.LightningModule)]

@@ -15,7 +15,7 @@ VARIANTS = (2 * PADDING + 1) ** 2 * 2  # positions, flipped or not
 
 
 class KeyedWorld(SupervisedWorld):
-    """A world in which a data point's key determines all that is random about its training.
+    """A world with a key for each data point, for all randomness in training.
 
     A sample is [B, 2]: index and key, 0 … 2³² − 1, of the stream ("keys", client, job). So mini-batches are
     those of the plain world, and no result depends on what is computed alongside. Indices alone [B] stand for
@@ -56,7 +56,7 @@ class KeyedWorld(SupervisedWorld):
 
 
 def crop_and_flip(images: Tensor, variants: Tensor) -> Tensor:
-    """Return images padded by 4, cropped to their size and flipped.
+    """Return images padded by 4, cropped to the original size and flipped.
 
     Args:
         images: [B, C, H, W].

@@ -1,4 +1,4 @@
-"""The world of linear regression: its optimum in closed form."""
+"""The world of linear regression, with the optimum in closed form."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from fl_core.problems.training.world import SupervisedWorld
 
 
 class LeastSquaresWorld(SupervisedWorld):
-    """A world of squared error and one affine layer: θ* [d] minimises Σ p_i L_i on the training data."""
+    """A world of squared error and an affine layer: θ* [d] minimises Σ p_i L_i on the training data."""
 
     def __init__(self, task: Task, shares: Shares, p: np.ndarray, seed: int) -> None:
         super().__init__(task, shares, p, seed)
@@ -22,7 +22,7 @@ class LeastSquaresWorld(SupervisedWorld):
         self.least = float(p @ self._on_training(self.optimum))
 
     def _solved(self) -> np.ndarray:
-        """Return θ with Σ p_i/n_i X_iᵀ(X_i θ − y_i) = 0, of least norm if there are many."""
+        """Return θ with Σ p_i/n_i X_iᵀ(X_i θ − y_i) = 0, of least norm if not unique."""
         inputs = self.data.x_train.double().numpy()
         design = np.column_stack([inputs, np.ones(len(inputs))])  # the layer's bias is its last parameter
         weight = np.zeros(len(design))
@@ -33,7 +33,7 @@ class LeastSquaresWorld(SupervisedWorld):
         return solution
 
     def _on_test(self, model: Tensor) -> Evaluation:
-        """Evaluate a model, training losses always included: the excess loss needs them."""
+        """Evaluate a model, including training losses for the excess loss."""
         evaluation, losses = super()._on_test(model), self._on_training(model)
         excess = float(self.p @ losses) - self.least
         distance = float((model - self.optimum).norm())

@@ -46,7 +46,7 @@ class LinearGradients:
         return linear and not task.keyed and trained == ["network.1.weight", "network.1.bias"]
 
     def __call__(self, models: Tensor, samples: Tensor, *, reports: bool = False) -> tuple[Tensor, Report]:
-        """Return gradients [J, d] at models [J, d], each on its mini-batch of indices [J, B]."""
+        """Return gradients [J, d] at models [J, d], each on a mini-batch of indices [J, B]."""
         (jobs, size), indices = samples.shape, samples.reshape(-1)
         u = self.stored.index_select(0, indices).to(self.dtype).view(jobs, size, -1)
         labels = self.labels.index_select(0, indices).view(jobs, 1, size)
@@ -69,7 +69,7 @@ class LinearGradients:
         return gradient, report
 
     def one(self, model: Tensor, sample: Tensor, *, reports: bool = False) -> tuple[Tensor, Report]:
-        """Return the gradient [d] at one model [d] on a mini-batch [B], with fewer calls."""
+        """Return the gradient [d] at a single model [d] on a mini-batch [B], with fewer calls."""
         u = self.stored.index_select(0, sample).to(self.dtype)
         labels = self.labels.index_select(0, sample)[None]
         weight, bias = model[: -self.classes].view(self.classes, -1), model[-self.classes :]
@@ -100,7 +100,7 @@ class LinearGradients:
 
 
 def _inputs(stored: Tensor, dtype: torch.dtype, mean: tuple[float, ...], std: tuple[float, ...]) -> Tensor:
-    """Return the linear layer's inputs [N, D], those of grey images before their normalisation."""
+    """Return the linear layer's inputs [N, D]; inputs of grey images before normalisation."""
     x = stored.to(dtype)
     if not mean:
         return UnitLength()(x)
@@ -113,7 +113,7 @@ _inputs_once = lru_cache(maxsize=1)(_inputs)  # shared by all worlds of a proces
 
 
 def sparse_inputs(task: Task, stored: Tensor) -> Tensor:
-    """Return a linear layer's inputs for stored bytes as a sparse matrix [N, D]; if no gain, what is stored.
+    """Return a linear layer's inputs for stored bytes as a sparse matrix [N, D], or unchanged if not smaller.
 
     The layer may follow one without parameters, such as a scaling, whose outputs are computed once.
     """

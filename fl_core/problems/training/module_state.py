@@ -1,4 +1,4 @@
-"""The state of a user's module besides its trained parameters: what a step of it may change."""
+"""The state of a user's module besides trained parameters, for finding changes by a step."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -20,13 +20,13 @@ PLAIN = int | float | complex | str | bytes | None
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A list, deque or dictionary, and the number of its items when it was seen."""
+    """A list, deque or dictionary, and the number of items at first sight."""
 
     size: int
     items: Any
 
     def empty(self) -> None:
-        """Remove the items that were added since."""
+        """Remove the items added later."""
         while len(self.items) > self.size:
             self.items.popitem() if isinstance(self.items, dict) else self.items.pop()
 
@@ -35,7 +35,7 @@ State = Mapping[str, Any]  # values by the path of their attribute, such as "net
 
 
 def metrics(network: nn.Module) -> list[torchmetrics.Metric]:
-    """Return the torchmetrics of a module, also those in plain lists and dictionaries."""
+    """Return the torchmetrics of a module, also in plain lists and dictionaries."""
     values = (value for layer in network.modules() for value in [layer, *tree_leaves(vars(layer))])
     modules = (module for value in values if isinstance(value, nn.Module) for module in value.modules())
     return list(
@@ -44,7 +44,7 @@ def metrics(network: nn.Module) -> list[torchmetrics.Metric]:
 
 
 def state(network: pl.LightningModule) -> State:
-    """Return the numbers, texts, tensors and sizes of containers that a module holds, metrics left out.
+    """Return numbers, texts, tensors and sizes of containers in a module, without metrics.
 
     Trained and frozen parameters stand for themselves by their sums and norms.
     """
@@ -65,7 +65,7 @@ def state(network: pl.LightningModule) -> State:
 
 
 class _Walk:
-    """A walk through attributes, which collects values by their paths."""
+    """A walk through attributes, collecting values by path."""
 
     def __init__(self, layers: set[int]) -> None:
         self.layers = layers  # by id, modules whose own attributes are visited elsewhere
@@ -73,7 +73,7 @@ class _Walk:
         self.seen: set[int] = set()
 
     def enter(self, path: str, value: Any) -> None:
-        """Collect a value, or those inside."""
+        """Collect a value, or the values inside."""
         if isinstance(value, nn.Parameter):
             return
         if isinstance(value, Tensor):
@@ -88,7 +88,7 @@ class _Walk:
                 self.enter(name, part)
 
     def parts(self, path: str, value: Any) -> Iterator[tuple[str, Any]]:
-        """Yield what a container or object holds, by path."""
+        """Yield the contents of a container or object, by path."""
         if isinstance(value, nn.Module):
             if id(value) not in self.layers:  # in a list, say, where torch does not see it
                 yield from ((f"{path}.{name}", digest(part)) for name, part in value.state_dict().items())
@@ -105,7 +105,7 @@ class _Walk:
 
 
 def digest(value: Any) -> Any:
-    """Return numbers that change with a tensor's values: its sum and its norm."""
+    """Return numbers sensitive to a tensor's values: sum and norm."""
     if not isinstance(value, Tensor):
         return None
     numbers = value.detach().double()
@@ -118,7 +118,7 @@ def shipped(value: Any) -> bool:
 
 
 def changes(before: State, after: State) -> tuple[list[str], list[str]]:
-    """Return the paths of values that differ, and of containers that only have more items at their end."""
+    """Return the paths of different values, and of containers with only more items at the end."""
     differ = [path for path in after if path not in before or not same(before[path], after[path])] + [
         path for path in before if path not in after
     ]

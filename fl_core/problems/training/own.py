@@ -1,4 +1,4 @@
-"""The world of a user's LightningModule: gradients of its own loss, and the metrics that it logs."""
+"""The world of a user's LightningModule: gradients of the module's loss, and logged metrics."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ PROBE = 4  # data points of the mini-batch that a module is tried on
 
 
 class OwnWorld(KeyedWorld):
-    """The world of a user's LightningModule, which is first tried on one mini-batch."""
+    """The world of a user's LightningModule, first tried on a mini-batch."""
 
     task: OwnTask
 
@@ -61,7 +61,7 @@ class OwnWorld(KeyedWorld):
         return part.to(self.device, part.dtype if as_is else self.first.dtype)
 
     def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Report]:
-        """Return the gradient [d] of a mini-batch's loss, [B] or [B, 2] with keys, and its report."""
+        """Return the gradient [d] of a mini-batch's loss, [B] or [B, 2] with keys, and the report."""
         gradient, report = self._alone(model, sample.clamp(min=0))  # −1 for a client without data
         if not self.sizes[client]:
             return torch.zeros_like(model), {name: torch.zeros_like(value) for name, value in report.items()}
@@ -75,19 +75,19 @@ class OwnWorld(KeyedWorld):
         return gradient, {name: value.detach().reshape(()) for name, value in report.items()}
 
     def gradients(self, models: Tensor, clients: Tensor, samples: Tensor) -> Tensor:
-        """Return the gradients [J, d], stacked by `vmap` where the module allows it, else one by one."""
+        """Return the gradients [J, d], stacked by `vmap` where the module allows, or in turn."""
         return self.gradients_and_reports(models, clients, samples)[0]
 
     def gradients_and_reports(
         self, models: Tensor, clients: Tensor, samples: Tensor
     ) -> tuple[Tensor, Report]:
-        """Return gradients [J, d] and reports, [J] each, stacked where the module allows it."""
+        """Return gradients [J, d] and reports, [J] each, stacked where the module allows."""
         if self._stacks:
             return super().gradients_and_reports(models, clients, samples)
         return self._together(self._in_turn, models, samples)
 
     def _in_turn(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Report]:
-        """Return gradients [J, d] and reports, [J] each, computed one after the other."""
+        """Return gradients [J, d] and reports, [J] each, computed in turn."""
         slopes, reports = zip(*map(self._alone, models, samples), strict=True)
         report = {name: torch.stack([each[name] for each in reports]) for name in reports[0]}
         return torch.stack(slopes), report
@@ -104,7 +104,7 @@ class OwnWorld(KeyedWorld):
         return report["loss"], report
 
     def estimate(self, model: Tensor, points: int) -> Evaluation:
-        """Evaluate exactly: a module's loss is of a mini-batch, which does not show how data points vary."""
+        """Evaluate exactly, since a loss by mini-batch does not show the variance of data points."""
         return self.evaluate(model)
 
     def _on_test(self, model: Tensor) -> Evaluation:
@@ -129,7 +129,7 @@ class OwnWorld(KeyedWorld):
         return metrics
 
     def _own_tests(self, whole: dict[str, float]) -> dict[str, np.ndarray]:
-        """Return each client's metrics on its test data; the overall metrics for clients without."""
+        """Return each client's metrics on own test data; the overall metrics for clients without."""
         owners = self.shares.test_owners
         if owners is None:
             return {}

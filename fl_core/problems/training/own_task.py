@@ -1,4 +1,4 @@
-"""A user's LightningModule as a task: the loss of its `training_step`, and what its `test_step` logs."""
+"""A user's LightningModule as a task: the loss of `training_step`, and the metrics of `test_step`."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -36,7 +36,7 @@ REDUCTIONS: dict[str, Callable[[list[float], list[int]], float]] = {
 
 
 class OwnTask(Task):
-    """A LightningModule with its own loss and logged metrics.
+    """A LightningModule with a loss and logged metrics.
 
     Where the module stands in for the network of a problem, `judge`, the problem's task, scores its outputs.
     """
@@ -63,11 +63,11 @@ class OwnTask(Task):
         return f"{type(self.network).__module__}:{type(self.network).__qualname__}"
 
     def loss(self, batch: Batch, key: Tensor | None = None) -> Tensor:
-        """Return the loss of a mini-batch; `key` says which units are dropped, none without a key."""
+        """Return the loss of a mini-batch; `key` determines the dropped units, none without a key."""
         return self.report(batch, key)["loss"]
 
     def report(self, batch: Batch, key: Tensor | None = None) -> Report:
-        """Return the "loss" of a mini-batch, and the other single numbers that `training_step` returns."""
+        """Return the "loss" of a mini-batch, and the other single numbers from `training_step`."""
         with self._masks(key):
             returned: Any = self.step("training_step", batch, 0)
         loss = returned.get("loss") if isinstance(returned, dict) else returned
@@ -86,12 +86,12 @@ class OwnTask(Task):
         return {**numbers, "loss": loss}
 
     def training_step(self, batch: Batch, index: int) -> Any:
-        """Return the loss of a step of the pooled baseline, whose number is the key of what is dropped."""
+        """Return the loss of a step of the pooled baseline, with the step's number as dropout key."""
         with self._masks(torch.tensor(self.global_step, device=self.device)):
             return self.step("training_step", batch, index)
 
     def step(self, name: str, batch: Batch, index: int) -> Any:
-        """Return what a step of the module returns; as in Lightning, one may leave out the index."""
+        """Return the result of a step of the module; as in Lightning, the index is optional."""
         step = getattr(self.network, name)
         returned = step(batch, index) if name in self._indexed else step(batch)
         for container in self.containers:
@@ -111,7 +111,7 @@ class OwnTask(Task):
         return _mean(*map(list, zip(*losses, strict=True))) if losses else 0.0
 
     def tested(self, batches: Iterable[Counted]) -> dict[str, float]:
-        """Return what `test_step` logs: torchmetrics as computed, numbers reduced as its `reduce_fx` says."""
+        """Return the logs of `test_step`: torchmetrics as computed, numbers reduced by `reduce_fx`."""
         self._logged, self.scored = {}, {}
         for metric in self._metrics:
             metric.reset()
@@ -135,7 +135,7 @@ class OwnTask(Task):
                 self.scored.setdefault(name, []).append(values)
 
     def _note(self, *arguments: Any, **options: Any) -> None:
-        """Keep what the module logs; stands in for Lightning's `log`."""
+        """Keep the module's logs, in place of Lightning's `log`."""
         given = LOG.bind(self.network, *arguments, **options).arguments
         name, value = given["name"], given["value"]
         if not self._points:
@@ -164,7 +164,7 @@ class OwnTask(Task):
 
 
 class OwnReport(Loss):
-    """What a user's module reports of a mini-batch, as a forward pass."""
+    """Report of a user's module on a mini-batch, as a forward pass."""
 
     task: OwnTask
 
@@ -173,6 +173,6 @@ class OwnReport(Loss):
 
 
 def _indexed(step: Callable[..., Any]) -> bool:
-    """Whether a step takes the index of its batch: a second parameter, or as many as come."""
+    """Return whether a step takes the batch index: a second parameter, or any number."""
     takes = signature(step).parameters.values()
     return len(takes) > 1 or any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in takes)

@@ -19,7 +19,7 @@ from fl_core.streams import torch_stream
 
 
 class PooledData(Dataset[Batch]):
-    """All clients' data together; an item is a whole mini-batch, gathered in one go."""
+    """All clients' data together; an item is a whole mini-batch, gathered in a single call."""
 
     def __init__(self, world: SupervisedWorld) -> None:
         self.world = world

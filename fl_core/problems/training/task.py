@@ -1,4 +1,4 @@
-"""The task interface: a network with its loss and metrics, as an ordinary LightningModule.
+"""The task interface: a network with loss and metrics, as an ordinary LightningModule.
 
 It serves federated learning, where clients update the parameters, and `Trainer.fit`, where Lightning does.
 """
@@ -54,15 +54,15 @@ class Task(pl.LightningModule):
         raise NotImplementedError
 
     def scores(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """Return values of each data point [B] by the name of the metric that is their mean."""
+        """Return values of each data point [B] by metric; the metric is the mean."""
         return {}
 
     def wholes(self) -> dict[str, torchmetrics.Metric]:
-        """Return fresh metrics that are no means over data points, such as R², by name; fed by `shown`."""
+        """Return fresh metrics other than means over data points, R² for example, by name; fed by `shown`."""
         return {}
 
     def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return outputs and targets as torchmetrics take them."""
+        """Return outputs and targets for torchmetrics."""
         return outputs, targets
 
     def loss(self, batch: Batch) -> Tensor:
@@ -76,7 +76,7 @@ class Task(pl.LightningModule):
         return loss
 
     def adam(self, steps: int) -> tuple[torch.optim.Adam, torch.optim.lr_scheduler.CosineAnnealingLR]:
-        """Return the optimiser of the parameters, and its learning rate's decay over so many steps."""
+        """Return the optimiser of the parameters, and the decay of the learning rate over the given steps."""
         optimizer = torch.optim.Adam(self.parameters(), self.lr)
         return optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
 
@@ -86,7 +86,7 @@ class Task(pl.LightningModule):
 
 
 class Loss(nn.Module):
-    """The loss of a task as the forward pass that `torch.func.functional_call` calls."""
+    """The loss of a task as the forward pass for `torch.func.functional_call`."""
 
     PREFIX = "task."  # of the names of the task's parameters in here
 

@@ -24,7 +24,7 @@ class Classifier(Task):
 
 
 class NextSymbol(Classifier):
-    """Cross-entropy of the next symbol; also its perplexity, e to the mean loss."""
+    """Cross-entropy of the next symbol; also the perplexity, e to the mean loss."""
 
     def wholes(self) -> dict[str, torchmetrics.Metric]:
         return {"test/perplexity": torchmetrics.text.Perplexity()}
@@ -45,7 +45,7 @@ class NextByte(Task):
 
 
 class Regressor(Task):
-    """Squared error of a network's one output; targets are numbers [B]."""
+    """Squared error of a network's single output; targets are numbers [B]."""
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs.squeeze(-1) - targets).square()

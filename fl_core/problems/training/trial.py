@@ -1,4 +1,4 @@
-"""A user's module tried on a mini-batch: its loss must depend on parameters, batch and key alone."""
+"""A trial of a user's module on a mini-batch: the loss may depend on parameters, batch and key only."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -82,7 +82,7 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
 def _repeated(
     task: OwnTask, batch: Batch, test: list[Counted], initial: State
 ) -> tuple[dict[str, float], list[str]]:
-    """Run both steps twice at two models; return the metrics, and the paths of containers that grow."""
+    """Run both steps twice at two models; return the metrics, and the paths of growing containers."""
     key = torch.tensor(0)
     grown: list[str] = []
     metrics: dict[str, float] = {}
@@ -132,7 +132,7 @@ def _shifted(task: OwnTask, shift: float) -> Iterator[None]:
 def _twice(
     task: OwnTask, step: str, call: Callable[[], dict[str, float]]
 ) -> tuple[dict[str, float], list[str]]:
-    """Return what `call` returns twice alike, and the paths of containers that it adds to.
+    """Return the repeatable results of `call`, and the paths of containers with added items.
 
     Raises:
         InvalidProblemError: The results differ, or the call draws at random or changes the module.
@@ -163,7 +163,7 @@ def _twice(
 
 
 def _generators() -> dict[str, Any]:
-    """The state of every global random generator, by the name that users know."""
+    """Return the state of every global random generator, by the name known to users."""
     return {
         "torch's generator": torch.get_rng_state().tolist(),
         "NumPy's generator (np.random)": str(np.random.get_state(legacy=False)),  # noqa: NPY002

@@ -1,4 +1,4 @@
-"""The world of a supervised problem: data, split and first model under one seed."""
+"""The world of a supervised problem: data, split and first model under a seed."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +94,7 @@ class SupervisedWorld(World):
         self._judged: dict[tuple[str, str], tuple[Tensor, Any]] = {}  # by data set, and first or last model
 
     def at(self, model: Tensor) -> Task:
-        """Return the task with `model` [d] as its parameters; valid until the next call of any method."""
+        """Return the task with `model` [d] as parameters; valid until the next call of any method."""
         self._bound.copy_(model)
         return self.task
 
@@ -125,13 +125,13 @@ class SupervisedWorld(World):
         return torch.from_numpy(self.held[places]).view(steps, batch)
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
-        """Return the gradient [d] of the mean loss on one mini-batch [B]."""
+        """Return the gradient [d] of the mean loss on a mini-batch [B]."""
         if self._by_hand and self._counts[client]:
             return self._by_hand.one(model, sample)[0]
         return self.gradient_and_report(model, client, sample)[0]
 
     def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Report]:
-        """Return the gradient [d] of the mean loss on one mini-batch [B], and its "loss" []."""
+        """Return the gradient [d] of the mean loss on a mini-batch [B], and the "loss" []."""
         if not self.sizes[client]:
             return torch.zeros_like(model), {"loss": model.new_zeros(())}
         if self._by_hand:
@@ -166,7 +166,7 @@ class SupervisedWorld(World):
         return stacked.masked_fill(empty[:, None], 0), filled
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
-        """Return the gradient [d] of a client's loss on all of its data."""
+        """Return the gradient [d] of a client's loss on all of the client's data."""
         size = int(self.sizes[client])
         held = torch.from_numpy(self.shares.of(client)).to(self.device)
         total = torch.zeros_like(model)
