@@ -232,6 +232,7 @@ WALL = "wall"  # the clock of a run in real time
 class MlflowTag(StrEnum):
     """A tag of MLflow set by the project."""
 
+    NAME = "mlflow.runName"
     PARENT = "mlflow.parentRunId"
     COLOUR = "mlflow.runColor"
     NOTE = "mlflow.note.content"

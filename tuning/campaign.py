@@ -20,12 +20,12 @@ from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp, Message
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Evaluated, Finished, NoRoom, Stop
-from benchmarks.runs.session import delivering, missing, results
+from benchmarks.runs.session import delivering, missing
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.entries import text
 from benchmarks.tracking.outbox import Announcement
 from benchmarks.tracking.provenance import provenance
+from benchmarks.tracking.run_result import RunResult, text
 from benchmarks.tracking.store import Store
 from fl_core.schema import CAMPAIGN, Origin, Status, StudyStatus, Tag, TrialMetric
 from fl_core.text import many
@@ -52,7 +52,7 @@ class TrialInProgress:
     search: Search
     trial: Trial
     runs: list[TrialRun]  # one a seed
-    results: dict[str, Finished] = field(default_factory=dict)  # by key
+    results: dict[str, RunResult] = field(default_factory=dict)  # by key
     curves: dict[str, Curve] = field(default_factory=dict)  # of runs that a pruner looks at, by key
     withdrawn: set[str] = field(default_factory=set)  # keys of runs that are not needed any more
     reported: int = 0  # evaluations, or seeds, that the pruner has seen
@@ -94,7 +94,7 @@ class TrialInProgress:
                 self.pruned = True
                 return
 
-    def finished(self, run: TrialRun, result: Finished) -> None:
+    def finished(self, run: TrialRun, result: RunResult) -> None:
         """Record a result, and ask a pruner of seeds."""
         self.results[run.key] = result
         if self.search.plan.pruner not in BY_SEED or TrialMetric.OBJECTIVE not in result.metrics:
@@ -124,7 +124,7 @@ class Driver:
         self.name = f"{platform.node()}-{os.getpid()}-{uuid4().hex[:8]}"
         with storage_errors_explained(storage.name):
             self.searches = [Search(storage, study, self.name) for study in campaign.studies]
-        self.results: dict[str, Finished] = {}  # of runs that have ended, by key
+        self.results: dict[str, RunResult] = {}  # of runs that have ended, by key
         self.before = self.ended
         self.away = ""  # why MLflow could not be reached at the end
         self.failing = False  # whether records wait for another reason than a store that does not answer
@@ -217,7 +217,7 @@ class Driver:
             for run in self._runs(search, trial)
         }
         if unknown := keys - self.results.keys():
-            self.results |= results(delivery, self.experiment, unknown)
+            self.results |= delivery.results(self.experiment, unknown)
         needed = [
             run
             for search in self.searches
@@ -330,7 +330,7 @@ class Driver:
                 return batch
         return []
 
-    def _before(self, search: Search, trial: Trial) -> dict[str, Finished]:
+    def _before(self, search: Search, trial: Trial) -> dict[str, RunResult]:
         """Return the results of runs finished before the trial was interrupted, by key.
 
         A pruner has to see them again.
@@ -358,11 +358,11 @@ class Driver:
             if trial.given_up:  # sent again at every evaluation: a note to a worker that died is lost
                 pool.send(job, Stop())
         if isinstance(event, Finished):
-            self.results[run.key] = event
-            if event.status is Status.ERROR:
-                log.warning("%s, trial %d: %s", run.study, run.number, event.reason)
+            result = self.results[run.key] = event.result
+            if result.status is Status.ERROR:
+                log.warning("%s, trial %d: %s", run.study, run.number, result.reason)
             if trial is not None:
-                trial.finished(run, event)
+                trial.finished(run, result)
                 if trial.search.plan.pruner in BY_SEED:
                     if trial.given_up:
                         trial.withdrawn = {left.key for left in trial.runs}
@@ -423,7 +423,7 @@ class FixedTrials:
         ((origin, values),) = study.first
         return study.runs(0, values, origin, study.seeds)
 
-    def studies(self, results: Mapping[str, Finished]) -> list[StudyResult]:
+    def studies(self, results: Mapping[str, RunResult]) -> list[StudyResult]:
         """Return the results of all studies, from the results of runs by key."""
         studies = []
         for study in self.campaign.studies:
@@ -434,7 +434,7 @@ class FixedTrials:
 
 
 def trial_result(
-    trial: FrozenTrial, runs: Sequence[TrialRun], results: Mapping[str, Finished]
+    trial: FrozenTrial, runs: Sequence[TrialRun], results: Mapping[str, RunResult]
 ) -> TrialResult:
     """Return the result of an Optuna trial, from the results of runs by key."""
     origin = Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER))

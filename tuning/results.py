@@ -9,10 +9,10 @@ from math import inf
 from statistics import fmean, stdev
 from typing import Any
 
-from benchmarks.runs.messages import Finished
 from benchmarks.suite import tuned
 from benchmarks.suite.tuned import TunedEntry, TunedFile
 from benchmarks.tracking.provenance import version, versions
+from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import Origin, Status, TrialMetric, TrialState
 from fl_core.strategies.hyperparameters import FACTOR, fields_of
 from tuning.study import Campaign, Study
@@ -28,7 +28,7 @@ class TrialResult:
     number: int
     origin: Origin
     values: Mapping[str, Any]  # of the searched parameters
-    runs: Mapping[int, Finished]
+    runs: Mapping[int, RunResult]
     pruned: bool = False
 
     @cached_property

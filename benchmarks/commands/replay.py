@@ -17,7 +17,7 @@ from fl_core.schema import EVENTS, JOBS, MODEL, WALL, Kind, Name, Status, Tag
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from benchmarks.tracking.reader import Entry
+    from benchmarks.tracking.run_result import RunResult
     from benchmarks.tracking.store import Store
     from fl_core.live.replay import ReplayComparison
 
@@ -59,7 +59,7 @@ def command(run: str, store: Store, beside: str | None) -> None:
     sys.exit(0 if equal else 1)
 
 
-def _outcome(entry: Entry, store: Store) -> tuple[bool, str]:
+def _outcome(entry: RunResult, store: Store) -> tuple[bool, str]:
     """Return whether a run equals its replay, and how, or why there is none: the others are replayed."""
     if entry.tags.get(Tag.STATUS) == Status.ERROR:
         return False, "ended in error, it left no log"
@@ -86,7 +86,7 @@ def of_file(path: Path) -> ReplayComparison:
         raise UserError(f"{path} cannot be replayed as a run.live of Flower: {summarised(error)}") from error
 
 
-def runs(name: str, store: Store) -> list[Entry]:
+def runs(name: str, store: Store) -> list[RunResult]:
     """Return the runs in real time of that key, id or suite, the oldest first; UserError if there is none."""
     from benchmarks.tracking.reader import reading
 
@@ -94,7 +94,7 @@ def runs(name: str, store: Store) -> list[Entry]:
     with reading(store.tracking_uri) as reader:
         suites = reader.experiments()
         chosen = [suites[name]] if name in suites else suites.values()
-        entries = [entry for suite in chosen for entry in reader.entries(suite.id)]
+        entries = [entry for suite in chosen for entry in reader.results(suite.id)]
     entries = [entry for entry in entries if entry.tags.get(Tag.KIND) == Kind.RUN]
     if name not in suites:
         entries = [entry for entry in entries if name in (entry.run_id, entry.tags.get(Tag.KEY))]
@@ -106,7 +106,7 @@ def runs(name: str, store: Store) -> list[Entry]:
     return sorted(live, key=lambda entry: entry.start_time)
 
 
-def replayed(entry: Entry, store: Store) -> ReplayComparison:
+def replayed(entry: RunResult, store: Store) -> ReplayComparison:
     """Replay a run; UserError if its log cannot be read."""
     from pydantic import ValidationError
 

@@ -25,7 +25,7 @@ from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
 from benchmarks.tracking import database
 from benchmarks.tracking.database import UI_HOST, UI_PORT
-from fl_core.schema import CAMPAIGN, DEFAULT, Kind, Tag
+from fl_core.schema import CAMPAIGN, DEFAULT, Kind
 from fl_core.text import nearest
 
 if TYPE_CHECKING:
@@ -170,21 +170,21 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking import notes, views
-    from benchmarks.tracking.entries import valid_tags
     from benchmarks.tracking.reader import reading
+    from benchmarks.tracking.run_result import valid_tags
 
     suite = recorded_name(suite)
     with reading(tracking_uri) as reader:
         experiments = reader.experiments()
         experiment = experiments.get(suite)
-        entries = reader.entries(experiment.id) if experiment else []
+        results = reader.results(experiment.id) if experiment else []
     known = [name for name in experiments if name != DEFAULT]
     if experiment is None:
         there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
         raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
     id_ = experiment.id
     links = [(name, views.page(id_, key)) for name, key in views.saved(valid_tags(experiment.tags))]
-    reports = [entry.run_id for entry in entries if entry.tags.get(Tag.KIND) == Kind.REPORT]
+    reports = [result.run_id for result in results if result.kind == Kind.REPORT]
     links += [("Report page", notes.report_page(suite, id_, report)) for report in reports[:1]]
     if (tuning := experiments.get(f"{suite}{CAMPAIGN}")) is not None:
         studies = views.saved(valid_tags(tuning.tags))

@@ -9,7 +9,7 @@ from benchmarks.pool.job import Message
 from benchmarks.runs.messages import Advanced, BegunAnew, Evaluated, Finished, NoRoom
 from benchmarks.runs.recording import Recording
 from benchmarks.suite.suite import PlannedRun
-from benchmarks.tracking.outbox import Result
+from benchmarks.tracking.run_result import RunResult
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World
@@ -128,9 +128,9 @@ class Attempt(RunSlot):
         }
         return self._cleaned(self.recording.simulated(record, about), self._value(recorder))
 
-    def _cleaned(self, result: Result, value: float | None = None) -> Finished:
+    def _cleaned(self, result: RunResult, value: float | None = None) -> Finished:
         self.saved.unlink(missing_ok=True)
-        return Finished.of(result, value)
+        return Finished(result, value)
 
     def _value(self, recorder: Recorder) -> float | None:
         """The newest of the problem's metric."""

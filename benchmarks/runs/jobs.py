@@ -80,11 +80,11 @@ class TaskJob(PoolJob, Generic[AnyTask]):
     def recorded(self) -> Finished | None:
         """A record that is there already, from a worker that died before it reported it."""
         stored = self.outbox.get(self.task.suite, self.task.key)
-        return Finished.of(stored.result) if stored else None
+        return Finished(stored) if stored else None
 
     def failed(self, reason: str) -> Finished:
         """Record that the task was given up."""
-        return Finished.of(self.recording().failed(reason))
+        return Finished(self.recording().failed(reason))
 
 
 class BaselineJob(TaskJob[PooledTask]):
@@ -110,9 +110,9 @@ class BaselineJob(TaskJob[PooledTask]):
             known = problem.world(self.task.seed).fingerprint.items()
             data = {name: digest for name, digest in known if name != "partition"}
         except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
-            return Finished.of(recording.failed(summarised(error), traceback.format_exc()))
+            return Finished(recording.failed(summarised(error), traceback.format_exc()))
         recording.watch.here = perf_counter() - began
-        return Finished.of(recording.trained(metrics, {Tag.DATA: data}), metrics.get(problem.metric))
+        return Finished(recording.trained(metrics, {Tag.DATA: data}), metrics.get(problem.metric))
 
 
 class RunJob(TaskJob[PlannedRun]):

@@ -97,7 +97,7 @@ class LiveJob(TaskJob[PlannedLiveRun]):
                 if reason := no_room(error):
                     finished = NoRoom(reason)
                 else:
-                    finished = Finished.of(recording.failed(summarised(error), traceback.format_exc()))
+                    finished = Finished(recording.failed(summarised(error), traceback.format_exc()))
         worker.tell(self, finished)
 
     def _ran(self, worker: Worker, recording: Recording) -> Finished:
@@ -146,7 +146,7 @@ class LiveJob(TaskJob[PlannedLiveRun]):
             },
         )
         saved.unlink(missing_ok=True)
-        return Finished.of(result, record.curve[-1].get(task.problem.metric) if record.curve else None)
+        return Finished(result, record.curve[-1].get(task.problem.metric) if record.curve else None)
 
     def _run(self, world: Any, worker: Worker) -> LiveRun:
         task = self.task

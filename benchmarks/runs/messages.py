@@ -1,12 +1,9 @@
 """Messages about a suite's tasks while they are computed."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass
 
 from benchmarks.pool.job import Final, Message
-from benchmarks.tracking.outbox import Result
-from fl_core.schema import Status
+from benchmarks.tracking.run_result import RunResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +51,7 @@ class NoRoom(Final):
 
 @dataclass(frozen=True, slots=True)
 class Finished(Final):
-    """A task has ended: the record is in the outbox."""
+    """A task has ended: its record is in the outbox."""
 
-    status: Status
-    reason: str
-    seconds: float
-    value: float | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)  # of the whole run
-
-    @classmethod
-    def of(cls, result: Result, value: float | None = None) -> Self:
-        """Return the message about a record."""
-        return cls(result.status, result.reason, result.seconds, value, result.metrics)
+    result: RunResult
+    value: float | None = None  # the newest of the problem's metric

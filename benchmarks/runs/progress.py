@@ -73,7 +73,7 @@ class Board:
         elif not isinstance(message, BegunAnew | Resumed):
             self.active.pop(task.key, None)
         if isinstance(message, Finished):
-            self.ended[message.status] += 1
+            self.ended[message.result.status] += 1
 
     @property
     def share(self) -> float:
@@ -115,11 +115,12 @@ def news(task: Task, message: BegunAnew | Resumed | Finished | Died) -> str:
         return f"{task.name}: cannot resume from checkpoint ({message.reason}); restarting from scratch"
     if isinstance(message, Died):
         return f"{task.name}: worker died ({message.how}); will be retried"
-    if message.status is Status.ERROR:
-        return f"{task.name}: error: {message.reason}"
-    unusual = message.status in {Status.DIVERGED, Status.STALLED}
-    outcome = f"{message.status}: {message.reason}" if unusual else value(task, message.value)
-    return f"{task.name}: {outcome} ({message.seconds:.1f} s)"
+    result = message.result
+    if result.status is Status.ERROR:
+        return f"{task.name}: error: {result.reason}"
+    unusual = result.status in {Status.DIVERGED, Status.STALLED}
+    outcome = f"{result.status}: {result.reason}" if unusual else value(task, message.value)
+    return f"{task.name}: {outcome} ({result.seconds:.1f} s)"
 
 
 class Progress:
@@ -137,7 +138,7 @@ class Progress:
             return
         task, message = event
         if isinstance(message, Died | BegunAnew | Resumed) or (
-            isinstance(message, Finished) and message.status is Status.ERROR
+            isinstance(message, Finished) and message.result.status is Status.ERROR
         ):
             sys.stderr.write(news(task, message) + "\n")
 
@@ -197,7 +198,7 @@ class Bars(Progress):
         if event is not None:
             task, message = event
             if isinstance(message, Died | BegunAnew | Resumed) or (
-                isinstance(message, Finished) and message.status is not Status.DONE
+                isinstance(message, Finished) and message.result.status is not Status.DONE
             ):
                 self._live.console.print(news(task, message), markup=False, highlight=False)
         if monotonic() - self._drawn > REFRESH:

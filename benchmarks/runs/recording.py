@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.redaction import redacted
 from benchmarks.runs.stopwatch import Stopwatch
 from benchmarks.suite.suite import PlannedRun, Task
-from benchmarks.tracking.entries import now
-from benchmarks.tracking.outbox import Outbox, Result
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.run_result import MlflowStatus, RunResult, name_of_seed, now, params_of, texts_of
 from fl_core.diagnostics import summary as diagnostics
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Record
@@ -21,6 +21,8 @@ from fl_core.schema import (
     DIAGNOSED,
     DIAGNOSTICS,
     TO_TARGET,
+    Kind,
+    MlflowTag,
     Name,
     Status,
     Tag,
@@ -43,7 +45,7 @@ class Recording:
         about: dict[Tag, Any],
         metrics: Mapping[str, float] | None = None,
         more: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> Result:
+    ) -> RunResult:
         """Store the result of a run that has ended, with further metrics and tables if there are any."""
         task = self.task
         assert isinstance(task, PlannedRun)
@@ -61,11 +63,11 @@ class Recording:
             tables={**tables(record, task.curve_only), **(more or {})},
         )
 
-    def trained(self, metrics: dict[str, float], about: dict[Tag, Any]) -> Result:
+    def trained(self, metrics: dict[str, float], about: dict[Tag, Any]) -> RunResult:
         """Store the result of a baseline that is trained."""
         return self._put(Status.DONE, about=about, metrics=metrics)
 
-    def failed(self, reason: str, trace: str = "") -> Result:
+    def failed(self, reason: str, trace: str = "") -> RunResult:
         """Store the result of a task that ended in an error."""
         return self._put(Status.ERROR, reason, texts={"traceback.txt": redacted(trace)} if trace else {})
 
@@ -78,25 +80,42 @@ class Recording:
         metrics: Mapping[str, float] | None = None,
         tables: Mapping[str, Mapping[str, Any]] | None = None,
         texts: Mapping[str, str] | None = None,
-    ) -> Result:
+    ) -> RunResult:
         task, watch = self.task, self.watch
-        result = Result(
-            kind=task.kind,
-            suite=task.suite,
-            key=task.key,
-            name=task.name,
-            status=status,
-            reason=reason,
-            began=watch.began,
-            ended=now(),
-            seconds=watch.seconds,
-            about={**self.about, **(about or {})},
-            metrics=dict(metrics or {}),
+        description = task.description()
+        shown = task.parameters if isinstance(task, PlannedRun) else {}
+        tags: dict[str, Any] = {
+            **self.about,
+            **(about or {}),
+            MlflowTag.NAME: _name(task),
+            Tag.KIND: task.kind,
+            Tag.KEY: task.key,
+            Tag.SUITE: task.suite,
+            Tag.STATUS: status,
+            Tag.REASON: reason,
+            Tag.WALL_SECONDS: round(watch.seconds, 3),
+        }
+        result = RunResult(
+            run_id="",
+            experiment_id="",
+            state=MlflowStatus.FAILED if status is Status.ERROR else MlflowStatus.FINISHED,
+            start_time=watch.began,
+            end_time=now(),
+            artifact_uri="",
+            tags=texts_of(tags),
+            params=dict(params_of(shown or description)),
+            metrics={**(metrics or {}), Total.WALL_SECONDS: watch.seconds},
             evaluated=watch.evaluated if tables else [],
-            parameters=dict(task.parameters) if isinstance(task, PlannedRun) else {},
         )
-        self.outbox.put(result, task.description(), tables, texts)
+        self.outbox.put(result, description, tables, texts)
         return result
+
+
+def _name(task: Task) -> str:
+    """Return the name of the task's run in MLflow."""
+    if isinstance(task, PlannedRun) and task.kind is Kind.RUN:
+        return name_of_seed(task.scenario, task.strategy, task.seed)
+    return task.name
 
 
 def summary(record: Record) -> dict[str, float]:

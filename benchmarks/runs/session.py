@@ -3,7 +3,6 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -19,9 +18,9 @@ from benchmarks.runs.progress import Progress, news
 from benchmarks.suite.suite import PlannedRun, Task, tasks
 from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.entries import Made
 from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.provenance import provenance
+from benchmarks.tracking.run_result import RunRequirements, RunResult
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.turn import StoreInUseError, Turn
 from fl_core.schema import Status, Tag
@@ -66,7 +65,7 @@ class Session:
         self.tasks = [task for task in tasks(suite.runs()) if baselines or isinstance(task, PlannedRun)]
         self.before = 0  # tasks that earlier sessions finished
         self.now: Counter[Status] = Counter()  # tasks of this session
-        self.ended: dict[str, Finished] = {}  # tasks of this session by key
+        self.ended: dict[str, RunResult] = {}  # results of this session by key
         self.away = ""  # why MLflow could not be reached at the end
         self.waiting = 0  # records that it does not have
         self.why_waiting = ""
@@ -115,13 +114,13 @@ class Session:
         if delivery.full:
             raise self._no_room(delivery.full)
 
-    def results(self) -> dict[str, Finished]:
+    def results(self) -> dict[str, RunResult]:
         """Return the results of all tasks by key, those of earlier sessions too."""
         others = {task.key for task in self.tasks} - self.ended.keys()
         if not others:
             return self.ended
         with delivering(self.store, shared=True) as delivery:
-            return self.ended | results(delivery, self.suite.name, others)
+            return self.ended | delivery.results(self.suite.name, others)
 
     def warn_of_waiting(self) -> None:
         """Say which records MLflow does not have, and how they get there."""
@@ -171,12 +170,12 @@ class Session:
                     if isinstance(event, NoRoom):
                         raise self._no_room(event.reason)
                     if isinstance(event, BegunAnew | Resumed) or (
-                        isinstance(event, Finished) and event.status is not Status.DONE
+                        isinstance(event, Finished) and event.result.status is not Status.DONE
                     ):
                         log.info("%s", news(job.task, event))
                     if isinstance(event, Finished):
-                        self.now[event.status] += 1
-                        self.ended[job.key] = event
+                        self.now[event.result.status] += 1
+                        self.ended[job.key] = event.result
                         delivery.send()
                     progress.see((job.task, event))
                 if not messages:
@@ -193,32 +192,23 @@ def missing(planned: Sequence[AnyTask], suite: str, delivery: Delivery) -> list[
     So are runs recorded without the training losses that are now wanted at every mark, and those made by the
     user's own code before it was edited.
     """
-    wanted = made(planned)
+    wanted = requirements(planned)
     there, outbox = delivery.finished(suite, wanted), delivery.outbox
     left = []
     for task in planned:
-        record = outbox.get(task.suite, task.key)
-        lacks = record and not Made.of(record.result.about).serves(wanted[task.key])
-        if record and (lacks or record.result.status is Status.ERROR):
-            outbox.drop(record)
-            record = None
-        if record is None and task.key not in there:
+        result = outbox.get(task.suite, task.key)
+        lacks = result and not result.requirements.serves(wanted[task.key])
+        if result and (lacks or result.status is Status.ERROR):
+            outbox.drop(task.suite, task.key)
+            result = None
+        if result is None and task.key not in there:
             left.append(task)
     return left
 
 
-def results(delivery: Delivery, suite: str, keys: AbstractSet[str]) -> dict[str, Finished]:
-    """Return the results of finished tasks by key."""
-    known = delivery.results(suite, keys)
-    return {
-        key: Finished(status, reason, 0.0, metrics=metrics)
-        for key, (status, reason, metrics) in known.items()
-    }
-
-
-def made(planned: Sequence[Task]) -> dict[str, Made]:
-    """Return how each task is to be made, by its key; what the seeds of a strategy share is read once."""
-    shared: dict[tuple[object, ...], Made] = {}
+def requirements(planned: Sequence[Task]) -> dict[str, RunRequirements]:
+    """Return the requirements of each task, by its key; what the seeds of a strategy share is read once."""
+    shared: dict[tuple[object, ...], RunRequirements] = {}
     wanted = {}
     for task in planned:
         parts: tuple[object, ...] = (task.key,)
@@ -226,20 +216,20 @@ def made(planned: Sequence[Task]) -> dict[str, Made]:
             experiment = task.experiment
             parts = id(experiment.scenario), id(experiment.strategy), str(task.evaluate)
         if parts not in shared:
-            shared[parts] = wanted_of(task)
+            shared[parts] = _requirements(task)
         wanted[task.key] = shared[parts]
     return wanted
 
 
-def wanted_of(task: Task) -> Made:
-    """Return how a task is to be made: by the user's code as it is and, where there is any, on such data."""
-    how = Made.of(task.about())
-    if not how.code:
-        return how
+def _requirements(task: Task) -> RunRequirements:
+    """Return what a task needs: the user's code as it is and, where there is any, such data."""
+    required = RunRequirements.of(task.about())
+    if not required.code:
+        return required
     try:
-        return replace(how, data=task.problem.data_digest())
+        return replace(required, data=task.problem.data_digest())
     except Exception:  # noqa: BLE001 - data that are missing or damaged are reported where they are needed
-        return how
+        return required
 
 
 def check(left: Sequence[Task]) -> None:

@@ -1,6 +1,6 @@
 """Real time that a task took, over all attempts, and when each row of its learning curve was evaluated."""
 
-from benchmarks.tracking.entries import now
+from benchmarks.tracking.run_result import now
 
 
 class Stopwatch:

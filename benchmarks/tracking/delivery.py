@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, TypeVar
 from benchmarks.errors import UserError, summarised, warn
 from benchmarks.redaction import one_line, redacted
 from benchmarks.tracking import database
-from benchmarks.tracking.outbox import Announcement, Outbox, OutboxRecord
+from benchmarks.tracking.outbox import Announcement, Outbox, read
+from benchmarks.tracking.run_result import RunRequirements, RunResult
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.turn import WAIT_SECONDS, StoreInUseError, Turn
-from fl_core.schema import Status
 
 if TYPE_CHECKING:
-    from benchmarks.tracking.entries import Made
     from benchmarks.tracking.tracking import Tracking
 
 T = TypeVar("T")
@@ -75,7 +74,7 @@ class Delivery:
         self.away = self.full = self.failure = ""
         return result
 
-    def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
+    def finished(self, suite: str, wanted: Mapping[str, RunRequirements] | None = None) -> set[str]:
         """Keys of what MLflow has of the suite (see `Tracking.finished`); none of a database yet to be made.
 
         Raises UserError if it exists and cannot be used.
@@ -89,21 +88,20 @@ class Delivery:
             return set()
         return self._soon(lambda: self._opened().finished(suite, wanted)).result() or set()
 
-    def results(self, suite: str, keys: AbstractSet[str]) -> dict[str, tuple[Status, str, dict[str, float]]]:
-        """Return status, reason and metrics of finished runs by key, from the outbox and from MLflow."""
+    def results(self, suite: str, keys: AbstractSet[str]) -> dict[str, RunResult]:
+        """Return the results of finished runs by key, from the outbox and from MLflow."""
         known = {}
         for key in keys:  # first: what another process sends meanwhile is in MLflow then
-            if record := self.outbox.get(suite, key):
-                result = record.result
-                known[key] = result.status, result.reason, result.metrics
+            if result := self.outbox.get(suite, key):
+                known[key] = result
 
-        def read() -> dict[str, tuple[Status, str, dict[str, float]]]:
+        def read_rest() -> dict[str, RunResult]:
             if self.turn is not None:
                 self._forget()  # others may have written
             return self._opened().results(suite, keys - known.keys())
 
         if known.keys() != keys and not database.is_new(self.store.tracking_uri):
-            known |= self._soon(read).result() or {}
+            known |= self._soon(read_rest).result() or {}
         return known
 
     def announce(self, announcement: Announcement) -> None:
@@ -137,7 +135,7 @@ class Delivery:
     @property
     def waiting(self) -> int:
         """How many records MLflow does not have."""
-        return len(list(self.outbox.waiting()))
+        return len(self.outbox.waiting())
 
     @property
     def why_waiting(self) -> str:
@@ -190,39 +188,42 @@ class Delivery:
             self._send_waiting()
 
     def _send_waiting(self) -> None:
-        waiting = [record for record in self.outbox.waiting() if record.key not in self.refused]
-        for record in waiting:
-            if not record.sound:  # the next session sets it aside
-                self.refused[record.key] = f"{record.folder} is damaged"
-        sound = [record for record in waiting if record.key not in self.refused]
-        if sound or self._announced:
+        waiting = [folder for folder in self.outbox.waiting() if folder.name not in self.refused]
+        if self._announced:
             self._described()
-        for at in range(0, len(sound), TOGETHER):
-            self._bring(sound[at : at + TOGETHER])
+        for at in range(0, len(waiting), TOGETHER):
+            results = []
+            for folder in waiting[at : at + TOGETHER]:
+                if result := read(folder):
+                    results.append(result)
+                else:
+                    self.refused[folder.name] = f"{folder} is damaged"  # the next session sets it aside
+            if results:
+                self._bring(results)
 
-    def _bring(self, records: Sequence[OutboxRecord]) -> None:
-        """Send records together or, where that fails, each by itself: none holds up the others."""
+    def _bring(self, results: Sequence[RunResult]) -> None:
+        """Send results together or, where that fails, each by itself: none holds up the others."""
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import IntegrityError
 
         tracking = self._described()
         try:
-            tracking.write(*records)
+            tracking.write(*results)
         except Exception as error:
             hopeless = isinstance(error, MlflowException) and error.error_code in HOPELESS
             refused = (hopeless or isinstance(error, IntegrityError)) and not database.is_damage(error)
             failed = isinstance(error, database.failures()) and not refused
             self._forget()  # a record may be half written
-            if len(records) > 1:
-                for record in records:
-                    self._bring([record])
+            if len(results) > 1:
+                for result in results:
+                    self._bring([result])
                 return
             if failed:
                 raise
-            self.refused[records[0].key] = what_happened(error) if refused else summarised(error)
-        for record in records:
-            if record.key not in self.refused:
-                self.outbox.drop(record)
+            self.refused[results[0].key] = what_happened(error) if refused else summarised(error)
+        for result in results:
+            if result.key not in self.refused:
+                self.outbox.drop(result.suite, result.key)
         self.unread |= tracking.unread
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.tracking import parquet
-from benchmarks.tracking.entries import METRICS, NO_METRICS
+from benchmarks.tracking.mlflow_entities import METRICS, NO_METRICS
 from benchmarks.tracking.places import fetched
-from benchmarks.tracking.reader import Entry
-from fl_core.schema import CURVE, ITERATION, SEED, SPREAD, TO_TARGET, Status, Tag, Total
+from benchmarks.tracking.run_result import RunResult
+from fl_core.schema import CURVE, ITERATION, SEED, SPREAD, TO_TARGET, Status, Total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RARE = (Total.NON_FINITE, Total.MISREAD)  # counts, recorded only above 0
 
 
-def metrics_of(seeds: Sequence[Entry], tracking_uri: str) -> Iterator[Metric]:
+def metrics_of(seeds: Sequence[RunResult], tracking_uri: str) -> Iterator[Metric]:
     """All that MLflow records of a group; runs that diverged are counted, and left out of means.
 
     Runs that stalled are counted, too, but their models would not change any more: they are in the means.
@@ -39,7 +39,7 @@ def metrics_of(seeds: Sequence[Entry], tracking_uri: str) -> Iterator[Metric]:
             known = {str(name): value for name, value in row.items() if not np.isnan(value)}
             yield from (Metric(name, value, ended, step) for name, value in known.items())
     finals |= reached([seed.metrics for seed in seeds])
-    stalled = sum(seed.tags[Tag.STATUS] == Status.STALLED for seed in seeds)
+    stalled = sum(seed.status is Status.STALLED for seed in seeds)
     counts: dict[str, int] = {
         Total.SEEDS_DONE: len(done) - stalled,
         Total.SEEDS_DIVERGED: len(seeds) - len(done),
@@ -50,7 +50,7 @@ def metrics_of(seeds: Sequence[Entry], tracking_uri: str) -> Iterator[Metric]:
         yield Metric(name, value, ended, last)
 
 
-def params_of(seeds: Sequence[Entry]) -> list[Param]:
+def params_of(seeds: Sequence[RunResult]) -> list[Param]:
     """The parameters that all seeds have in common: all but the seed."""
     from mlflow.entities import Param
 
@@ -64,9 +64,9 @@ def reached(finals: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(median) for name, median in medians.items() if np.isfinite(median)}
 
 
-def diverged(seed: Entry) -> bool:
+def diverged(seed: RunResult) -> bool:
     """Whether its model or loss became non-finite."""
-    return bool(seed.tags[Tag.STATUS] == Status.DIVERGED)
+    return seed.status is Status.DIVERGED
 
 
 def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -120,6 +120,6 @@ def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterat
             yield f"{SPREAD}{name}", float(np.std(values, ddof=1))
 
 
-def _curve(seed: Entry, tracking_uri: str) -> pd.DataFrame:
+def _curve(seed: RunResult, tracking_uri: str) -> pd.DataFrame:
     with fetched(seed.artifact_uri, tracking_uri, [CURVE.file]) as folder:
         return parquet.read(folder, CURVE)

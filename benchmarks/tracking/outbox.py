@@ -23,34 +23,14 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from benchmarks.tracking import parquet
+from benchmarks.tracking.run_result import RunResult
 from fl_core.recording.atomic import PARTIAL, is_being_written, remove, whole
-from fl_core.schema import CURVE, Kind, Status, Tag
+from fl_core.schema import CURVE
 
 DAMAGED = ".damaged"
 CHECKSUMS = "checksums.json"
 SUITE, CHECKSUM = "suite.json", "sha256"
 RESULT, ARTIFACTS, DESCRIPTION = "result.json", "artifacts", "description.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What MLflow records about a task, besides its artifacts."""
-
-    kind: Kind
-    suite: str
-    key: str
-    name: str
-    status: Status
-    reason: str
-    began: int  # milliseconds since 1970
-    ended: int
-    seconds: float  # of computing, over all attempts
-    about: dict[Tag, Any]
-    metrics: dict[str, float] = field(default_factory=dict)  # of the whole run
-    evaluated: list[int] = field(
-        default_factory=list
-    )  # when each row of the curve was; milliseconds since 1970
-    parameters: dict[str, Any] = field(default_factory=dict)  # in place of the description's, if any
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,53 +44,7 @@ class Announcement:
     studies: list[dict[str, str]] = field(default_factory=list)  # tags of each study of a tuning campaign
 
 
-_RESULT, _ANNOUNCEMENT = TypeAdapter(Result), TypeAdapter(Announcement)
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxRecord:
-    """A record in the outbox."""
-
-    folder: Path
-
-    @property
-    def key(self) -> str:
-        """The task's identity."""
-        return self.folder.name
-
-    @property
-    def result(self) -> Result:
-        """The content of its result.json; ValueError if it is damaged."""
-        return _RESULT.validate_json((self.folder / RESULT).read_bytes())
-
-    @property
-    def sound(self) -> bool:
-        """Whether its files are those that were written, and in their place."""
-        try:
-            checksums = json.loads((self.folder / CHECKSUMS).read_bytes())
-            if checksums != _digests(self.folder):
-                return False
-            return (self.result.suite, self.result.key) == self.folder.parts[-2:]
-        except (OSError, ValueError):
-            return False
-
-    @property
-    def artifacts(self) -> Path:
-        """Folder of its files."""
-        return self.folder / ARTIFACTS
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """The experiment as plain data."""
-        return json.loads((self.artifacts / DESCRIPTION).read_bytes())
-
-    @property
-    def curve(self) -> list[dict[str, float]]:
-        """One row per evaluation; none for a task without a learning curve."""
-        from pyarrow.parquet import read_table
-
-        path = self.artifacts / CURVE.file
-        return read_table(path, use_threads=False).to_pylist() if path.exists() else []
+_RESULT, _ANNOUNCEMENT = TypeAdapter(RunResult), TypeAdapter(Announcement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +57,24 @@ class Outbox:
         """Where the run keeps its checkpoint."""
         return self.folder / suite / f"{key}.checkpoint"
 
-    def get(self, suite: str, key: str) -> OutboxRecord | None:
-        """The record of a task, if it waits here undamaged."""
-        record = OutboxRecord(self.folder / suite / key)
-        return record if record.sound else None
+    def artifacts(self, result: RunResult) -> Path:
+        """Return the folder of a record's files."""
+        return self.folder / result.suite / result.key / ARTIFACTS
+
+    def curve(self, result: RunResult) -> dict[str, list[float | None]]:
+        """Return the learning curve by column, None where a metric was not evaluated; empty without one."""
+        from pyarrow.parquet import read_table
+
+        path = self.artifacts(result) / CURVE.file
+        return read_table(path, use_threads=False).to_pydict() if path.exists() else {}
+
+    def get(self, suite: str, key: str) -> RunResult | None:
+        """Return the result of a task, if its record waits here undamaged."""
+        return read(self.folder / suite / key)
 
     def put(
         self,
-        result: Result,
+        result: RunResult,
         description: Mapping[str, Any],
         tables: Mapping[str, Mapping[str, Any]] | None = None,
         texts: Mapping[str, str] | None = None,
@@ -147,7 +91,7 @@ class Outbox:
             for name, columns in (tables or {}).items():
                 parquet.write(artifacts / f"{name}.parquet", columns)
             (partial / CHECKSUMS).write_text(_json(_digests(partial)), encoding="utf-8")
-            self.drop(OutboxRecord(folder))
+            self.drop(result.suite, result.key)
 
     def announce(self, announcement: Announcement) -> None:
         """Keep what goes to MLflow of a suite until it has it."""
@@ -167,26 +111,27 @@ class Outbox:
         for path in self.folder.glob(f"*/{SUITE}"):
             path.unlink(missing_ok=True)
 
-    def waiting(self) -> Iterator[OutboxRecord]:
-        """All records, oldest first."""
+    def waiting(self) -> list[Path]:
+        """Return the folders of all records, the oldest first; `read` has what is in them."""
         ages = {}
         for path in self.folder.glob("*/*"):
             with suppress(FileNotFoundError):  # another process has sent it meanwhile
                 if path.is_dir() and path.suffix not in {PARTIAL, DAMAGED}:
                     ages[path] = path.stat().st_mtime
-        yield from map(OutboxRecord, sorted(ages, key=lambda path: ages[path]))
+        return sorted(ages, key=lambda path: ages[path])
 
-    def drop(self, record: OutboxRecord) -> None:
+    def drop(self, suite: str, key: str) -> None:
         """Forget a record; what is left of it when the process is killed meanwhile is no record."""
-        if record.folder.exists():
-            gone = record.folder.with_name(f"{record.folder.name}.{os.getpid()}.gone{PARTIAL}")
-            record.folder.rename(gone)
+        folder = self.folder / suite / key
+        if folder.exists():
+            gone = folder.with_name(f"{folder.name}.{os.getpid()}.gone{PARTIAL}")
+            folder.rename(gone)
             shutil.rmtree(gone)
 
     def files(self, suite: str, key: str) -> dict[str, bytes]:
         """A task's record or, without one, its checkpoint, by names that `put_files` understands."""
-        if record := self.get(suite, key):
-            paths = [path for path in record.folder.rglob("*") if path.is_file()]
+        if self.get(suite, key):
+            paths = [path for path in (self.folder / suite / key).rglob("*") if path.is_file()]
         else:
             paths = [path for path in [self.checkpoint(suite, key)] if path.exists()]
         return {path.relative_to(self.folder / suite).as_posix(): path.read_bytes() for path in paths}
@@ -201,7 +146,7 @@ class Outbox:
                     path = partial / Path(name).relative_to(key)
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
-                self.drop(OutboxRecord(folder))
+                self.drop(suite, key)
         checkpoint = self.checkpoint(suite, key)
         if inside:
             checkpoint.unlink(missing_ok=True)
@@ -214,13 +159,26 @@ class Outbox:
         for path in self.folder.glob(f"*/*{PARTIAL}"):
             if not is_being_written(path):
                 remove(path)
-        damaged = [record.folder for record in self.waiting() if not record.sound]
+        damaged = [folder for folder in self.waiting() if not read(folder)]
         damaged += [path for path in self.folder.glob(f"*/{SUITE}") if not _announcement(path)]
         aside = [path.with_name(path.name + DAMAGED) for path in damaged]
         for older, path in zip(aside, damaged, strict=True):
             remove(older)
             path.rename(older)
         return aside
+
+
+def read(folder: Path) -> RunResult | None:
+    """Return the result in a record's folder; None if files are not those that were written, or elsewhere."""
+    try:
+        checksums = json.loads((folder / CHECKSUMS).read_bytes())
+        content = (folder / RESULT).read_bytes()
+        if checksums != _digests(folder):
+            return None
+        result = _RESULT.validate_json(content)
+    except (OSError, ValueError):
+        return None
+    return result if (result.suite, result.key) == folder.parts[-2:] else None
 
 
 def _announcement(path: Path) -> Announcement | None:

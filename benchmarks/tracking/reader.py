@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from benchmarks.errors import UserError, warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import database
 from benchmarks.tracking.queries import INFO, ExperimentEntry, Queries, RunColumns, unexpected
+from benchmarks.tracking.run_result import RunResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,37 +19,6 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 PAGE = 1000  # runs a request
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A run in MLflow: a run of a suite, a group, a baseline, a trial."""
-
-    run_id: str
-    experiment_id: str
-    status: str
-    start_time: int  # milliseconds since 1970
-    end_time: int  # 0 until it has ended
-    artifact_uri: str
-    tags: dict[str, str] = field(default_factory=dict)
-    params: dict[str, str] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)  # the newest values
-
-    @classmethod
-    def of_run(cls, run: Run) -> Self:
-        """Return what MLflow's client says of a run."""
-        info, data = run.info, run.data
-        return cls(
-            info.run_id,
-            info.experiment_id,
-            info.status,
-            info.start_time,
-            info.end_time or 0,
-            info.artifact_uri,
-            data.tags,
-            data.params,
-            data.metrics,
-        )
 
 
 def frame(runs: RunColumns) -> pd.DataFrame:
@@ -64,11 +33,11 @@ def frame(runs: RunColumns) -> pd.DataFrame:
     return pd.DataFrame(columns, dtype=object).astype(types | {"start_time": int, "end_time": int})
 
 
-def entries(runs: RunColumns) -> list[Entry]:
-    """Return an entry for each run."""
-    all_runs = [Entry(*values) for values in zip(*runs.info.values(), strict=True)]
+def results(runs: RunColumns) -> list[RunResult]:
+    """Return the result of each run."""
+    all_runs = [RunResult(*values) for values in zip(*runs.info.values(), strict=True)]
     for name in ("tags", "params", "metrics"):
-        parts = [getattr(entry, name) for entry in all_runs]
+        parts = [getattr(result, name) for result in all_runs]
         for key, column in getattr(runs, name).items():
             for part, value in zip(parts, column, strict=True):
                 if value is not None:
@@ -92,11 +61,11 @@ class Reader(ABC):
         With `tags` only these tags need be there, and neither parameters nor metrics.
         """
 
-    def entries(
+    def results(
         self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
-    ) -> list[Entry]:
-        """Return the same with an entry for each run."""
-        return entries(self.runs(experiment, ids, tags))
+    ) -> list[RunResult]:
+        """Return the same with a result for each run."""
+        return results(self.runs(experiment, ids, tags))
 
 
 class ClientReader(Reader):

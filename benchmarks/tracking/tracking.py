@@ -26,35 +26,25 @@ from typing import TYPE_CHECKING
 from benchmarks.errors import warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import database, groups, notes, places, views
-from benchmarks.tracking.entries import (
-    LONGEST_TAG,
-    Made,
-    cut,
-    data_set_of,
-    fault_of,
-    metrics_of,
-    must_be_current,
-    name_of,
-    name_of_seed,
-    now,
-    params_of,
-    tags_of,
-    valid_tags,
-)
-from benchmarks.tracking.experiment import (
-    INDEXED,
-    Group,
-    KnownRun,
+from benchmarks.tracking.experiment import INDEXED, TrackedExperiment, open_experiment
+from benchmarks.tracking.mlflow_entities import data_set_of, metrics_of
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.parquet import UnreadableTableError
+from benchmarks.tracking.reader import opened
+from benchmarks.tracking.run_result import (
+    MAX_TAG_CHARACTERS,
     MlflowStatus,
     Pair,
     Place,
-    TrackedExperiment,
-    TrackedStudy,
-    open_experiment,
+    RunRequirements,
+    RunResult,
+    cut,
+    fault_of,
+    must_be_current,
+    name_of_seed,
+    now,
+    valid_tags,
 )
-from benchmarks.tracking.outbox import OutboxRecord, Result
-from benchmarks.tracking.parquet import UnreadableTableError
-from benchmarks.tracking.reader import Entry, opened
 from benchmarks.tracking.store import Store
 from fl_core.metrics import TRAINING, from_text, named
 from fl_core.schema import (
@@ -64,7 +54,6 @@ from fl_core.schema import (
     NETWORK,
     Kind,
     MlflowTag,
-    Status,
     StudyStatus,
     Table,
     Tag,
@@ -93,7 +82,7 @@ class Tracking:
     """An open MLflow store. Methods raise what MLflow raises."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._outbox = store, Outbox(store.outbox)
         self._experiments: dict[str, TrackedExperiment] = {}
         self.unread = False  # whether a group waits for its sums, since a seed's curve could not be read
 
@@ -107,7 +96,7 @@ class Tracking:
         """Whether MLflow has opened the store."""
         return "_client" in self.__dict__
 
-    def finished(self, suite: str, wanted: Mapping[str, Made] | None = None) -> set[str]:
+    def finished(self, suite: str, wanted: Mapping[str, RunRequirements] | None = None) -> set[str]:
         """Keys of what need not be computed again: all but errors, and runs not made as `wanted` says.
 
         Of the wanted runs, those whose files are gone are not finished either, as a warning says.
@@ -115,11 +104,11 @@ class Tracking:
         experiment = self._found(suite)
         runs = experiment.runs if experiment else {}
         asked = wanted or {}
-        lacking = {key for key in asked.keys() & runs if not runs[key].made.serves(asked[key])}
-        edited = sum(not runs[key].made.is_current(asked[key]) for key in lacking)
+        lacking = {key for key in asked.keys() & runs if not runs[key].requirements.serves(asked[key])}
+        edited = sum(not runs[key].requirements.is_current(asked[key]) for key in lacking)
         if edited:
             warn(f"{suite}: your code or data changed since {many(edited, 'run')}: computed again")
-        done = {key for key, known in runs.items() if known.status == MlflowStatus.FINISHED} - lacking
+        done = {key for key, run in runs.items() if run.finished} - lacking
         lost = [key for key in asked if key in done and self._is_lost(runs[key])]
         if lost:
             where = places.place(runs[lost[0]].artifact_uri, self._store.tracking_uri)
@@ -129,17 +118,17 @@ class Tracking:
             )
         return done - {*lost}
 
-    def results(self, suite: str, keys: Collection[str]) -> dict[str, tuple[Status, str, dict[str, float]]]:
-        """Return status, reason and metrics of finished runs by their keys."""
+    def results(self, suite: str, keys: Collection[str]) -> dict[str, RunResult]:
+        """Return the results of finished runs by their keys."""
         experiment = self._found(suite)
         if experiment is None:
             return {}
         with opened(self._store.tracking_uri) as reader:
-            entries = reader.entries(experiment.id)
+            results = reader.results(experiment.id)
         return {
-            key: (Status(entry.tags[Tag.STATUS]), entry.tags.get(Tag.REASON, ""), entry.metrics)
-            for entry in entries
-            if (key := entry.tags.get(Tag.KEY, "")) in keys and experiment.runs[key].id == entry.run_id
+            result.key: result
+            for result in results
+            if result.key in keys and experiment.runs[result.key].run_id == result.run_id
         }
 
     def describe(self, suite: str, description: str, highlight: Sequence[str] = ()) -> None:
@@ -161,22 +150,20 @@ class Tracking:
         wanted = {study[Tag.IDENTITY] for study in studies}
         pairs = {(study[Tag.SCENARIO], study[Tag.STRATEGY]) for study in studies}
         for identity, known in experiment.studies.items():
-            if known.pair in pairs and known.superseded != (identity not in wanted):
-                known.superseded = identity not in wanted
-                self._supersede(known.id, known.superseded)
-                for run in experiment.runs.values():
-                    if run.parent == known.id and run.superseded != known.superseded:
-                        run.superseded = known.superseded
-                        self._supersede(run.id, run.superseded)
+            superseded = identity not in wanted
+            if known.pair in pairs and known.superseded != superseded:
+                trials = (run for run in experiment.runs.values() if run.parent == known.run_id)
+                for run in (known, *trials):
+                    self._supersede(run, superseded)
         for study in studies:
             known = self._study(experiment, study)
             value = study.get(Tag.BEST_VALUE)
             best = [Metric(TrialMetric.BEST_VALUE, float(value), now(), 0)] if value else []
-            tags = [RunTag(name, cut(text, LONGEST_TAG)) for name, text in study.items()]
-            self._client.log_batch(known.id, best, tags=tags, synchronous=True)
+            tags = [RunTag(name, cut(text, MAX_TAG_CHARACTERS)) for name, text in study.items()]
+            self._client.log_batch(known.run_id, best, tags=tags, synchronous=True)
             if study[Tag.STATUS] == StudyStatus.FINISHED and not known.finished:
-                self._client.set_terminated(known.id, MlflowStatus.FINISHED)
-                known.finished = True
+                self._client.set_terminated(known.run_id, MlflowStatus.FINISHED)
+                known.state = MlflowStatus.FINISHED
         scenarios = {scenario for scenario, _ in pairs}
         for study in studies:
             parts = (study[Tag.STRATEGY], study[Tag.SCENARIO])
@@ -184,7 +171,7 @@ class Tracking:
             self._label(experiment, view.tag, view.value)
         self._annotate(experiment)
 
-    def _study(self, experiment: TrackedExperiment, tags: Mapping[str, str]) -> TrackedStudy:
+    def _study(self, experiment: TrackedExperiment, tags: Mapping[str, str]) -> RunResult:
         """Return the study with these tags, or of a trial with them; made if it is not there."""
         identity = tags[Tag.IDENTITY]
         if identity not in experiment.studies:
@@ -192,15 +179,20 @@ class Tracking:
             own: dict[str, str] = {tag: tags[tag] for tag in (Tag.STUDY, Tag.IDENTITY)}
             own |= {Tag.KIND: Kind.STUDY, Tag.SCENARIO: pair[0], Tag.STRATEGY: pair[1]}
             run = self._client.create_run(experiment.id, now(), own, " · ".join(reversed(pair)))
-            experiment.add(Entry.of_run(run))
+            experiment.add(RunResult.of_run(run))
         return experiment.studies[identity]
 
-    def _supersede(self, run: str, superseded: bool) -> None:
-        """Mark a run as replaced, or take the mark away."""
-        if superseded:
-            self._client.set_tag(run, Tag.SUPERSEDED, "true")
-        else:
-            self._client.delete_tag(run, Tag.SUPERSEDED)
+    def _supersede(self, run: RunResult, superseded: bool) -> None:
+        """Mark a run as replaced, or take the mark away, if that changes anything."""
+        if superseded and not run.superseded:
+            self._tag(run, Tag.SUPERSEDED, "true")
+        elif run.superseded and not superseded:
+            self._client.delete_tag(run.run_id, Tag.SUPERSEDED)
+            del run.tags[Tag.SUPERSEDED]
+
+    def _tag(self, run: RunResult, tag: str, value: str) -> None:
+        self._client.set_tag(run.run_id, tag, value)
+        run.tags[tag] = value
 
     def select(self, suite: str, places: Mapping[str, Place]) -> None:
         """Of runs that look alike, those with these keys count: a suite was edited, or run with --set.
@@ -212,9 +204,7 @@ class Tracking:
         chosen = [run for key, run in experiment.runs.items() if key in places]
         for runs, superseded in ((others, True), (chosen, False)):
             for run in runs:
-                if run.superseded != superseded:
-                    self._supersede(run.id, superseded)
-                    run.superseded = superseded
+                self._supersede(run, superseded)
         self._rename(experiment, places)
         experiment.meant = {}
         for key, (scenario, strategy, trial, _) in places.items():
@@ -236,75 +226,73 @@ class Tracking:
             if run is None or run.place == place:
                 continue
             scenario, strategy, _, seed = place
-            self._client.update_run(run.id, name=name_of_seed(scenario, strategy, seed))
+            self._client.update_run(run.run_id, name=name_of_seed(scenario, strategy, seed))
             for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy), (Tag.SEED, seed)):
-                self._client.set_tag(run.id, tag, text)
-            run.place = place
-        inhabited = {run.place[:2] for run in experiment.runs.values()}
+                self._tag(run, tag, text)
+        inhabited = {run.pair for run in experiment.runs.values()}
         parents = {run.parent for run in experiment.runs.values()}
         for pair, group in list(experiment.groups.items()):
-            if pair not in inhabited and group.id in parents:
-                self._client.delete_run(group.id)
+            if pair not in inhabited and group.run_id in parents:
+                self._client.delete_run(group.run_id)
                 del experiment.groups[pair]
 
-    def write(self, *records: OutboxRecord) -> None:
-        """Bring records into MLflow that are not there, and complete what is half there.
+    def write(self, *results: RunResult) -> None:
+        """Bring results from the outbox into MLflow that are not there, and complete what is half there.
 
-        An older error of the same run gives way to a record, and so does a record with less at its marks, one
+        An older error of the same run gives way to a result, and so does a result with less at its marks, one
         made by the user's code before it was edited, or one whose files are gone.
         """
-        pairs = {self._write(record, record.result) for record in records}
+        pairs = {self._write(result) for result in results}
         for suite, pair in sorted(filter(None, pairs)):
             self._sum_up(self._experiments[suite], pair)
 
-    def _is_lost(self, run: KnownRun) -> bool:
+    def _is_lost(self, run: RunResult) -> bool:
         """Whether some of a run's tables are gone; baselines have none."""
         of_kind: dict[str, tuple[Table, ...]] = {Kind.RUN: (CURVE, ARRIVALS, CLIENTS), Kind.TRIAL: (CURVE,)}
         tables = [table.file for table in of_kind.get(run.kind, ())]
         return places.are_lost(run.artifact_uri, self._store.tracking_uri, tables)
 
-    def _write(self, record: OutboxRecord, result: Result) -> tuple[str, Pair] | None:
-        """Bring a record into MLflow; its suite and group, or None if it is there."""
+    def _write(self, result: RunResult) -> tuple[str, Pair] | None:
+        """Bring a result into MLflow; its suite and group, or None if it is there."""
         experiment = self._experiment(result.suite)
         known = experiment.runs.get(result.key)
-        enough = known and known.made.serves(Made.of(result.about))
-        if known and known.status == MlflowStatus.FINISHED and enough and not self._is_lost(known):
+        enough = known and known.requirements.serves(result.requirements)
+        if known and known.finished and enough and not self._is_lost(known):
             return None
-        if known and known.began != result.began:  # another attempt, which failed or was never completed
-            self._client.delete_run(known.id)
+        if known and known.start_time != result.start_time:  # another attempt: it failed, or was cut short
+            self._client.delete_run(known.run_id)
             known = None
         if known is None:
             known = experiment.runs[result.key] = self._begin(experiment, result)
-        if known.status != MlflowStatus.RUNNING:
+        if known.state != MlflowStatus.RUNNING:
             return None
-        self._fill(known, record, result)
-        failed = result.status is Status.ERROR
-        known.status = MlflowStatus.FAILED if failed else MlflowStatus.FINISHED
-        self._client.set_terminated(known.id, known.status, result.ended)
-        return result.suite, known.place[:2]
+        self._fill(known, result)
+        known.state = result.state
+        self._client.set_terminated(known.run_id, known.state, result.end_time)
+        return result.suite, known.pair
 
     def keep_page(self, suite: str, page: Path) -> None:
         """Keep the report page as an artifact, in the place of an older one; the suite's note links to it."""
         experiment = self._experiment(suite)
-        if not experiment.report:
+        if experiment.report is None:
             tags: dict[str, str] = {Tag.KIND: Kind.REPORT, Tag.SUITE: suite}
-            began = min((known.began for known in experiment.runs.values()), default=now())
+            began = min((run.start_time for run in experiment.runs.values()), default=now())
             run = self._client.create_run(experiment.id, began, tags, "report page")  # below all others
-            experiment.add(Entry.of_run(run))
-        self._keep(experiment.report, experiment.report_uri, page)
-        self._client.set_terminated(experiment.report, MlflowStatus.FINISHED)
+            experiment.report = RunResult.of_run(run)
+        self._keep(experiment.report, page)
+        self._client.set_terminated(experiment.report.run_id, MlflowStatus.FINISHED)
         self._annotate(experiment)
 
-    def _begin(self, experiment: TrackedExperiment, result: Result) -> KnownRun:
-        tags = tags_of(result)
-        if result.kind is Kind.RUN:
-            tags[MlflowTag.PARENT] = self._group(experiment, tags, result.began).id
-        elif result.kind is Kind.TRIAL:
-            tags[MlflowTag.PARENT] = self._study(experiment, tags).id
-        run = self._client.create_run(experiment.id, result.began, tags, name_of(result))
-        return KnownRun.of_entry(Entry.of_run(run))
+    def _begin(self, experiment: TrackedExperiment, result: RunResult) -> RunResult:
+        tags = dict(result.tags)
+        if result.kind == Kind.RUN:
+            tags[MlflowTag.PARENT] = self._group(experiment, tags, result.start_time).run_id
+        elif result.kind == Kind.TRIAL:
+            tags[MlflowTag.PARENT] = self._study(experiment, tags).run_id
+        run = self._client.create_run(experiment.id, result.start_time, tags)
+        return RunResult.of_run(run)
 
-    def _group(self, experiment: TrackedExperiment, seed_tags: Mapping[str, str], began: int) -> Group:
+    def _group(self, experiment: TrackedExperiment, seed_tags: Mapping[str, str], began: int) -> RunResult:
         """The parent of a run's seeds, from the tags of one of them."""
         scenario, strategy = pair = seed_tags[Tag.SCENARIO], seed_tags[Tag.STRATEGY]
         if pair not in experiment.groups:
@@ -313,24 +301,26 @@ class Tracking:
             run = self._client.create_run(experiment.id, began, tags, f"{strategy} · {scenario}")
             if data_sets := data_set_of(seed_tags, of_seeds=True):
                 self._client.log_inputs(run.info.run_id, data_sets)
-            experiment.groups[pair] = Group(run.info.run_id, mean_of="", finished=False, colour="")
+            experiment.groups[pair] = RunResult.of_run(run)
         return experiment.groups[pair]
 
-    def _fill(self, known: KnownRun, record: OutboxRecord, result: Result) -> None:
+    def _fill(self, known: RunResult, result: RunResult) -> None:
         from mlflow.entities import Param
 
-        shown = result.parameters or record.description
-        params = [Param(name, text) for name, text in params_of(shown)]
-        self._client.log_batch(known.id, list(metrics_of(record, result)), params, synchronous=True)
-        if result.kind is not Kind.TRIAL and (data_sets := data_set_of(tags_of(result))):
-            self._client.log_inputs(known.id, data_sets)
-        self._keep(known.id, known.artifact_uri, record.artifacts)
+        params = [Param(name, text) for name, text in result.params.items()]
+        metrics = list(metrics_of(result, self._outbox.curve(result)))
+        self._client.log_batch(known.run_id, metrics, params, synchronous=True)
+        if result.kind != Kind.TRIAL and (data_sets := data_set_of(result.tags)):
+            self._client.log_inputs(known.run_id, data_sets)
+        self._keep(known, self._outbox.artifacts(result))
 
-    def _keep(self, run: str, address: str, files: Path) -> None:
+    def _keep(self, run: RunResult, files: Path) -> None:
         """Keep a file, or those of a folder, as artifacts of a run."""
-        folder = None if self._store.is_server else places.place(address, self._store.tracking_uri)
+        uri = self._store.tracking_uri
+        folder = None if self._store.is_server else places.place(run.artifact_uri, uri)
         if folder is None:
-            (self._client.log_artifacts if files.is_dir() else self._client.log_artifact)(run, str(files))
+            log = self._client.log_artifacts if files.is_dir() else self._client.log_artifact
+            log(run.run_id, str(files))
         elif files.is_dir():
             copytree(files, folder, dirs_exist_ok=True)
         else:
@@ -343,21 +333,21 @@ class Tracking:
         seeds = sorted(
             (experiment.runs[key] for key in keys & experiment.runs.keys()), key=lambda seed: seed.place
         )
-        if not keys or [seed.status for seed in seeds] != [MlflowStatus.FINISHED] * len(keys):
+        if not keys or len(seeds) < len(keys) or not all(seed.finished for seed in seeds):
             return
-        mean_of = cut(",".join(seed.id for seed in seeds), LONGEST_TAG)
+        mean_of = cut(",".join(seed.run_id for seed in seeds), MAX_TAG_CHARACTERS)
         group = experiment.groups.get(pair)
-        if group and group.mean_of == mean_of and group.finished:
+        mean_before = group.tags.get(Tag.MEAN_OF, "") if group else ""
+        if group and mean_before == mean_of and group.finished:
             return
-        if group and group.mean_of not in ("", mean_of):  # the suite was edited; logged curves are final
-            self._client.delete_run(experiment.groups.pop(pair).id)
+        if group and mean_before not in ("", mean_of):  # the suite was edited; logged curves are final
+            self._client.delete_run(experiment.groups.pop(pair).run_id)
         with opened(self._store.tracking_uri) as reader:
-            runs = reader.entries(experiment.id, [seed.id for seed in seeds])
+            runs = reader.results(experiment.id, [seed.run_id for seed in seeds])
         group = self._group(experiment, runs[0].tags, runs[0].start_time)
         for known in experiment.runs.values():
-            if known.place[:2] == pair and known.parent != group.id:
-                self._client.set_tag(known.id, MlflowTag.PARENT, group.id)
-                known.parent = group.id
+            if known.pair == pair and known.parent != group.run_id:
+                self._tag(known, MlflowTag.PARENT, group.run_id)
         self._save_views(experiment, runs[0])
         try:
             metrics = list(groups.metrics_of(runs, self._client.tracking_uri))
@@ -368,28 +358,32 @@ class Tracking:
         self._paint(experiment)
 
     def _write_group(
-        self, experiment: TrackedExperiment, group: Group, seeds: list[Entry], metrics: list[Metric], ids: str
+        self,
+        experiment: TrackedExperiment,
+        group: RunResult,
+        seeds: list[RunResult],
+        metrics: list[Metric],
+        ids: str,
     ) -> None:
         from mlflow.entities import RunTag
 
         lost = sum(map(groups.diverged, seeds))
         note = notes.of_group(experiment.id, seeds[0].tags, len(seeds) - lost, lost)
         tags = [RunTag(Tag.MEAN_OF, ids), RunTag(MlflowTag.NOTE, note)]
-        self._client.log_batch(group.id, metrics, groups.params_of(seeds), tags, synchronous=True)
+        self._client.log_batch(group.run_id, metrics, groups.params_of(seeds), tags, synchronous=True)
         last = max(seed.end_time for seed in seeds)
-        self._client.set_terminated(group.id, MlflowStatus.FINISHED, last)
-        group.mean_of, group.finished = ids, True
+        self._client.set_terminated(group.run_id, MlflowStatus.FINISHED, last)
+        group.tags[Tag.MEAN_OF], group.state = ids, MlflowStatus.FINISHED
 
     def _paint(self, experiment: TrackedExperiment) -> None:
         """Give each strategy of the suite one colour in all scenarios."""
         wanted = views.colours(strategy for _, strategy in experiment.meant)
         for pair in experiment.meant.keys() & experiment.groups.keys():
             group, colour = experiment.groups[pair], wanted[pair[1]]
-            if group.colour != colour:
-                self._client.set_tag(group.id, MlflowTag.COLOUR, colour)
-                group.colour = colour
+            if group.tags.get(MlflowTag.COLOUR) != colour:
+                self._tag(group, MlflowTag.COLOUR, colour)
 
-    def _save_views(self, experiment: TrackedExperiment, run: Entry) -> None:
+    def _save_views(self, experiment: TrackedExperiment, run: RunResult) -> None:
         """A view of the run's scenario, and one of all scenarios; with links to them in the suite's note."""
         tags = run.tags
         single = TRAINING if tags.get(Tag.EVALUATE) == "test" else ()  # at the end alone: no curve
@@ -407,7 +401,8 @@ class Tracking:
         self._annotate(experiment)
 
     def _annotate(self, experiment: TrackedExperiment) -> None:
-        note = notes.of_suite(experiment.name, experiment.id, experiment.tags, experiment.report)
+        page = experiment.report.run_id if experiment.report else ""
+        note = notes.of_suite(experiment.name, experiment.id, experiment.tags, page)
         self._label(experiment, MlflowTag.NOTE, note)
 
     def _label(self, experiment: TrackedExperiment, tag: str, value: str) -> None:
@@ -432,24 +427,24 @@ class Tracking:
                 there = reader.experiments().get(suite)
                 if there is None:
                     return None
-                entries = reader.entries(there.id, tags=INDEXED)
-            must_be_current(entries, redacted(self._store.tracking_uri))
+                results = reader.results(there.id, tags=INDEXED)
+            must_be_current(results, redacted(self._store.tracking_uri))
             experiment = TrackedExperiment(there.id, suite, valid_tags(there.tags))
-            for entry in entries:
-                self._index(experiment, entry)
+            for result in results:
+                self._index(experiment, result)
             self._experiments[suite] = experiment
         return self._experiments[suite]
 
-    def _index(self, experiment: TrackedExperiment, entry: Entry) -> None:
+    def _index(self, experiment: TrackedExperiment, run: RunResult) -> None:
         """Take note of a run that is not damaged; one of two of the same attempt goes.
 
         A request to create it was carried out but its answer was lost, and it was made again.
         """
-        if fault_of(entry):
+        if fault_of(run):
             return
-        twin = experiment.runs.get(entry.tags.get(Tag.KEY, ""))
-        better = twin is None or entry.status == MlflowStatus.FINISHED != twin.status
-        if twin is not None and twin.began == entry.start_time:
-            self._client.delete_run(twin.id if better else entry.run_id)
+        twin = experiment.runs.get(run.key)
+        better = twin is None or (run.finished and not twin.finished)
+        if twin is not None and twin.start_time == run.start_time:
+            self._client.delete_run(twin.run_id if better else run.run_id)
         if better:
-            experiment.add(entry)
+            experiment.add(run)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from benchmarks.tracking.reader import Entry
+from benchmarks.tracking.run_result import RunResult
 from fl_core.metrics import Metric, from_text
 from fl_core.schema import DIAGNOSED, OF_BUDGET, Clock, Reason, Status, Tag
 from fl_core.time_to_target import meets, observed_until, time_to_target
@@ -78,17 +78,17 @@ class RecordedRun:
     files: Files = field(default_factory=Files)
 
     @classmethod
-    def of_entry(cls, entry: Entry) -> RecordedRun:
+    def of(cls, result: RunResult) -> RecordedRun:
         """Return a run from what MLflow says of it, of which much may be invalid; files come later."""
 
         def read(tag: Tag, otherwise: str = "") -> str:
-            return clean(entry.tags.get(tag, "")) or otherwise
+            return clean(result.tags.get(tag, "")) or otherwise
 
         def texts(tag: Tag) -> Mapping[str, str]:
             return _texts(read(tag))
 
         return cls(
-            id=entry.run_id,
+            id=result.run_id,
             key=read(Tag.KEY),
             scenario=read(Tag.SCENARIO),
             problem=read(Tag.PROBLEM),
@@ -103,10 +103,10 @@ class RecordedRun:
             higher_is_better=read(Tag.HIGHER_IS_BETTER, "true").lower() != "false",
             target=number(read(Tag.TARGET)),
             show=tuple(name for part in read(Tag.SHOW).split(",") if (name := part.strip())),
-            params={name: clean(value) for name, value in entry.params.items()},
-            totals=dict(entry.metrics),
-            started=moment(entry.start_time),
-            ended=moment(entry.end_time),
+            params={name: clean(value) for name, value in result.params.items()},
+            totals=dict(result.metrics),
+            started=moment(result.start_time),
+            ended=moment(result.end_time),
             wall_seconds=number(read(Tag.WALL_SECONDS)) or 0.0,
             version=read(Tag.VERSION),
             commit=read(Tag.COMMIT),
@@ -120,7 +120,7 @@ class RecordedRun:
             device=read(Tag.DEVICE),
             superseded=bool(read(Tag.SUPERSEDED)),
             metrics=from_text(read(Tag.METRICS)),
-            folder=entry.artifact_uri,
+            folder=result.artifact_uri,
             time_unit=read(Tag.TIME_UNIT),
         )
 

@@ -10,10 +10,10 @@ import numpy as np
 from benchmarks.errors import RUN_AGAIN, warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import parquet
-from benchmarks.tracking.entries import fault_of, must_be_current, valid_tags
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.places import fetched, place
-from benchmarks.tracking.reader import Entry, reading
+from benchmarks.tracking.reader import reading
+from benchmarks.tracking.run_result import RunResult, fault_of, must_be_current, valid_tags
 from fl_core.metrics import SURROGATE
 from fl_core.schema import (
     ARRIVALS,
@@ -63,15 +63,15 @@ def load(
     with reading(tracking_uri) as reader:
         known = reader.experiments()
         experiment, tuning = known.get(suite), known.get(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}")
-        recorded = reader.entries(experiment.id) if experiment else []
-        tried = reader.entries(tuning.id) if tuning else []
+        recorded = reader.results(experiment.id) if experiment else []
+        tried = reader.results(tuning.id) if tuning else []
     must_be_current(recorded, redacted(tracking_uri))
     tags = valid_tags(experiment.tags) if experiment else {}
     base = suite.removesuffix(VARIANT)  # of whose campaign a tuned variant has its values
     tuned = base != suite and f"{base}{CAMPAIGN}" in known
     faults = {run.run_id: fault for run in (*recorded, *tried) if (fault := fault_of(run))}
     kinds = [(run, run.tags.get(Tag.KIND)) for run in recorded if run.run_id not in faults]
-    runs, older = latest(RecordedRun.of_entry(run) for run, kind in kinds if kind == Kind.RUN)
+    runs, older = latest(RecordedRun.of(run) for run, kind in kinds if kind == Kind.RUN)
     loaded = RecordedSuite(
         suite,
         redacted(tracking_uri),
@@ -113,7 +113,7 @@ def _warn(suite: RecordedSuite) -> None:
             warn(f"show: no run recorded {name}{nearest(name, recorded)}")
 
 
-def _pooled(runs: Iterable[Entry]) -> tuple[Pooled, ...]:
+def _pooled(runs: Iterable[RunResult]) -> tuple[Pooled, ...]:
     """Return the centralised baselines."""
     return tuple(
         Pooled(run.tags.get(Tag.PROBLEM, ""), int(number(run.tags.get(Tag.SEED, "")) or 0), dict(run.metrics))

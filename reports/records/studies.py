@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
-from benchmarks.tracking.reader import Entry
+from benchmarks.tracking.run_result import RunResult
 from fl_core.metrics import from_text
 from fl_core.schema import TO_TARGET, JudgedOn, Kind, MlflowTag, Status, Tag, TrialMetric, TrialState
 from reports.records.measures import Measure, measure
@@ -106,10 +106,10 @@ class RecordedStudy:
         return tuple(trial for trial in self.counted if trial.diverged)
 
 
-def read_studies(runs: Iterable[Entry]) -> tuple[RecordedStudy, ...]:
+def read_studies(runs: Iterable[RunResult]) -> tuple[RecordedStudy, ...]:
     """Return the studies among MLflow's runs, each with its trials; replaced ones are left out."""
     everything = [run for run in runs if Tag.SUPERSEDED not in run.tags]
-    trials: dict[str, list[Entry]] = {}
+    trials: dict[str, list[RunResult]] = {}
     for run in everything:
         if run.tags.get(Tag.KIND) == Kind.TRIAL:
             trials.setdefault(run.tags.get(MlflowTag.PARENT, ""), []).append(run)
@@ -121,7 +121,7 @@ def read_studies(runs: Iterable[Entry]) -> tuple[RecordedStudy, ...]:
     return tuple(newest.values())
 
 
-def _study(run: Entry, trials: Iterable[Entry]) -> RecordedStudy:
+def _study(run: RunResult, trials: Iterable[RunResult]) -> RecordedStudy:
     def read(tag: Tag, otherwise: str = "") -> str:
         return clean(run.tags.get(tag, "")) or otherwise
 
@@ -165,17 +165,17 @@ def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
 
 
 def _trials(
-    runs: Iterable[Entry], space: Iterable[Parameter], seeds: Collection[int], pruned: Collection[float]
+    runs: Iterable[RunResult], space: Iterable[Parameter], seeds: Collection[int], pruned: Collection[float]
 ) -> tuple[Trial, ...]:
     """Return the trials of a study, each from its runs, one a seed."""
-    by_number: dict[int, list[Entry]] = {}
+    by_number: dict[int, list[RunResult]] = {}
     for run in runs:
         by_number.setdefault(int(number(run.tags.get(Tag.TRIAL, "")) or 0), []).append(run)
     return tuple(_trial(at, by_number[at], space, seeds, at in pruned) for at in sorted(by_number))
 
 
 def _trial(
-    number_: int, runs: Sequence[Entry], space: Iterable[Parameter], seeds: Collection[int], pruned: bool
+    number_: int, runs: Sequence[RunResult], space: Iterable[Parameter], seeds: Collection[int], pruned: bool
 ) -> Trial:
     first = runs[0]
     texts = {clean(name): clean(text) for name, text in first.params.items()}

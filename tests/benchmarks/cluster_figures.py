@@ -32,8 +32,10 @@ from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking import database
 from benchmarks.tracking.outbox import CHECKSUMS, RESULT, Outbox
 from benchmarks.tracking.provenance import provenance
+from benchmarks.tracking.run_result import texts_of
 from benchmarks.tracking.store import Store
 from fl_core.recording import recorder
+from fl_core.schema import Tag
 
 CORES = 16  # of a node
 RECORDED = 100  # runs in MLflow; they take longer
@@ -114,7 +116,7 @@ def answered(session: Session, folder: Path) -> Answers:
     """The records of all runs: one that is computed, under the key of each."""
     outbox = Outbox(folder)
     first, *_ = simulated = [task for task in session.tasks if isinstance(task, PlannedRun)]
-    record = recorder.run(first.run.experiment)
+    record = recorder.run(first.experiment)
     recording = Recording(outbox, first, provenance())
     recording.watch.stamp(len(record.curve))
     result = recording.simulated(record, {"execution": "one by one", "data": {}})
@@ -122,10 +124,10 @@ def answered(session: Session, folder: Path) -> Answers:
     del files[f"{first.key}/{CHECKSUMS}"]
     found = {}
     for task in simulated:
-        own = replace(result, key=task.key, name=task.name, about={**result.about, **task.about()})
+        own = replace(result, tags=result.tags | texts_of({**task.about(), Tag.KEY: task.key}))
         mine = {name.replace(first.key, task.key): content for name, content in files.items()}
         mine[f"{task.key}/{RESULT}"] = json.dumps(asdict(own)).encode()
-        found[task.key] = Finished.of(own), mine
+        found[task.key] = Finished(own), mine
     return found
 
 

@@ -14,9 +14,8 @@ from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Finished
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.entries import Made
-from benchmarks.tracking.experiment import Place
-from benchmarks.tracking.outbox import Announcement, Outbox, OutboxRecord
+from benchmarks.tracking.outbox import Announcement, Outbox
+from benchmarks.tracking.run_result import Place, RunRequirements, RunResult
 from benchmarks.tracking.store import Store
 
 T = TypeVar("T")
@@ -76,7 +75,7 @@ def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fe
     found = small(folder, seeds=seeds, strategies=strategies)
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
-    finished = delivery.finished("small", {task.key: Made.of(task.about()) for task in found})
+    finished = delivery.finished("small", {task.key: RunRequirements.of(task.about()) for task in found})
     delivery.announce(Announcement("small", "Three clients.", places(found)))
     for task in found:
         if task.key not in finished:
@@ -86,8 +85,14 @@ def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fe
     assert not delivery.refused and not delivery.away
 
 
-def record_of(outbox: Outbox, task: Task) -> OutboxRecord:
+def curve_of(outbox: Outbox, task: Task) -> list[dict[str, float]]:
+    """The rows of the curve that was left in the outbox."""
+    columns = outbox.curve(result_of(outbox, task))
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def result_of(outbox: Outbox, task: Task) -> RunResult:
     """What was left in the outbox."""
-    record = outbox.get(task.suite, task.key)
-    assert record is not None
-    return record
+    result = outbox.get(task.suite, task.key)
+    assert result is not None
+    return result

@@ -19,7 +19,7 @@ from benchmarks.commands.options import LEADERBOARD
 from benchmarks.commands.replay import replayed
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
-from benchmarks.tracking.reader import Entry
+from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store
 from fl_core.import_guard import ALLOWED, HOW
 from fl_core.schema import Tag
@@ -106,7 +106,7 @@ def test_a_record_of_mlflow_s_may_not(suite: Path, where: str, monkeypatch: pyte
     description.chmod(0o666 if where == "here" else 0o644)
     monkeypatch.setattr("benchmarks.tracking.places.fetched", lambda *_: nullcontext(suite.parent))
     address = str(suite.parent) if where == "here" else "s3://bucket/run"
-    entry, store = Entry("r", "0", "FINISHED", 0, 0, address), Store(suite.parent / "store")
+    entry, store = RunResult("r", "0", "FINISHED", 0, 0, address), Store(suite.parent / "store")
     why = f"everyone can write to {description}" if where == "here" else "MLflow's record names it"
     with pytest.raises(UserError) as caught:
         replayed(entry, store)

@@ -26,9 +26,9 @@ from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session, Synced, sync
 from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import parquet
-from benchmarks.tracking.outbox import Outbox, Result
+from benchmarks.tracking.outbox import Outbox
+from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store
-from fl_core.schema import Kind, Status
 from tuning.campaign import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage
@@ -51,14 +51,14 @@ def test_a_record_without_room_leaves_nothing(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.ENOSPC, "x")
 
     outbox = Outbox(tmp_path)
-    result = Result(Kind.RUN, "suite", "k", "a name", Status.DONE, "", 1, 2, 0.5, {})
+    result = RunResult("", "", "FINISHED", 1, 2, "", {"asyncfl.suite": "suite", "asyncfl.key": "k"})
     with monkeypatch.context() as patch:
         patch.setattr(parquet, "write", full)
         with pytest.raises(OSError, match="x"):
             outbox.put(result, {}, {"curve": {}})
     assert list((tmp_path / "suite").iterdir()) == []
     outbox.put(result, {}, {"curve": {"iteration": [0]}})
-    assert [record.key for record in outbox.waiting()] == ["k"]
+    assert [folder.name for folder in outbox.waiting()] == ["k"]
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def waiting(path: Path, store: Store) -> list[str]:
     """The keys of a suite's tasks, computed in this process, whose records wait."""
     for task in tasks(load(str(path)).runs()):
         compute(task, Outbox(store.outbox))
-    return sorted(record.key for record in Outbox(store.outbox).waiting())
+    return sorted(folder.name for folder in Outbox(store.outbox).waiting())
 
 
 @pytest.mark.usefixtures("fork_server")
@@ -104,7 +104,7 @@ def test_a_database_without_room_ends_the_session(
     Session(load(str(path)), store).run(Local(2), lambda _: Progress())
     wanted = computed(path)
     assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
-    assert not list(Outbox(store.outbox).waiting())
+    assert not Outbox(store.outbox).waiting()
 
 
 @pytest.mark.usefixtures("fork_server")
@@ -165,7 +165,7 @@ def refused(path: Path, store: Store, why: str) -> list[str]:
     line = f"Error: {len(there)} records still waiting: {store.artifacts}/small"
     assert said.stderr.startswith(line) and said.stderr.endswith(f": {why}\n")
     assert said.stderr.count("\n") == 1
-    assert sorted(record.key for record in Outbox(store.outbox).waiting()) == there
+    assert sorted(folder.name for folder in Outbox(store.outbox).waiting()) == there
     return there
 
 
@@ -174,7 +174,7 @@ def brought(path: Path, store: Store) -> None:
     assert CliRunner().invoke(asyncfl, ["sync", "--store", str(store.folder)]).exit_code == 0
     wanted = computed(path)
     assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
-    assert not list(Outbox(store.outbox).waiting())
+    assert not Outbox(store.outbox).waiting()
 
 
 def test_artifacts_that_may_not_be_written(tmp_path: Path, store: Store, forbidden: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from in_process import compute, record_of
+from in_process import compute, curve_of
 from mlflow import MlflowClient
 from recorded import runs
 from test_claims_files import CLAIM, written
@@ -20,8 +20,8 @@ from benchmarks.runs.session import Session
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.entries import Made
 from benchmarks.tracking.outbox import Announcement, Outbox
+from benchmarks.tracking.run_result import RunRequirements
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from fl_core.metrics import TRAINING
@@ -112,7 +112,7 @@ def test_another_value_is_a_mistake(tmp_path: Path) -> None:
     ],
 )
 def test_which_records_are_enough(recorded: str, wanted: str, *, enough: bool) -> None:
-    assert Made(recorded, {}).serves(Made(wanted, {})) == enough
+    assert RunRequirements(recorded, {}).serves(RunRequirements(wanted, {})) == enough
 
 
 def test_shipped_suites_evaluate_what_they_show() -> None:
@@ -200,11 +200,13 @@ def test_what_was_not_evaluated_is_absent_everywhere(tmp_path: Path, store: Stor
 def test_runs_recorded_with_less_than_is_wanted_now_are_computed_again(tmp_path: Path, store: Store) -> None:
     record(suite(tmp_path), store)
     before = {run.data.tags["asyncfl.key"]: run.info.run_id for run in runs(store)}
-    assert Tracking(store).finished("small", dict.fromkeys(before, Made("clients", {}))) == set()
+    assert Tracking(store).finished("small", dict.fromkeys(before, RunRequirements("clients", {}))) == set()
     record(suite(tmp_path, "show: [fp/loss]"), store)
     after = {run.data.tags["asyncfl.key"]: run.info.run_id for run in runs(store)}
     assert after.keys() == before.keys() and not {*after.values()} & {*before.values()}
-    assert Tracking(store).finished("small", dict.fromkeys(before, Made("clients", {}))) == {*before}
+    assert Tracking(store).finished("small", dict.fromkeys(before, RunRequirements("clients", {}))) == {
+        *before
+    }
     for run in report(store.tracking_uri, "small").runs:
         assert np.isfinite(run.files.curve["fp/loss"]).tolist() == [True] * 5
     record(suite(tmp_path), store)  # and those with more serve a suite that wants less
@@ -243,6 +245,6 @@ def test_tuning_evaluates_its_metric_at_every_mark(
     monkeypatch.setattr(SupervisedWorld, "_on_training", counted)
     outbox = Outbox(tmp_path / "outbox")
     compute(run, outbox)
-    curve = record_of(outbox, run).curve
+    curve = curve_of(outbox, run)
     assert [row[metric] for row in curve] == pytest.approx(expected, rel=1e-5)
     assert len(judged) == passes

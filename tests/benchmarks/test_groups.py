@@ -22,7 +22,7 @@ from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
 from benchmarks.tracking.groups import mean_curve, reached
-from benchmarks.tracking.outbox import Announcement, Outbox
+from benchmarks.tracking.outbox import Announcement, Outbox, read
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from benchmarks.tracking.views import COLOURS
@@ -259,7 +259,7 @@ def test_a_group_that_was_half_written_is_completed(
         patch.setattr(MlflowClient, stop, killed)
         tracking.select("small", places(found))
         with pytest.raises(KeyboardInterrupt):
-            list(map(tracking.write, outbox.waiting()))
+            list(map(tracking.write, map(read, outbox.waiting())))
     deliver(tmp_path, store)
     once = groups(store, ViewType.ALL)
     assert len(runs(store, kind="group", view=ViewType.ALL)) == 2

@@ -1,18 +1,21 @@
 """Records on disk: whole or not there."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.tracking import parquet
-from benchmarks.tracking.outbox import Announcement, Outbox, Result
-from fl_core.schema import EVENTS, JOBS, Kind, Name, Status, Tag
+from benchmarks.tracking.outbox import Announcement, Outbox, read
+from benchmarks.tracking.run_result import RunResult
+from fl_core.schema import EVENTS, JOBS, Name, Status
 
 
-def result(key: str = "k", status: Status = Status.DONE, **more: object) -> Result:
-    about = {Tag.SEED: 0, Tag.TARGET: None}
-    return Result(Kind.RUN, "suite", key, "a name", status, "", 1, 2, 0.5, about, **more)  # type: ignore[arg-type]
+def result(key: str = "k", status: Status = Status.DONE, **more: object) -> RunResult:
+    tags = {"kind": "run", "suite": "suite", "key": key, "status": str(status), "seed": "0", "target": ""}
+    named = {f"asyncfl.{name}": text for name, text in tags.items()}
+    return RunResult("", "", "FINISHED", 1, 2, "", named, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -26,11 +29,11 @@ def test_what_is_put_is_what_waits(outbox: Outbox) -> None:
     outbox.put(
         one, {"seed": 0}, {"curve": curve, "arrivals": {"client": np.zeros(0, int)}}, {"note.txt": "é"}
     )
-    (record,) = outbox.waiting()
-    assert repr(record.result) == repr(one)  # NaN is not equal to itself
-    assert record.description == {"seed": 0}
-    assert record.curve == [{"iteration": 0, "loss": 1.5}, {"iteration": 4, "loss": float("inf")}]
-    assert {path.name for path in record.artifacts.iterdir()} == {
+    (folder,) = outbox.waiting()
+    assert repr(read(folder)) == repr(one)  # NaN is not equal to itself
+    assert outbox.curve(one) == curve
+    assert json.loads((folder / "artifacts" / "description.json").read_bytes()) == {"seed": 0}
+    assert {path.name for path in outbox.artifacts(one).iterdir()} == {
         "curve.parquet",
         "arrivals.parquet",
         "description.json",
@@ -49,9 +52,9 @@ def test_columns_without_a_value_are_of_numbers(tmp_path: Path) -> None:
 def test_a_new_record_takes_the_place_of_the_old(outbox: Outbox) -> None:
     outbox.put(result(status=Status.ERROR), {}, texts={"traceback.txt": "…"})
     outbox.put(result(), {})
-    (record,) = outbox.waiting()
-    assert record.result.status == "done" and not (record.artifacts / "traceback.txt").exists()
-    assert not record.curve
+    (stored,) = map(read, outbox.waiting())
+    assert stored is not None and stored.status == "done"
+    assert not (outbox.artifacts(stored) / "traceback.txt").exists() and not outbox.curve(stored)
 
 
 def test_a_process_killed_while_it_writes_leaves_no_record(
@@ -63,7 +66,7 @@ def test_a_process_killed_while_it_writes_leaves_no_record(
     monkeypatch.setattr(parquet, "write", killed)
     with pytest.raises(KeyboardInterrupt):
         outbox.put(result(), {}, {"curve": {}})
-    assert list(outbox.waiting()) == [] and outbox.get("suite", "k") is None
+    assert outbox.waiting() == [] and outbox.get("suite", "k") is None
     outbox.sweep()
     assert list((outbox.folder / "suite").iterdir()) == []
 
@@ -90,7 +93,7 @@ def test_a_damaged_record_is_set_aside(outbox: Outbox, name: str, how: str) -> N
         file.unlink()
     (aside,) = outbox.sweep()
     assert aside == outbox.folder / "suite" / "k.damaged"
-    assert [record.key for record in outbox.waiting()] == ["whole"] and outbox.get("suite", "k") is None
+    assert [folder.name for folder in outbox.waiting()] == ["whole"] and outbox.get("suite", "k") is None
     outbox.put(result(), {})
     assert outbox.sweep() == [] and outbox.get("suite", "k") is not None
 
@@ -99,13 +102,14 @@ def test_no_damage_changes_what_is_sent(outbox: Outbox) -> None:
     """A record with any bit flipped is not sound, or has the content that it had."""
     curve = {"iteration": [0, 4], "loss": [1.5, 0.5]}
     outbox.put(result(), {"seed": 0}, {"curve": curve}, {"traceback.txt": "…"})
-    (record,) = outbox.waiting()
-    files = [path for path in record.folder.rglob("*") if path.is_file()]
+    (folder,) = outbox.waiting()
+    files = [path for path in folder.rglob("*") if path.is_file()]
     assert len(files) == 5
+    artifacts = outbox.artifacts(result())
 
     def content() -> str:
-        texts = (record.artifacts / "traceback.txt").read_bytes()
-        return repr((record.result, record.description, record.curve, texts))
+        texts = [(artifacts / name).read_bytes() for name in ("description.json", "traceback.txt")]
+        return repr((read(folder), outbox.curve(result()), texts))
 
     meant = content()
     for path in files:
@@ -114,17 +118,17 @@ def test_no_damage_changes_what_is_sent(outbox: Outbox) -> None:
             flipped = bytearray(whole)
             flipped[bit // 8] ^= 1 << bit % 8
             path.write_bytes(flipped)
-            assert not record.sound or content() == meant  # a blank for a line break, in the list of digests
+            assert not read(folder) or content() == meant  # a blank for a line break, in the list of digests
         path.write_bytes(whole)
-    assert record.sound
+    assert read(folder)
 
 
 @pytest.mark.parametrize("place", ["suite/other", "elsewhere/k"])
 def test_a_record_under_another_name_is_set_aside(outbox: Outbox, place: str) -> None:
     outbox.put(result(), {})
-    (record,) = outbox.waiting()
+    (folder,) = outbox.waiting()
     (outbox.folder / place).parent.mkdir(exist_ok=True)
-    record.folder.rename(outbox.folder / place)
+    folder.rename(outbox.folder / place)
     assert outbox.sweep() == [outbox.folder / f"{place}.damaged"]
 
 
@@ -147,6 +151,6 @@ def test_a_damaged_announcement_is_set_aside(outbox: Outbox) -> None:
 def test_the_oldest_goes_first(outbox: Outbox) -> None:
     for key in "cab":
         outbox.put(result(key), {})
-    assert [record.key for record in outbox.waiting()] == list("cab")
-    outbox.drop(next(outbox.waiting()))
-    assert [record.key for record in outbox.waiting()] == list("ab")
+    assert [folder.name for folder in outbox.waiting()] == list("cab")
+    outbox.drop("suite", "c")
+    assert [folder.name for folder in outbox.waiting()] == list("ab")

@@ -8,7 +8,7 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from recorded import runs
 
-from benchmarks.tracking.experiment import Place
+from benchmarks.tracking.run_result import Place
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from fl_core.schema import Tag

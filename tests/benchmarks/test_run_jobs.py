@@ -1,10 +1,11 @@
 """One task computed in this process: what it leaves behind, how it goes on, what becomes of an error."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
-from in_process import InProcess, compute, record_of
+from in_process import InProcess, compute, curve_of, result_of
 from recorded import write_suite
 
 from benchmarks.runs import attempt, progress
@@ -48,15 +49,15 @@ def test_a_record_says_what_the_simulation_says(tmp_path: Path, outbox: Outbox) 
     task = one_run(tmp_path)
     finished = compute(task, outbox, {Tag.VERSION: "7"})
     truth = measure.run(task.experiment)
-    record = record_of(outbox, task)
-    assert record.curve == truth.curve
-    assert record.description == task.experiment.model_dump(mode="json")
-    result = record.result
-    assert (result.status, result.key, result.about[Tag.VERSION]) == ("done", task.key, "7")
+    result = result_of(outbox, task)
+    assert curve_of(outbox, task) == truth.curve
+    description = (outbox.artifacts(result) / "description.json").read_bytes()
+    assert json.loads(description) == task.experiment.model_dump(mode="json")
+    assert (result.status, result.key, result.tags[Tag.VERSION]) == ("done", task.key, "7")
     assert result.metrics["staleness/mean"] == pytest.approx(sum(truth.arrivals["staleness"]) / 60)
     assert result.metrics["local_steps"] == truth.local_steps > 0
     assert len(result.evaluated) == len(truth.curve) and result.evaluated == sorted(result.evaluated)
-    assert result.began <= result.evaluated[0] <= result.evaluated[-1] <= result.ended
+    assert result.start_time <= result.evaluated[0] <= result.evaluated[-1] <= result.end_time
     assert finished.value == truth.curve[-1]["distance"]
 
 
@@ -66,11 +67,11 @@ def test_updates_that_are_not_finite_are_counted(tmp_path: Path, outbox: Outbox,
     suite = load(str(write_suite(tmp_path)), ["lr=1e200", f"non_finite={non_finite}"])
     task = next(task for task in tasks(suite.runs()) if isinstance(task, PlannedRun))
     compute(task, outbox, {})
-    result, truth = record_of(outbox, task).result, measure.run(task.experiment)
+    result, truth = result_of(outbox, task), measure.run(task.experiment)
     assert result.status == "diverged" and ("update" in result.reason) == (non_finite == "end")
     assert result.metrics["non_finite_updates"] == truth.non_finite
     assert (truth.non_finite == 1) == (non_finite == "end")
-    assert "non_finite_updates" not in record_of(outbox, done(tmp_path, outbox)).result.metrics
+    assert "non_finite_updates" not in result_of(outbox, done(tmp_path, outbox)).metrics
 
 
 @pytest.mark.parametrize("events", [1, 17, 59])
@@ -85,19 +86,19 @@ def test_a_run_that_left_goes_on_bit_for_bit(tmp_path: Path, outbox: Outbox, eve
     job_of(task, outbox, {}).compute(worker)
     shares = [message.share for _, message in worker.told if isinstance(message, Advanced)]
     truth = measure.run(task.experiment)
-    record = record_of(outbox, task)
-    assert record.curve == truth.curve
-    assert record.result.metrics["local_steps"] == truth.local_steps
+    result = result_of(outbox, task)
+    assert curve_of(outbox, task) == truth.curve
+    assert result.metrics["local_steps"] == truth.local_steps
     assert shares[0] >= events / 60  # it did not begin again
-    assert len(record.result.evaluated) == len(truth.curve)
-    assert list(left.parent.iterdir()) == [record.folder]  # no checkpoint is left
+    assert len(result.evaluated) == len(truth.curve)
+    assert list(left.parent.iterdir()) == [outbox.folder / task.suite / task.key]  # no checkpoint is left
 
 
 def test_time_spent_before_counts(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path, strategies="'sluggish:Slow'")
     stopped_after(50, task, outbox)
     compute(task, outbox)
-    assert record_of(outbox, task).result.seconds >= 0.06  # 60 updates of a millisecond and more
+    assert result_of(outbox, task).seconds >= 0.06  # 60 updates of a millisecond and more
 
 
 def test_long_runs_are_saved_on_the_way(
@@ -122,10 +123,10 @@ def test_a_damaged_checkpoint_is_begun_again(tmp_path: Path, outbox: Outbox, dam
     saved.write_bytes({"empty": b"", "rubbish": b"no checkpoint"}.get(damage, flipped))
     worker = InProcess()
     job_of(task, outbox, {}).compute(worker)
-    assert record_of(outbox, task).curve == measure.run(task.experiment).curve
+    assert curve_of(outbox, task) == measure.run(task.experiment).curve
     first = worker.told[0][1]
     assert isinstance(first, BegunAnew)
-    assert list(saved.parent.iterdir()) == [record_of(outbox, task).folder]
+    assert list(saved.parent.iterdir()) == [outbox.folder / task.suite / task.key]
     assert first.reason.startswith(f"ValueError: {saved} is damaged or of an earlier version")
 
 
@@ -136,8 +137,8 @@ def test_what_cannot_be_saved_is_an_error_that_names_it(
     monkeypatch.setattr(attempt, "SAVE_EVERY", 0.0)
     task = one_run(tmp_path, strategies="'sluggish:Hoarding'")
     finished = compute(task, outbox)
-    assert finished.status == "error"
-    assert finished.reason.startswith(
+    assert finished.result.status == "error"
+    assert finished.result.reason.startswith(
         "TypeError: server.memory.seen['newest'] is a collections.deque: a run can save tensors, "
     )
 
@@ -157,18 +158,18 @@ def test_an_error_is_a_line_and_a_traceback(tmp_path: Path, outbox: Outbox) -> N
     mended = tmp_path / "mended"
     task = one_run(tmp_path, strategies=f"{{name: 'sluggish:Failing', mended: '{mended}'}}")
     finished = compute(task, outbox)
-    assert finished.status == "error"
-    assert re.fullmatch(r"RuntimeError: the twentieth update \(\S*sluggish\.py:\d+\)", finished.reason)
-    record = record_of(outbox, task)
-    assert record.result.status == "error"
-    trace = (record.artifacts / "traceback.txt").read_text()
+    assert finished.result.status == "error"
+    assert re.fullmatch(r"RuntimeError: the twentieth update \(\S*sluggish\.py:\d+\)", finished.result.reason)
+    result = result_of(outbox, task)
+    assert result.status == "error"
+    trace = (outbox.artifacts(result) / "traceback.txt").read_text()
     assert "sluggish.py" in trace and "is one too many" in trace
 
 
 def test_writing_into_the_model_is_one_line_with_the_strategys_name(tmp_path: Path, outbox: Outbox) -> None:
     finished = compute(one_run(tmp_path, strategies="'sluggish:Scribbling'"), outbox)
-    assert finished.status == "error"
-    assert finished.reason == (
+    assert finished.result.status == "error"
+    assert finished.result.reason == (
         "RuntimeError: Scribbling changes the server's model in place, a version that others hold: "
         "make a new version with server.step(...), or write into a .clone()"
     )
@@ -177,16 +178,16 @@ def test_writing_into_the_model_is_one_line_with_the_strategys_name(tmp_path: Pa
 def test_a_record_that_is_there_is_not_computed_again(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path)
     compute(task, outbox)
-    before = record_of(outbox, task).result
-    assert compute(task, outbox).status == "done"
-    assert record_of(outbox, task).result == before
+    before = result_of(outbox, task)
+    assert compute(task, outbox).result.status == "done"
+    assert result_of(outbox, task) == before
 
 
 def test_divergence_is_a_result(tmp_path: Path, outbox: Outbox) -> None:
     task = one_run(tmp_path, strategies="{name: asgd, local_lr: 1.0e+200}")
     finished = compute(task, outbox)
-    assert finished.status == "diverged" and "not finite" in finished.reason
-    assert record_of(outbox, task).curve == measure.run(task.experiment).curve
+    assert finished.result.status == "diverged" and "not finite" in finished.result.reason
+    assert curve_of(outbox, task) == measure.run(task.experiment).curve
 
 
 def test_one_baseline_for_each_problem_on_the_first_seeds(tmp_path: Path, outbox: Outbox) -> None:
@@ -194,9 +195,9 @@ def test_one_baseline_for_each_problem_on_the_first_seeds(tmp_path: Path, outbox
     assert [task.seed for task in pooled] == [0, 1, 2]  # for two strategies
     assert len({task.key for task in pooled}) == 3
     compute(pooled[0], outbox)
-    result = record_of(outbox, pooled[0]).result
+    result = result_of(outbox, pooled[0])
     assert (result.kind, result.status) == ("pooled", "done")
-    assert result.metrics == pooled[0].problem.pooled(0)
+    assert result.metrics == {**pooled[0].problem.pooled(0), "wall_seconds": result.seconds}
 
 
 def test_tasks_come_seed_by_seed(tmp_path: Path) -> None:

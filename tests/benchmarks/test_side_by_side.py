@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_process import InProcess, record_of
+from in_process import InProcess, curve_of, result_of
 from patience import PATIENCE
 from recorded import held, runs, tables, write_suite
 from test_session import session
@@ -64,14 +64,14 @@ def capacities(worker: InProcess) -> list[int]:
 
 def assert_as_alone(outbox: Outbox, task: PlannedRun) -> None:
     """Its record has the clocks of the run alone exactly, and all that is measured to 1e-10."""
-    truth, curve = measure.run(task.experiment), record_of(outbox, task).curve
+    truth, curve = measure.run(task.experiment), curve_of(outbox, task)
     assert len(curve) == len(truth.curve)
     for row, other in zip(curve, truth.curve, strict=True):
         for clock in ("iteration", "updates", "time", "uploads_bytes"):
             assert row[clock] == other[clock]
         assert row == pytest.approx(other, rel=1e-10, abs=1e-10)
     staleness = sum(truth.arrivals["staleness"]) / len(truth.arrivals["staleness"])
-    assert record_of(outbox, task).result.metrics["staleness/mean"] == pytest.approx(staleness)
+    assert result_of(outbox, task).metrics["staleness/mean"] == pytest.approx(staleness)
 
 
 def test_each_leaves_what_it_leaves_alone(tmp_path: Path, outbox: Outbox) -> None:
@@ -82,7 +82,7 @@ def test_each_leaves_what_it_leaves_alone(tmp_path: Path, outbox: Outbox) -> Non
     assert {one.status for one in ended.values()} == {"done"}
     for task in found:
         assert_as_alone(outbox, task)
-    said = [record_of(outbox, task).result.about[Tag.EXECUTION] for task in found]
+    said = [result_of(outbox, task).tags[Tag.EXECUTION] for task in found]
     assert said[:8] == ["all in flight, up to 32 together, 8 runs side by side"] * 8
     folder = outbox.folder / "small"
     assert sorted(path.name for path in folder.iterdir()) == sorted(ended)  # no checkpoint is left
@@ -109,7 +109,7 @@ def test_their_times_add_up_to_the_time_of_the_process(
     short = grid(tmp_path, "asgd, fedavg", name="short", seeds=1, updates=30)
     slow = grid(tmp_path, f"{{name: 'sluggish:Slow', pause: {pause}}}", name="slow", seeds=1, updates=120)
     together(outbox, [*short, *slow])
-    *shorter, longer = (record_of(outbox, task).result.seconds for task in (*short, *slow))
+    *shorter, longer = (result_of(outbox, task).seconds for task in (*short, *slow))
     assert shorter[0] + shorter[1] + longer == pytest.approx(now[0])
     # Three clients: three jobs at most are computed and not used.
     assert all(30 * each <= seconds <= 33 * each for seconds in shorter)
@@ -138,7 +138,7 @@ def test_an_error_ends_one_run_alone(tmp_path: Path, outbox: Outbox) -> None:
     for task in found:
         if "Failing" in task.strategy:
             assert ended[task.key].reason.startswith("RuntimeError: the twentieth update (")
-            trace = (record_of(outbox, task).artifacts / "traceback.txt").read_text()
+            trace = (outbox.artifacts(result_of(outbox, task)) / "traceback.txt").read_text()
             assert "sluggish.py" in trace
         else:
             assert_as_alone(outbox, task)
@@ -173,7 +173,7 @@ def test_one_by_one_goes_alone(tmp_path: Path, outbox: Outbox) -> None:
     assert RunJob(task, outbox, {}).kind is None
     worker = together(outbox, [task, *others])
     assert list(worker.finished) == [task.key]
-    assert record_of(outbox, task).curve == measure.run(task.experiment).curve
+    assert curve_of(outbox, task) == measure.run(task.experiment).curve
     assert capacities(worker) == []
 
 
@@ -210,7 +210,7 @@ def test_memory_bounds_how_many_there_are(
     monkeypatch.setattr("benchmarks.runs.jobs.largest", lambda _: 40)
     found = grid(tmp_path, "asgd, fedbuff, ace")
     together(outbox, found)
-    said = {record_of(outbox, task).result.about[Tag.EXECUTION] for task in found}
+    said = {result_of(outbox, task).tags[Tag.EXECUTION] for task in found}
     assert said == {"all in flight, up to 32 together, 3 runs side by side"}
 
 
@@ -221,9 +221,7 @@ def test_a_run_that_cannot_be_saved_costs_its_neighbours_nothing(tmp_path: Path,
     together(outbox, [hoarding, plain], lambda: next(asked))
     assert outbox.checkpoint(plain.suite, plain.key).exists()
     assert not outbox.checkpoint(hoarding.suite, hoarding.key).exists()
-    assert record_of(outbox, hoarding).result.reason.startswith(
-        "TypeError: server.memory.seen['newest'] is a"
-    )
+    assert result_of(outbox, hoarding).reason.startswith("TypeError: server.memory.seen['newest'] is a")
 
 
 def test_a_display_names_a_few(tmp_path: Path) -> None:

@@ -23,10 +23,12 @@ from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking import database
+from benchmarks.tracking import delivery as sending
 from benchmarks.tracking.delivery import Delivery, what_happened
-from benchmarks.tracking.entries import metrics_of
-from benchmarks.tracking.outbox import Announcement, Outbox, OutboxRecord
+from benchmarks.tracking.mlflow_entities import metrics_of
+from benchmarks.tracking.outbox import Announcement, Outbox, read
 from benchmarks.tracking.provenance import provenance
+from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, FEDERATED, as_data
@@ -58,9 +60,7 @@ def send(store: Store, outbox: Outbox) -> None:
 def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Outbox) -> None:
     found = compute(tmp_path, outbox)
     task = next(task for task in found if isinstance(task, PlannedRun))
-    record = outbox.get("small", task.key)
-    assert record is not None
-    curve, result = record.curve, record.result
+    curve, result = in_process.curve_of(outbox, task), in_process.result_of(outbox, task)
     send(store, outbox)
 
     run = next(run for run in runs(store) if run.data.tags["asyncfl.key"] == task.key)
@@ -97,8 +97,8 @@ def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Out
     }
     assert (run.info.status, run.info.start_time, run.info.end_time) == (
         "FINISHED",
-        result.began,
-        result.ended,
+        result.start_time,
+        result.end_time,
     )
     assert run.info.run_name == "seed 0 · FedBuff · quadratic · F80"
 
@@ -202,11 +202,11 @@ def test_a_run_that_was_half_written_is_completed(
     def killed(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    for record in list(outbox.waiting())[-2:]:  # two runs are cut short
+    for folder in outbox.waiting()[-2:]:  # two runs are cut short
         with monkeypatch.context() as patch:
             patch.setattr(STOPS[stop], stop, killed)
             with pytest.raises(KeyboardInterrupt):
-                Tracking(store).write(record)
+                Tracking(store).write(read(folder))
     assert [run.info.status for run in runs(store)] == ["RUNNING", "RUNNING"]
 
     send(store, outbox)
@@ -216,7 +216,7 @@ def test_a_run_that_was_half_written_is_completed(
     assert all(len(client.get_metric_history(run.info.run_id, "distance")) == 5 for run in found)
     assert all(len(client.list_artifacts(run.info.run_id)) == 4 for run in found)
     assert len(runs(store, kind="group", view=ViewType.ALL)) == 2
-    assert not list(outbox.waiting())
+    assert not outbox.waiting()
 
 
 def test_a_driver_killed_before_it_could_forget_a_record_sends_it_no_second_time(
@@ -225,15 +225,15 @@ def test_a_driver_killed_before_it_could_forget_a_record_sends_it_no_second_time
     failing = f"asgd, {{name: 'sluggish:Failing', mended: '{tmp_path / 'mended'}'}}"
     found = compute(tmp_path, outbox, failing)
     tracking = Tracking(store)
-    for record in outbox.waiting():
-        tracking.write(record)
-    assert len(list(outbox.waiting())) == len(found)  # none was dropped
+    for folder in outbox.waiting():
+        tracking.write(read(folder))
+    assert len(outbox.waiting()) == len(found)  # none was dropped
     before = runs(store, view=ViewType.ALL)
 
     send(store, outbox)
     after = runs(store, view=ViewType.ALL)
     assert [run.to_dictionary() for run in after] == [run.to_dictionary() for run in before]
-    assert not list(outbox.waiting())
+    assert not outbox.waiting()
 
 
 def test_of_a_run_that_was_created_twice_one_is_deleted(
@@ -266,61 +266,69 @@ def test_a_server_that_is_away_loses_nothing(
     away.send()
     away.close()
     assert away.away == "the server does not answer"
-    assert sorted(record.key for record in outbox.waiting()) == sorted(task.key for task in found)
+    assert sorted(folder.name for folder in outbox.waiting()) == sorted(task.key for task in found)
 
     send(store, outbox)
     assert len(runs(store)) == 4 and len(runs(store, kind="pooled")) == 2
-    assert not list(outbox.waiting())
+    assert not outbox.waiting()
 
 
-def refusable(outbox: Outbox, record: OutboxRecord) -> None:
-    outbox.put(replace(record.result, metrics={"no % such = name": 1.0}, evaluated=[]), {})
+def refusable(outbox: Outbox, folder: Path) -> None:
+    result = read(folder)
+    assert result is not None
+    outbox.put(replace(result, metrics={"no % such = name": 1.0}, evaluated=[]), {})
 
 
-def damaged(_: Outbox, record: OutboxRecord) -> None:
+def damaged(_: Outbox, folder: Path) -> None:
     """After the session has looked at what was there at its start."""
-    path = record.folder / "result.json"
-    path.write_text(path.read_text().replace('"seconds": 0', '"seconds": 8'))
+    path = folder / "result.json"
+    path.write_text(path.read_text().replace('"wall_seconds": 0', '"wall_seconds": 8'))
 
 
 @pytest.mark.parametrize(("spoil", "why"), [(refusable, "Invalid"), (damaged, " is damaged")])
 def test_one_bad_record_holds_up_no_other(
-    tmp_path: Path, store: Store, outbox: Outbox, spoil: Callable[[Outbox, OutboxRecord], None], why: str
+    tmp_path: Path, store: Store, outbox: Outbox, spoil: Callable[[Outbox, Path], None], why: str
 ) -> None:
     found = compute(tmp_path, outbox)
     folder = outbox.folder / "small" / found[-1].key
-    spoil(outbox, OutboxRecord(folder))
+    spoil(outbox, folder)
     delivery = Delivery(store, outbox)
     delivery.send()
     delivery.close()
     assert list(delivery.refused) == [found[-1].key] and not delivery.away
     assert why in delivery.why_waiting
-    assert [record.folder for record in outbox.waiting()] == [folder]
+    assert outbox.waiting() == [folder]
     assert sum(run.info.status == "FINISHED" for run in runs(store)) == 3
 
 
 @pytest.fixture
 def two_marks_in_a_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last row of each curve a second time, as where no step was made between two marks."""
-    curve, result = OutboxRecord.curve.fget, OutboxRecord.result.fget  # type: ignore[attr-defined]
+    curve = Outbox.curve
 
-    def evaluated(record: OutboxRecord) -> Any:
-        once = result(record)
-        return replace(once, evaluated=once.evaluated + once.evaluated[-1:])
+    def evaluated(folder: Path) -> Any:
+        once = read(folder)
+        return replace(once, evaluated=once.evaluated + once.evaluated[-1:]) if once else None
 
-    monkeypatch.setattr(OutboxRecord, "curve", property(lambda record: curve(record) + curve(record)[-1:]))
-    monkeypatch.setattr(OutboxRecord, "result", property(evaluated))
+    def columns(outbox: Outbox, result: RunResult) -> Any:
+        return {name: values + values[-1:] for name, values in curve(outbox, result).items()}
+
+    monkeypatch.setattr(Outbox, "curve", columns)
+    monkeypatch.setattr(sending, "read", evaluated)
 
 
 @pytest.mark.usefixtures("two_marks_in_a_millisecond")
 def test_one_point_that_was_judged_twice_is_sent_once(tmp_path: Path, store: Store, outbox: Outbox) -> None:
     """MLflow drops its double within a thousand metrics, and stumbles over it beyond."""
     compute(tmp_path, outbox)
-    for record in outbox.waiting():
-        points = [(one.key, one.value, one.timestamp, one.step) for one in metrics_of(record, record.result)]
+    for folder in outbox.waiting():
+        result = sending.read(folder)
+        assert result is not None
+        sent = metrics_of(result, outbox.curve(result))
+        points = [(one.key, one.value, one.timestamp, one.step) for one in sent]
         assert len(set(points)) == len(points)
     send(store, outbox)
-    assert not list(outbox.waiting())
+    assert not outbox.waiting()
     assert [run.info.status for run in runs(store)] == ["FINISHED"] * 4
 
 
@@ -329,17 +337,17 @@ def test_a_record_that_a_database_refuses_holds_up_no_other(
 ) -> None:
     first, write = compute(tmp_path, outbox)[0], Tracking.write
 
-    def refusing(tracking: Tracking, *records: OutboxRecord) -> None:
-        if first.key in {record.key for record in records}:
+    def refusing(tracking: Tracking, *results: RunResult) -> None:
+        if first.key in {result.key for result in results}:
             raise IntegrityError("INSERT", None, sqlite3.IntegrityError("FOREIGN KEY constraint failed"))
-        write(tracking, *records)
+        write(tracking, *results)
 
     monkeypatch.setattr(Tracking, "write", refusing)
     delivery = Delivery(store, outbox)
     delivery.send()
     delivery.close()
     assert list(delivery.refused) == [first.key] and not delivery.away
-    assert [record.key for record in outbox.waiting()] == [first.key]
+    assert [folder.name for folder in outbox.waiting()] == [first.key]
 
 
 def test_runs_that_look_alike_are_told_apart(tmp_path: Path, store: Store, outbox: Outbox) -> None:
@@ -545,7 +553,7 @@ def test_an_error_that_is_no_absence_counts_as_a_failure(
 ) -> None:
     """A store that refuses everything loses nothing, and is told from one that does not answer."""
     compute(tmp_path, outbox)
-    waiting = [record.key for record in outbox.waiting()]
+    waiting = [folder.name for folder in outbox.waiting()]
 
     def failing(error: Exception) -> Callable[..., None]:
         def fail(*_: Any, **__: Any) -> None:
@@ -562,6 +570,6 @@ def test_an_error_that_is_no_absence_counts_as_a_failure(
             delivery.send()
             delivery.close()
         assert delivery.away and delivery.failing is failure, error
-        assert [record.key for record in outbox.waiting()] == waiting
+        assert [folder.name for folder in outbox.waiting()] == waiting
     send(store, outbox)
-    assert not list(outbox.waiting()) and len(runs(store)) == 4
+    assert not outbox.waiting() and len(runs(store)) == 4

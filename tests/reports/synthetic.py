@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.tracking import database
-from benchmarks.tracking.reader import Entry
+from benchmarks.tracking.run_result import RunResult
 from fl_core.keys import key
 from reports.records.records import Pooled, RecordedSuite, latest
 from reports.records.runs import Files, RecordedRun
@@ -126,8 +126,8 @@ def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") ->
     for at, fake in enumerate(fakes):
         tags, params = fake.tags(name), {**fake.params, "seed": str(fake.seed)}
         times = (fake.started, fake.started + 1500)
-        entry = Entry(f"{at:032x}", "1", "FINISHED", *times, "", tags, params, dict(fake.totals))
-        run = RecordedRun.of_entry(entry)
+        entry = RunResult(f"{at:032x}", "1", "FINISHED", *times, "", tags, params, dict(fake.totals))
+        run = RecordedRun.of(entry)
         runs.append(run.with_files(fake.files()))
     kept, older = latest(runs)
     return RecordedSuite(name, "sqlite:///mlflow.db", "1", "What it asks.", kept, tuple(pooled), older)

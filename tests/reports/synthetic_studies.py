@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.tracking.reader import Entry
+from benchmarks.tracking.run_result import RunResult
 from reports.records.records import RecordedSuite
 from reports.records.studies import RecordedStudy, read_studies
 
@@ -50,7 +50,7 @@ def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", 
         **tags,
     }
     study = f"{strategy} in {at}"
-    parent = Entry(study, "7", "FINISHED", 1, 2, "", {f"asyncfl.{k}": v for k, v in spec.items()})
+    parent = RunResult(study, "7", "FINISHED", 1, 2, "", {f"asyncfl.{k}": v for k, v in spec.items()})
     seeds = json.loads(spec["seeds"])
     children = []
     for number, one in enumerate(made):
@@ -66,7 +66,7 @@ def runs(strategy: str, made: Sequence[Tried], /, at: str = "digits · i.i.d.", 
             tags = {"mlflow.parentRunId": study} | {f"asyncfl.{k}": v for k, v in own.items()}
             params = {name: str(value) for name, value in one["at"].items()}
             name = f"{study} {number} {seed}"
-            children.append(Entry(name, "7", "FINISHED", 2, 3, "", tags, params, metrics))
+            children.append(RunResult(name, "7", "FINISHED", 2, 3, "", tags, params, metrics))
     return [parent, *children]
 
 

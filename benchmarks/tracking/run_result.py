@@ -1,0 +1,262 @@
+"""The outcome of a run: written once by a worker, kept by MLflow, read by everything else.
+
+Groups, studies and report pages are runs of MLflow's, too, and are read in the same form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from time import time
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+from benchmarks.errors import UserError
+from fl_core.keys import is_older
+from fl_core.schema import TAGS, Kind, MlflowTag, Status, Tag, Total
+from fl_core.sources import digests
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+MAX_PARAM_CHARACTERS, MAX_TAG_CHARACTERS = 6000, 8000
+ALL = "clients"  # what is evaluated at every mark where a record does not say it: all training losses
+
+TEXT, DIGITS, STATUSES = "(?s).+", "[0-9]{1,18}", "|".join(Status)
+LATEST = 253_402_300_800_000  # milliseconds from 1970 to the year 10000
+
+# Kind of a run → tags without which it is not what it should be, and their form.
+NEEDED: dict[str, dict[Tag, str]] = {
+    Kind.RUN: dict.fromkeys((Tag.KEY, Tag.SCENARIO, Tag.STRATEGY, Tag.METRIC), TEXT)
+    | {Tag.SEED: DIGITS, Tag.STATUS: STATUSES},
+    Kind.GROUP: dict.fromkeys((Tag.SCENARIO, Tag.STRATEGY), TEXT),
+    Kind.POOLED: {Tag.PROBLEM: TEXT, Tag.SEED: DIGITS},
+    Kind.REPORT: {},
+    Kind.STUDY: dict.fromkeys((Tag.STUDY, Tag.IDENTITY, Tag.SCENARIO, Tag.STRATEGY), TEXT),
+    Kind.TRIAL: dict.fromkeys((Tag.KEY, Tag.IDENTITY, Tag.SCENARIO, Tag.STRATEGY), TEXT)
+    | {Tag.TRIAL: DIGITS, Tag.SEED: DIGITS, Tag.STATUS: STATUSES},
+}
+
+Pair = tuple[str, str]  # scenario, strategy: a group, or a study
+Place = tuple[str, str, str, str]  # scenario, strategy, trial, seed: runs equal in these look alike
+
+
+class MlflowStatus(StrEnum):
+    """MLflow's status of a run."""
+
+    RUNNING = "RUNNING"  # until all of it is written
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequirements:
+    """Properties of a run that its key does not cover."""
+
+    evaluate: str  # what is evaluated at its marks, as the text of an `Evaluate`
+    code: Mapping[str, str]  # digests of the user's own code, by import path
+    data: str = ""  # digest of the user's own data; empty where it is not known
+
+    @classmethod
+    def of(cls, about: Mapping[Tag, Any]) -> Self:
+        """Return the requirements of a planned run, from its tags before they are texts."""
+        return cls(about.get(Tag.EVALUATE, ALL), digests(about.get(Tag.CODE, {})))
+
+    def serves(self, wanted: RunRequirements) -> bool:
+        """Return whether this run has the training losses wanted at its marks, from current code and data."""
+        enough = wanted.evaluate in ("test", self.evaluate) or self.evaluate == ALL
+        return enough and self.is_current(wanted)
+
+    def is_current(self, wanted: RunRequirements) -> bool:
+        """Return whether this run was made by the user's code as it is, on the data as they are."""
+        return self.code == wanted.code and (self.data == wanted.data or not (self.data and wanted.data))
+
+
+@dataclass(slots=True)
+class RunResult:
+    """Outcome of one run: a run of a suite, a trial under one seed, or a centralised baseline.
+
+    Curve, arrivals and clients are tables in files: `Outbox.artifacts`, or the address in MLflow.
+    """
+
+    run_id: str  # MLflow's; empty in the outbox, as are experiment and address
+    experiment_id: str
+    state: str  # an `MlflowStatus`
+    start_time: int  # milliseconds since 1970
+    end_time: int  # 0 until it has ended
+    artifact_uri: str
+    tags: dict[str, str] = field(default_factory=dict)
+    params: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)  # of the whole run; in MLflow the newest of all
+    evaluated: list[int] = field(default_factory=list)  # milliseconds since 1970 of each row of the curve
+
+    @classmethod
+    def of_run(cls, run: Run) -> Self:
+        """Return what MLflow's client says of a run."""
+        info, data = run.info, run.data
+        times = info.start_time, info.end_time or 0
+        return cls(
+            info.run_id,
+            info.experiment_id,
+            info.status,
+            *times,
+            info.artifact_uri,
+            data.tags,
+            data.params,
+            data.metrics,
+        )
+
+    @property
+    def kind(self) -> str:
+        """A `Kind`."""
+        return self.tags.get(Tag.KIND, "")
+
+    @property
+    def key(self) -> str:
+        """The identity of the task; empty for what is no task."""
+        return self.tags.get(Tag.KEY, "")
+
+    @property
+    def suite(self) -> str:
+        """The name under which it is recorded."""
+        return self.tags.get(Tag.SUITE, "")
+
+    @property
+    def status(self) -> Status:
+        """How the run ended."""
+        return Status(self.tags[Tag.STATUS])
+
+    @property
+    def reason(self) -> str:
+        """Why it ended."""
+        return self.tags.get(Tag.REASON, "")
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of computing, over all attempts."""
+        return self.metrics.get(Total.WALL_SECONDS, 0.0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of it is written, and it did not fail."""
+        return self.state == MlflowStatus.FINISHED
+
+    @property
+    def pair(self) -> Pair:
+        """Scenario and strategy."""
+        return self.tags.get(Tag.SCENARIO, ""), self.tags.get(Tag.STRATEGY, "")
+
+    @property
+    def place(self) -> Place:
+        """Scenario, strategy, number of the trial if any, seed."""
+        return *self.pair, self.tags.get(Tag.TRIAL, ""), self.tags.get(Tag.SEED, "")
+
+    @property
+    def superseded(self) -> bool:
+        """Whether other runs of the same names replace it."""
+        return Tag.SUPERSEDED in self.tags
+
+    @property
+    def parent(self) -> str:
+        """MLflow's id of its group or study; empty for a baseline."""
+        return self.tags.get(MlflowTag.PARENT, "")
+
+    @property
+    def requirements(self) -> RunRequirements:
+        """What it was made with, besides what its key says."""
+        code, data = (_texts(self.tags.get(tag, "{}")) for tag in (Tag.CODE, Tag.DATA))
+        return RunRequirements(self.tags.get(Tag.EVALUATE, ALL), digests(code), data.get("data", ""))
+
+
+@lru_cache  # thousands of runs have the same
+def _texts(tag: str) -> Mapping[str, str]:
+    """Return a tag that is an object of texts; nothing if it was damaged, so that the run is made again."""
+    try:
+        return MappingProxyType({str(name): str(value) for name, value in json.loads(tag).items()})
+    except (ValueError, AttributeError):  # not JSON, or no object
+        return {}
+
+
+def must_be_current(results: Iterable[RunResult], store: str) -> None:
+    """Raise UserError if an earlier version recorded a run, whose results may differ.
+
+    Args:
+        results: Runs of a suite.
+        store: Address of their store, without credentials.
+    """
+    if any(is_older(result.key) for result in results):
+        raise UserError(f"{store}: made by an earlier version of asyncfl; choose another folder with --store")
+
+
+def name_of_seed(scenario: str, strategy: str, seed: object) -> str:
+    """Return the name of a seed's run in MLflow: it begins with what tells it from its siblings."""
+    return f"seed {seed} · {strategy} · {scenario}"
+
+
+def texts_of(tags: Mapping[str, Any]) -> dict[str, str]:
+    """Return tags as MLflow holds them."""
+    return {str(tag): cut(text(value), MAX_TAG_CHARACTERS) for tag, value in tags.items()}
+
+
+def params_of(description: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested data as dotted keys: `strategy.local_lr`, `problem.partition.alpha`."""
+    for key, value in description.items():
+        if isinstance(value, dict):
+            yield from params_of(value, "" if key == "scenario" else f"{prefix}{key}.")
+        elif value is not None:
+            yield f"{prefix}{key}", cut(text(value), MAX_PARAM_CHARACTERS)
+
+
+def now() -> int:
+    """Milliseconds since 1970."""
+    return int(time() * 1000)
+
+
+def text(value: Any) -> str:
+    """Return a value as a tag or parameter shows it."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def cut(long: str, length: int) -> str:
+    """Return not more than MLflow takes; the whole is in description.json."""
+    return long if len(long) <= length else long[: length - 1] + "…"
+
+
+def valid_tags(tags: Mapping[str, object]) -> dict[str, str]:
+    """Return the tags that are texts, as all are unless they are damaged."""
+    return {name: value for name, value in tags.items() if isinstance(name, str) and isinstance(value, str)}
+
+
+def fault_of(run: RunResult) -> str:
+    """Return what is wrong with a run in MLflow; empty if nothing is, or if it is none of ours."""
+    ours = any(str(name).startswith(TAGS) for name in run.tags)
+    return next(_faults(run), "") if ours else ""
+
+
+def _faults(run: RunResult) -> Iterator[str]:
+    tags = run.tags
+    for table in (tags, run.params, dict.fromkeys(run.metrics, "")):
+        usual = {*map(type, table), *map(type, table.values())} <= {str}
+        if other := set() if usual else table.keys() - valid_tags(table).keys():
+            yield f"{min(map(str, other))}: must be a text"
+            return
+    for tag, allowed in NEEDED.get(run.kind, {Tag.KIND: "|".join(NEEDED)}).items():
+        if not re.fullmatch(allowed, value := tags.get(tag, "")):
+            yield f"tag {tag}: is '{value}'"
+    if other := {name for name, value in run.metrics.items() if not isinstance(value, int | float)}:
+        yield f"metric {min(map(str, other))}: must be a number"
+    for name, when in (("start_time", run.start_time), ("end_time", run.end_time)):
+        if not (isinstance(when, int) and 0 <= when < LATEST):
+            yield f"{name}: must be milliseconds since 1970"
+    if not isinstance(run.artifact_uri, str):
+        yield "artifact_uri: must be an address"
