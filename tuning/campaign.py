@@ -25,12 +25,12 @@ from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Announcement
 from benchmarks.tracking.provenance import provenance
-from benchmarks.tracking.run_result import RunResult, text
+from benchmarks.tracking.run_result import RunResult, TrialResult, text
 from benchmarks.tracking.store import Store
 from fl_core.schema import CAMPAIGN, Origin, Status, StudyStatus, Tag, TrialMetric
 from fl_core.text import many
 from tuning.objective import Curve, curve_point
-from tuning.results import StudyResult, TrialResult
+from tuning.results import StudyResult
 from tuning.search import ORIGIN, Search
 from tuning.storage import Storage, storage_errors_explained
 from tuning.study import BY_EVALUATION, BY_SEED, Campaign, Study
@@ -450,7 +450,7 @@ def study_tags(search: Search, result: StudyResult, status: StudyStatus) -> dict
     return search.plan.about() | {
         Tag.IDENTITY: search.plan.identity,
         Tag.STATUS: StudyStatus.FINISHED if done and ended else status,
-        Tag.BEST: dict(best.values) if best else {},
+        Tag.BEST: dict(best.parameters) if best else {},
         Tag.BEST_VALUE: best.value if best else None,
         Tag.BEST_TRIAL: best.number if best else None,
         Tag.PRUNED: [trial.number for trial in result.trials if trial.pruned],

@@ -2,77 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from statistics import fmean, stdev
-from typing import Any
 
 from benchmarks.suite import tuned
 from benchmarks.suite.tuned import TunedEntry, TunedFile
 from benchmarks.tracking.provenance import version, versions
-from benchmarks.tracking.run_result import RunResult
-from fl_core.schema import Origin, Status, TrialMetric, TrialState
+from benchmarks.tracking.run_result import TrialResult
+from fl_core.schema import Origin, TrialState
 from fl_core.strategies.hyperparameters import FACTOR, fields_of
 from tuning.study import Campaign, Study
 
 GOOD = 0.02  # a trial is good if its objective differs by so little from the best one, relative to it
 LIBRARIES = ("asyncfl-bench", "optuna", "torch", "numpy")
-
-
-@dataclass(frozen=True, eq=False)
-class TrialResult:
-    """A finished trial, and the runs by seed; a pruned or failed trial may lack some."""
-
-    number: int
-    origin: Origin
-    values: Mapping[str, Any]  # of the searched parameters
-    runs: Mapping[int, RunResult]
-    pruned: bool = False
-
-    @cached_property
-    def state(self) -> TrialState:
-        """How the trial ended."""
-        if not self.runs or not all(run.status.terminated for run in self.runs.values()):
-            return TrialState.FAILED
-        return TrialState.PRUNED if self.pruned else TrialState.COMPLETE
-
-    @property
-    def by_seed(self) -> dict[int, float]:
-        """The objective of each seed of a complete trial."""
-        return {seed: run.metrics[TrialMetric.OBJECTIVE] for seed, run in self.runs.items()}
-
-    @cached_property
-    def value(self) -> float | None:
-        """The objective, mean over seeds; None unless the trial is complete."""
-        return fmean(self.by_seed.values()) if self.state is TrialState.COMPLETE else None
-
-    @property
-    def diverged(self) -> int:
-        """Return the seeds of diverged runs."""
-        return sum(run.status is Status.DIVERGED for run in self.runs.values())
-
-    @property
-    def unreached(self) -> int:
-        """Return the seeds of runs without reaching the target."""
-        return sum(run.metrics.get(TrialMetric.REACHED) == 0 for run in self.runs.values())
-
-    @property
-    def error(self) -> str:
-        """Return the reason for a failure; empty without a failure."""
-        return next((run.reason for run in self.runs.values() if run.status is Status.ERROR), "")
-
-    def under(self, seeds: Sequence[int]) -> TrialResult:
-        """Return the trial restricted to some of the seeds."""
-        runs = {seed: run for seed, run in self.runs.items() if seed in seeds}
-        return TrialResult(self.number, self.origin, self.values, runs, self.pruned)
-
-    def end(self) -> float | None:
-        """Return the metric at the end, mean over seeds; None where a seed diverged."""
-        ends = [run.metrics.get(TrialMetric.END) for run in self.runs.values()]
-        known = [end for end in ends if end is not None]
-        return fmean(known) if known and len(known) == len(ends) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +97,7 @@ def _entry(study: StudyResult) -> TunedEntry | None:
         scenario=plan.scenario,
         strategy=plan.strategy,
         digest=plan.digest,
-        parameters=dict(best.values),
+        parameters=dict(best.parameters),
         value=fmean(by_seed),
         spread=stdev(by_seed) if len(by_seed) > 1 else None,
         by_seed=by_seed,
@@ -170,6 +115,6 @@ def _width(study: StudyResult, best: float) -> float:
     rates = []
     for trial in study.best_first:
         if abs((trial.value or 0.0) - best) <= GOOD * abs(best):
-            values = {**fields, **trial.values}
+            values = {**fields, **trial.parameters}
             rates.append(values.get(FACTOR, values["local_lr"]) * values["server_lr"])
     return float(max(rates) / min(rates))

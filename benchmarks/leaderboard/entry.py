@@ -16,6 +16,7 @@ from benchmarks.errors import UserError, writing
 from benchmarks.leaderboard.finals import finals, label
 from benchmarks.suite import labels
 from benchmarks.suite.suite import PlannedRun, Suite
+from benchmarks.tracking.run_result import TrialResult
 from fl_core.recording.atomic import whole
 from fl_core.schema import Status, TrialMetric, TrialState
 from reports.leaderboard.choice import for_others, one_setting, tuned
@@ -24,7 +25,7 @@ from reports.leaderboard.rules import FILE, SCENARIO, Frame, Rules, digest
 from reports.leaderboard.tables import DESIGN, FINALS, ONE_SETTING, POINTS, TUNED, Tables
 from reports.leaderboard.workloads import Asked, Place, place
 from tuning.plan import plan
-from tuning.results import StudyResult, TrialResult
+from tuning.results import StudyResult
 from tuning.study import Campaign
 
 VERSION = "1.0"

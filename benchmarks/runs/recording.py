@@ -84,10 +84,9 @@ class Recording:
         task, watch = self.task, self.watch
         description = task.description()
         shown = task.parameters if isinstance(task, PlannedRun) else {}
-        tags: dict[str, Any] = {
+        tags: dict[Tag, Any] = {
             **self.about,
             **(about or {}),
-            MlflowTag.NAME: _name(task),
             Tag.KIND: task.kind,
             Tag.KEY: task.key,
             Tag.SUITE: task.suite,
@@ -102,7 +101,7 @@ class Recording:
             start_time=watch.began,
             end_time=now(),
             artifact_uri="",
-            tags=texts_of(tags),
+            tags=texts_of(tags) | {MlflowTag.NAME: _name(task)},
             params=dict(params_of(shown or description)),
             metrics={**(metrics or {}), Total.WALL_SECONDS: watch.seconds},
             evaluated=watch.evaluated if tables else [],

@@ -1,4 +1,4 @@
-"""The outcome of a run: written once by a worker, kept by MLflow, read by everything else.
+"""The outcome of a run and of a trial: written once by a worker, kept by MLflow, read by everything else.
 
 Groups, studies and report pages are runs of MLflow's, too, and are read in the same form.
 """
@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from math import isfinite, nan
+from statistics import fmean
 from time import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks.errors import UserError
 from fl_core.keys import is_older
-from fl_core.schema import TAGS, Kind, MlflowTag, Status, Tag, Total
+from fl_core.schema import TAGS, Kind, MlflowTag, Status, Tag, Total, TrialMetric, TrialState
 from fl_core.sources import digests
 
 if TYPE_CHECKING:
@@ -172,6 +174,83 @@ class RunResult:
         return RunRequirements(self.tags.get(Tag.EVALUATE, ALL), digests(code), data.get("data", ""))
 
 
+@dataclass(frozen=True, eq=False)
+class TrialResult:
+    """Outcome of a trial: one set of parameters, tried under several seeds."""
+
+    number: int
+    origin: str  # an `Origin`
+    parameters: Mapping[str, Any]  # those that are searched
+    runs: Mapping[int, RunResult]  # by seed; of a pruned or failed trial some may be missing
+    pruned: bool = False
+    seeds: Collection[int] = ()  # under which it has to run; with fewer it is not complete
+
+    @property
+    def id(self) -> str:
+        """MLflow's id of one of its runs; empty without any."""
+        return next((run.run_id for run in self.runs.values()), "")
+
+    @cached_property
+    def state(self) -> TrialState:
+        """How the trial ended, or that it is running."""
+        statuses = {run.status for run in self.runs.values()}
+        if not statuses or not all(status.terminated for status in statuses):
+            return TrialState.FAILED
+        if self.pruned or Status.PRUNED in statuses:
+            return TrialState.PRUNED
+        return TrialState.COMPLETE if self._objectives.keys() >= {*self.seeds} else TrialState.RUNNING
+
+    @cached_property
+    def _objectives(self) -> dict[int, float]:
+        values = {seed: run.metrics.get(TrialMetric.OBJECTIVE, nan) for seed, run in self.runs.items()}
+        return {seed: value for seed, value in values.items() if isfinite(value)}
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """The objective of each seed; empty unless the trial is complete."""
+        return self._objectives if self.complete else {}
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was completed with a value."""
+        return self.state is TrialState.COMPLETE and bool(self._objectives)
+
+    @cached_property
+    def value(self) -> float | None:
+        """The objective, mean over seeds; None unless the trial is complete."""
+        return fmean(self._objectives.values()) if self.complete else None
+
+    @property
+    def worth(self) -> float:
+        """The same; NaN unless the trial is complete."""
+        return nan if self.value is None else self.value
+
+    @property
+    def diverged(self) -> int:
+        """Seeds that diverged."""
+        return sum(run.status is Status.DIVERGED for run in self.runs.values())
+
+    @property
+    def unreached(self) -> int:
+        """Seeds that did not reach the target."""
+        return sum(run.metrics.get(TrialMetric.REACHED) == 0 for run in self.runs.values())
+
+    @property
+    def error(self) -> str:
+        """Why it failed; empty unless it did."""
+        return next((run.reason for run in self.runs.values() if run.status is Status.ERROR), "")
+
+    def under(self, seeds: Collection[int]) -> TrialResult:
+        """Return the trial as it was under some of its seeds."""
+        return replace(self, runs={seed: run for seed, run in self.runs.items() if seed in seeds})
+
+    def end(self) -> float | None:
+        """Return the metric at the end, mean over seeds; None where a seed diverged."""
+        ends = [run.metrics.get(TrialMetric.END) for run in self.runs.values()]
+        known = [end for end in ends if end is not None]
+        return fmean(known) if known and len(known) == len(ends) else None
+
+
 @lru_cache  # thousands of runs have the same
 def _texts(tag: str) -> Mapping[str, str]:
     """Return a tag that is an object of texts; nothing if it was damaged, so that the run is made again."""
@@ -197,7 +276,7 @@ def name_of_seed(scenario: str, strategy: str, seed: object) -> str:
     return f"seed {seed} · {strategy} · {scenario}"
 
 
-def texts_of(tags: Mapping[str, Any]) -> dict[str, str]:
+def texts_of(tags: Mapping[Tag, Any]) -> dict[str, str]:
     """Return tags as MLflow holds them."""
     return {str(tag): cut(text(value), MAX_TAG_CHARACTERS) for tag, value in tags.items()}
 

@@ -3,51 +3,20 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite, nan
-from statistics import fmean
 
 import numpy as np
 
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.tracking.run_result import RunResult, TrialResult
 from fl_core.metrics import from_text
-from fl_core.schema import TO_TARGET, JudgedOn, Kind, MlflowTag, Status, Tag, TrialMetric, TrialState
+from fl_core.schema import TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialState
 from reports.records.measures import Measure, measure
-from reports.records.space import Parameter, Value, is_number, read_parameter
+from reports.records.space import Parameter, is_number, read_parameter
 from reports.records.steps import Array
 from reports.records.values import clean, number, parsed
 
 POINTS = 4096  # of a search space, each of which takes the result of the nearest trial
 ROUNDING = 1e-9  # tolerance for a value exactly at the limit
 WITHIN = 0.05  # share of the best value: at least 95 % of it, or at most 5 % above where less is better
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """One set of parameters that was tried, on all seeds of its study."""
-
-    id: str  # MLflow's of one of its runs
-    number: int
-    state: TrialState
-    origin: str  # paper, grid, sampler
-    parameters: Mapping[str, Value]
-    by_seed: Mapping[int, float]  # the objective; empty unless the trial is complete
-    diverged: int  # seeds
-    runs: int  # that it has
-
-    @property
-    def value(self) -> float | None:
-        """The objective, mean over seeds; None if there is none."""
-        return fmean(self.by_seed.values()) if self.by_seed else None
-
-    @property
-    def complete(self) -> bool:
-        """Whether it was completed with a value."""
-        return self.state is TrialState.COMPLETE and self.value is not None
-
-    @property
-    def worth(self) -> float:
-        """The objective; NaN if there is none."""
-        return nan if self.value is None else self.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,22 +37,22 @@ class RecordedStudy:
     pruner: str
     space: tuple[Parameter, ...]
     importance: Mapping[str, float]
-    trials: tuple[Trial, ...]
+    trials: tuple[TrialResult, ...]
 
     @cached_property
-    def counted(self) -> tuple[Trial, ...]:
+    def counted(self) -> tuple[TrialResult, ...]:
         """The trials that have ended."""
         return tuple(trial for trial in self.trials if trial.state is not TrialState.RUNNING)
 
     @cached_property
-    def judged(self) -> tuple[Trial, ...]:
+    def judged(self) -> tuple[TrialResult, ...]:
         """The counted trials with information: neither failed nor of another space."""
         names = {parameter.name for parameter in self.space}
         learnt = (trial for trial in self.counted if trial.complete or trial.state is TrialState.PRUNED)
         return tuple(trial for trial in learnt if trial.parameters.keys() >= names)
 
     @cached_property
-    def best(self) -> Trial | None:
+    def best(self) -> TrialResult | None:
         """The complete trial of the best value, the first of equals, of those with the most seeds."""
         sign = -1 if self.measure.higher else 1
         complete = [trial for trial in self.judged if trial.complete]
@@ -101,7 +70,7 @@ class RecordedStudy:
         return parameter.edge(self.best.parameters[parameter.name]) if self.best else ""
 
     @property
-    def diverged(self) -> tuple[Trial, ...]:
+    def diverged(self) -> tuple[TrialResult, ...]:
         """The counted trials in which a seed diverged, or all of them."""
         return tuple(trial for trial in self.counted if trial.diverged)
 
@@ -166,7 +135,7 @@ def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
 
 def _trials(
     runs: Iterable[RunResult], space: Iterable[Parameter], seeds: Collection[int], pruned: Collection[float]
-) -> tuple[Trial, ...]:
+) -> tuple[TrialResult, ...]:
     """Return the trials of a study, each from its runs, one a seed."""
     by_number: dict[int, list[RunResult]] = {}
     for run in runs:
@@ -176,32 +145,18 @@ def _trials(
 
 def _trial(
     number_: int, runs: Sequence[RunResult], space: Iterable[Parameter], seeds: Collection[int], pruned: bool
-) -> Trial:
+) -> TrialResult:
     first = runs[0]
     texts = {clean(name): clean(text) for name, text in first.params.items()}
     values = {known.name: known.read(texts[known.name]) for known in space if known.name in texts}
-    statuses = [Status(run.tags[Tag.STATUS]) for run in runs]
-    by_seed = {
-        int(number(run.tags.get(Tag.SEED, "")) or 0): objective
-        for run in runs
-        if isfinite(objective := run.metrics.get(TrialMetric.OBJECTIVE, nan))
-    }
-    state = TrialState.COMPLETE
-    if not all(status.terminated for status in statuses):
-        state = TrialState.FAILED
-    elif pruned or Status.PRUNED in statuses:
-        state = TrialState.PRUNED
-    elif not by_seed.keys() >= set(seeds):
-        state = TrialState.RUNNING
-    return Trial(
-        id=first.run_id,
-        number=number_,
-        state=state,
-        origin=clean(first.tags.get(Tag.ORIGIN, "")),
-        parameters={name: value for name, value in values.items() if value is not None},
-        by_seed=dict(sorted(by_seed.items())) if state is TrialState.COMPLETE else {},
-        diverged=sum(status is Status.DIVERGED for status in statuses),
-        runs=len(runs),
+    by_seed = {int(number(run.tags.get(Tag.SEED, "")) or 0): run for run in runs}
+    return TrialResult(
+        number_,
+        clean(first.tags.get(Tag.ORIGIN, "")),
+        {name: value for name, value in values.items() if value is not None},
+        {seed: by_seed[seed] for seed in sorted(by_seed)},
+        pruned,
+        seeds,
     )
 
 
@@ -238,13 +193,13 @@ def sensitivity(study: RecordedStudy) -> Sensitivity:
     )
 
 
-def is_near(trial: Trial, best: Trial) -> bool:
+def is_near(trial: TrialResult, best: TrialResult) -> bool:
     """Return whether a trial is complete and within 5 % of the best."""
     room = WITHIN * abs(best.worth) * (1 + ROUNDING)
     return trial.complete and abs(trial.worth - best.worth) <= room
 
 
-def shares(space: Sequence[Parameter], trials: Sequence[Trial]) -> Array:
+def shares(space: Sequence[Parameter], trials: Sequence[TrialResult]) -> Array:
     """Return the share of the space nearest to each trial [trial]: Euclidean, ranges of length 1."""
     from scipy.spatial import KDTree
     from scipy.stats.qmc import Halton

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from benchmarks.tracking.run_result import TrialResult
 from reports.figures import look, svg
 from reports.records.space import Parameter, is_number
-from reports.records.studies import RecordedStudy, Trial, is_near
+from reports.records.studies import RecordedStudy, is_near
 from reports.sections.trial_objectives import Amounts, heading, vertical
 
 SIZE, MARGINS = (360, 300), (46, 14, 40, 44)
@@ -124,7 +125,7 @@ def _paint_cells(
     heading(axes, TITLES.get(up.name, up.name), amounts, MARGINS[0])
 
 
-def _mark(axes: svg.Axes, at: tuple[float, float], trial: Trial, study: RecordedStudy) -> None:
+def _mark(axes: svg.Axes, at: tuple[float, float], trial: TrialResult, study: RecordedStudy) -> None:
     """Draw a square around the suite's and the paper's own values, a star on the best."""
     if trial.origin == "paper":
         axes.plot(*at, "s", markerfacecolor="none", markeredgecolor=svg.INK, markersize=14, clip_on=False)
@@ -133,7 +134,7 @@ def _mark(axes: svg.Axes, at: tuple[float, float], trial: Trial, study: Recorded
         axes.plot(*at, "*", color=svg.PAPER, markersize=15, clip_on=False, **style)
 
 
-def _best_last(study: RecordedStudy) -> list[Trial]:
+def _best_last(study: RecordedStudy) -> list[TrialResult]:
     """Return the judged trials, the best above the others."""
     sign = 1 if study.measure.higher else -1
     return sorted(study.judged, key=lambda trial: sign * trial.worth)
@@ -142,12 +143,12 @@ def _best_last(study: RecordedStudy) -> list[Trial]:
 # -- axes of searched parameters: ranges and numbers to scale, names side by side --
 
 
-def place(parameter: Parameter, trial: Trial) -> float:
+def place(parameter: Parameter, trial: TrialResult) -> float:
     """Return where a trial lies on the axis of a parameter; names lie at their ranks."""
     return float(trial.parameters[parameter.name]) if parameter.ordered else rank(parameter, trial)
 
 
-def rank(parameter: Parameter, trial: Trial) -> int:
+def rank(parameter: Parameter, trial: TrialResult) -> int:
     """Return the index of a trial's choice."""
     return parameter.choices.index(trial.parameters[parameter.name])
 

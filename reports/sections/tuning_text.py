@@ -51,7 +51,7 @@ def shares(suite: RecordedSuite) -> str:
     """Return the tuning budget of every strategy, counted from the stored trials."""
     studies = [study for study in suite.studies if study.trials]
     total = sum(len(study.counted) for study in studies)
-    simulations = sum(trial.runs for study in studies for trial in study.counted)
+    simulations = sum(len(trial.runs) for study in studies for trial in study.counted)
     trials = _range((len(study.counted) for study in studies), "trial")
     seeds = _range((len(study.seeds) for study in studies), "seed")
     budgets = " or ".join(dict.fromkeys(study.budget for study in studies))

@@ -16,7 +16,8 @@ from patience import PATIENCE
 from synthetic import POOLED, START, Fake, curve, write_store
 
 from benchmarks.tracking import database
-from benchmarks.tracking.reader import ClientReader, Entry, frame, opened
+from benchmarks.tracking.reader import ClientReader, frame, opened
+from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store
 from fl_core.schema import Tag
 
@@ -51,18 +52,19 @@ def test_the_client_reads_the_same_table(store: Store) -> None:
         pd.testing.assert_frame_equal(
             frame(by_sql.runs(experiment)), frame(by_client.runs(experiment)), check_exact=True
         )
-        entries = by_client.entries(experiment)
-        chosen = [entry.run_id for entry in entries[::2]]
+        results = by_client.results(experiment)
+        chosen = [result.run_id for result in results[::2]]
         for tags in (None, [Tag.KEY, Tag.SEED]):
             for ids in ([], chosen):
-                ours, theirs = (one.entries(experiment, ids, tags) for one in (by_sql, by_client))
+                ours, theirs = (one.results(experiment, ids, tags) for one in (by_sql, by_client))
                 assert list(map(repr, map(in_order, ours))) == list(map(repr, map(in_order, theirs)))
 
 
-def in_order(entry: Entry) -> tuple[object, ...]:
-    """An entry, the contents of its tables sorted; NaN is equal to NaN in its text."""
-    tables = [sorted(table.items()) for table in (entry.tags, entry.params, entry.metrics)]
-    return (entry.run_id, entry.status, entry.start_time, entry.end_time, entry.artifact_uri, *tables)
+def in_order(result: RunResult) -> tuple[object, ...]:
+    """The fields of a result, the contents of its tables sorted; NaN is equal to NaN in its text."""
+    tables = [sorted(table.items()) for table in (result.tags, result.params, result.metrics)]
+    times = result.start_time, result.end_time
+    return (result.run_id, result.experiment_id, result.state, *times, result.artifact_uri, *tables)
 
 
 @pytest.fixture
