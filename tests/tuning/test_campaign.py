@@ -67,11 +67,11 @@ def test_the_best_rate_of_gradient_descent_is_found(make: Make, store: Store) ->
     driver = tune(make(tuning={"trials": 25, "seeds": 1, "batch": 2, "last": 1, "space": RATE}), store)
     (study,) = driver.studies
     best = study.best
-    assert best is not None and best.values["local_lr"] == pytest.approx(0.25, rel=0.1)
+    assert best is not None and best.parameters["local_lr"] == pytest.approx(0.25, rel=0.1)
     assert len(study.trials) == 25
     for trial in study.trials:
         rounds, worst = 10, 10.0  # 20 updates of two clients; ten times the first distance is where it is cut
-        expected = min(abs(1 - 4 * trial.values["local_lr"]) ** rounds, worst)
+        expected = min(abs(1 - 4 * trial.parameters["local_lr"]) ** rounds, worst)
         assert trial.value == pytest.approx(expected, rel=1e-9, abs=1e-15)
 
 
@@ -93,7 +93,7 @@ def test_a_trial_is_a_run_under_each_of_its_seeds(make: Make, store: Store) -> N
     assert json.loads(tags["asyncfl.space"]) == {"local_lr": {"low": 1e-3, "high": 1.0, "log": True}}
     assert (tags["asyncfl.trials"], tags["asyncfl.seeds"]) == ("6", "[1001, 1002]")
     assert (tags["asyncfl.direction"], tags["asyncfl.budget"]) == ("minimize", "20 client updates")
-    assert json.loads(tags["asyncfl.best"]) == best.values
+    assert json.loads(tags["asyncfl.best"]) == best.parameters
     assert tags["asyncfl.best_trial"] == str(best.number)
     assert study.data.metrics == {"best_value": pytest.approx(best.value)}
     assert runs.keys() == {(number, seed) for number in range(6) for seed in (1001, 1002)}
@@ -102,7 +102,7 @@ def test_a_trial_is_a_run_under_each_of_its_seeds(make: Make, store: Store) -> N
             run = runs[trial.number, seed]
             assert run.data.tags["mlflow.parentRunId"] == study.info.run_id
             assert run.data.tags["asyncfl.status"] == "done" and run.info.status == "FINISHED"
-            assert float(run.data.params["local_lr"]) == trial.values["local_lr"]
+            assert float(run.data.params["local_lr"]) == trial.parameters["local_lr"]
             assert run.data.metrics["objective"] == trial.by_seed[seed]
     assert Counter(run.data.tags["asyncfl.from"] for run in runs.values()) == {"paper": 4, "sampler": 8}
     client = MlflowClient(store.tracking_uri)
