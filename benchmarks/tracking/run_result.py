@@ -222,7 +222,7 @@ class TrialResult:
 
     @property
     def worth(self) -> float:
-        """The same; NaN unless the trial is complete."""
+        """Objective, mean over seeds; NaN unless the trial is complete."""
         return nan if self.value is None else self.value
 
     @property
