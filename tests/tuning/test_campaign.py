@@ -201,7 +201,7 @@ def test_a_grid_is_tried_exactly_once_each(make: Make, store: Store) -> None:
     grid = [0.01, 0.1, 0.2, 0.4]
     campaign = make(tuning={"sampler": "grid", "batch": 3, "space": {"local_lr": grid}})
     (study,) = tune(campaign, store, workers=2).studies
-    assert sorted(trial.values["local_lr"] for trial in study.trials) == grid
+    assert sorted(trial.parameters["local_lr"] for trial in study.trials) == grid
     assert {run.data.tags["asyncfl.from"] for run in recorded(store, "trial")} == {"grid"}
 
 
@@ -215,7 +215,7 @@ def test_the_width_of_good_rates_by_hand(make: Make, store: Store) -> None:
 @pytest.mark.parametrize("sampler", ["random", "gp"])
 def test_other_samplers_by_name(make: Make, store: Store, sampler: str) -> None:
     (study,) = tune(make(tuning={"trials": 12, "seeds": 1, "sampler": sampler, "space": RATE}), store).studies
-    assert len({trial.values["local_lr"] for trial in study.trials}) == 12
+    assert len({trial.parameters["local_lr"] for trial in study.trials}) == 12
 
 
 @pytest.mark.parametrize(
