@@ -240,10 +240,10 @@ def test_diverged_trials_are_finite_and_counted(make: Make, store: Store) -> Non
         tuning={"trials": 3, "sampler": "grid", "space": {"local_lr": [0.1, 5.0, 9.0]}},
     )
     (study,) = tune(campaign, store).studies
-    diverged = {trial.values["local_lr"]: trial.diverged for trial in study.trials}
+    diverged = {trial.parameters["local_lr"]: trial.diverged for trial in study.trials}
     assert diverged == {0.1: 0, 5.0: 3, 9.0: 3}
-    assert study.best is not None and study.best.values == {"local_lr": 0.1}
-    assert {trial.value for trial in study.trials if trial.values["local_lr"] > 1} == {10.0}
+    assert study.best is not None and study.best.parameters == {"local_lr": 0.1}
+    assert {trial.value for trial in study.trials if trial.parameters["local_lr"] > 1} == {10.0}
 
 
 def test_a_failing_strategy_fails_its_trials_and_no_others(make: Make, store: Store) -> None:
@@ -273,7 +273,7 @@ def test_a_trial_that_kills_its_workers_fails_alone(make: Make, store: Store) ->
     grid = [0.01, 0.1, 0.2]
     campaign = make(strategies=[deadly], tuning={"sampler": "grid", "batch": 3, "space": {"local_lr": grid}})
     (study,) = tune(campaign, store).studies
-    states = {trial.values["local_lr"]: trial.state for trial in study.trials}
+    states = {trial.parameters["local_lr"]: trial.state for trial in study.trials}
     assert states == {0.01: TrialState.COMPLETE, 0.1: TrialState.FAILED, 0.2: TrialState.COMPLETE}
     (reason,) = reasons(store)
     assert reason == f"its worker process died 3 times (killed by SIGKILL); see {store.log}"

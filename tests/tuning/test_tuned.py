@@ -36,7 +36,7 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
         best = study.best
         assert best is not None
         runs = [run for run in suite.runs() if run.strategy == study.plan.strategy]
-        assert {run.experiment.strategy.local_lr for run in runs} == {best.values["local_lr"]}
+        assert {run.experiment.strategy.local_lr for run in runs} == {best.parameters["local_lr"]}
     assert (
         load(str(write(strategies=strategies, lr="tuned"))).runs()[0].experiment == suite.runs()[0].experiment
     )
