@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from io import BytesIO
 from math import inf
 from pathlib import Path
@@ -58,6 +58,8 @@ class GapSummary:
     away: float  # share of the time from a client's first job to its last that is in long gaps
     mean_on: float  # time present for each long gap; infinite without one
     mean_off: float  # of the long gaps
+    # client, from, to, period: when clients were there; the log repeats after `period`
+    presence: pd.DataFrame = field(compare=False)
 
     @property
     def law(self) -> dict[str, Any] | None:
@@ -86,11 +88,31 @@ class JobLog:
         """The law of durations as a suite writes it, with a trace that was written."""
         return {"name": "trace", "path": str(trace), "clients": "random"}
 
+    def availability(self, presence: Path) -> dict[str, Any] | None:
+        """Return the law of availability as a suite writes it, of a file of presence that was written.
+
+        None where clients are hardly ever away.
+        """
+        if self.absences is None or self.absences.law is None:
+            return None
+        return {"name": "trace", "path": str(presence), "clients": "random"}
+
+    def write_presence(self, path: Path) -> None:
+        """Write when clients were there: client, from, to, period; UserError in place of another file."""
+        assert self.absences is not None
+        spells = self.absences.presence
+        texts = {name: spells[name].map(_plain) for name in ("from", "to", "period")}
+        write_once(path, spells.assign(**texts).to_csv(index=False))
+
     def write(self, trace: Path) -> None:
         """Write the jobs as a trace, rows of client and length; UserError in place of another file."""
-        lengths = self.jobs["length"].map(lambda length: f"{length:.{DIGITS}f}".rstrip("0").rstrip("."))
+        lengths = self.jobs["length"].map(_plain)
         unit = {"length": "seconds"} if self.seconds else {}
         write_once(trace, self.jobs.assign(length=lengths).rename(columns=unit).to_csv(index=False))
+
+
+def _plain(value: float) -> str:
+    return f"{value:.{DIGITS}f}".rstrip("0").rstrip(".")
 
 
 def write_once(path: Path, text: str) -> None:
@@ -145,7 +167,7 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
         jobs=pd.DataFrame(
             {"client": kept["client"].to_numpy(), "length": kept["length"].round(DIGITS).to_numpy()}
         ),
-        absences=_absences(timed, gap) if columns.start else None,
+        absences=_absences(timed, gap, set(kept["client"])) if columns.start else None,
         seconds=bool(timed.attrs["seconds"]),
     )
 
@@ -302,8 +324,8 @@ def _is_done(path: Path, status: pd.Series[Any], done: Sequence[str]) -> pd.Seri
     return finished
 
 
-def _absences(timed: pd.DataFrame, gap: float | None) -> GapSummary | None:
-    """The gaps of all clients; None where no client has two jobs."""
+def _absences(timed: pd.DataFrame, gap: float | None, clients: Collection[str]) -> GapSummary | None:
+    """Return the gaps of all clients, and when those with finished jobs were there; None without a gap."""
     present = timed.assign(end=timed["start"] + timed["length"].clip(lower=0)).dropna().sort_values("start")
     by_client = present.groupby("client")
     last_end = by_client["end"].cummax()
@@ -315,13 +337,36 @@ def _absences(timed: pd.DataFrame, gap: float | None) -> GapSummary | None:
     long = gaps[gaps > (thresholds if gap is None else gap)]
     observed = float((by_client["end"].max() - by_client["start"].min()).sum())
     away = float(long.sum())
+    finished = present[present["client"].isin(clients)]
     return GapSummary(
         gaps=len(gaps),
         long=len(long),
         away=away / observed if observed else 0.0,
         mean_on=(observed - away) / len(long) if len(long) else float("inf"),
         mean_off=away / len(long) if len(long) else 0.0,
+        presence=_presence(finished, long.index),
     )
+
+
+def _presence(jobs: pd.DataFrame, late: pd.Index[Any]) -> pd.DataFrame:
+    """Return when each client was there: from a job to the last one before the next long gap.
+
+    Times count from the first start of the log, which repeats after its last end.
+
+    Args:
+        jobs: Rows of client, start, end, in order of start.
+        late: Labels of the jobs before which their client was away.
+    """
+    first = jobs["start"].min()
+    spell = jobs.index.isin(late).astype(int)
+    number = jobs.assign(spell=spell).groupby("client")["spell"].cumsum()
+    spells = jobs.groupby([jobs["client"], number], sort=False).agg(
+        start=("start", "min"), end=("end", "max")
+    )
+    begin = (spells["start"] - first).round(DIGITS)
+    end = (spells["end"] - first).round(DIGITS).clip(lower=begin + 10**-DIGITS)
+    table = spells.assign(**{"from": begin, "to": end, "period": end.max()}).reset_index()
+    return table[["client", "from", "to", "period"]]
 
 
 def _by_reason(reasons: pd.Series[str]) -> dict[str, int]:

@@ -152,6 +152,26 @@ def exact(value: Any) -> Fraction:
         ) from None
 
 
+BYTE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def bytes_as_written(value: Any) -> Any:
+    """Return a number of bytes, also of a text with a unit such as "40 MB"; anything else as it is.
+
+    Raises:
+        ValueError: The text is no such number, or no whole number of bytes.
+    """
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([a-zA-Z]*)\s*", value)
+    size = Fraction(match[1]) * BYTE_UNITS.get(match[2] or "B", 0) if match else Fraction(0)
+    if size < 1 or size.denominator > 1:
+        raise ValueError(
+            f"a size is a number of bytes, or a text such as '40 MB' (units: {', '.join(BYTE_UNITS)})"
+        )
+    return int(size)
+
+
 class FieldError(ValueError):
     """A validator's error about a field: the name, and the fault of the value."""
 
@@ -174,6 +194,11 @@ Exact = Annotated[
 ]
 Time = Annotated[Exact, Field(ge=0)]
 Length = Annotated[Exact, Field(gt=0)]
+Bytes = Annotated[
+    int,
+    Field(ge=1),
+    BeforeValidator(bytes_as_written, json_schema_input_type=Annotated[int, Field(ge=1)] | str),
+]
 
 
 class Tune(Frozen):

@@ -10,12 +10,15 @@ from fl_core.parts import Count, FieldError, Frozen, Length
 from fl_core.problems.problem import Problem
 from fl_core.text import many
 from fl_core.timing import traces
-from fl_core.timing.availability import Always, Availability
+from fl_core.timing.availability import Always, Availability, Diurnal
 from fl_core.timing.durations import Durations, means
+from fl_core.timing.laws import plain
 from fl_core.timing.network import Network
 from fl_core.timing.per_client import ColumnLaw
 from fl_core.timing.presence import PresenceTrace
 from fl_core.timing.speeds import DurationTrace, Fixed
+
+HOUR_SECONDS = Fraction(3600)
 
 
 class Timing(Frozen):
@@ -30,6 +33,7 @@ class Timing(Frozen):
     def _files_fit_each_other(self) -> Self:
         """Refuse two traces of which one is drawn from, and links without ids beside ids."""
         traced = self._traces()
+        self._must_have_days_of_its_unit()
         if len({law.clients for law in traced}) > 1:
             raise FieldError(
                 "availability",
@@ -45,6 +49,18 @@ class Timing(Frozen):
                 )
         return self
 
+    def _must_have_days_of_its_unit(self) -> None:
+        """Refuse days of 24 units where a trace of durations says that its unit is not an hour."""
+        unit, law = self.durations.time_unit, self.availability
+        seconds = traces.TIME_UNITS.get(unit, HOUR_SECONDS)
+        if isinstance(law, Diurnal) and law.day == 24 and seconds != HOUR_SECONDS:
+            day = plain(24 * HOUR_SECONDS / seconds)
+            raise FieldError(
+                "availability",
+                f"a day of 24 {unit}, the unit of {self.durations.label()}: give 'day: {day}', and 'peak' "
+                f"and 'zones' in {unit}, too",
+            )
+
     def ids(self, n: int, seed: int) -> list[str] | None:
         """Return the ids of the n clients of a run, for joining files.
 
@@ -54,10 +70,17 @@ class Timing(Frozen):
         Raises:
             ValueError: The file that has them does not fit n clients.
         """
-        if len(laws := self._laws_with_ids()) < 2:
-            return None
-        if isinstance(first := laws[0], ColumnLaw):
-            return first.ids(n)
+        return self.device_ids(n, seed) if len(self._laws_with_ids()) > 1 else None
+
+    def device_ids(self, n: int, seed: int) -> list[str] | None:
+        """Return the ids that a file gives the n clients of a run; None where no file names them.
+
+        Raises:
+            ValueError: The file does not fit n clients.
+        """
+        first = next(iter(self._laws_with_ids()), None)
+        if first is None or isinstance(first, ColumnLaw):
+            return first.ids(n) if first else None
         return traces.ids(first.path, first.digest, n, seed if first.clients == "random" else None)
 
     def check_ids(self, n: int) -> None:

@@ -258,6 +258,7 @@ class Total(StrEnum):
     NON_FINITE = "non_finite_updates"
     MISREAD = "misread_messages"
     WALL_SECONDS = "wall_seconds"
+    TRANSFER_SHARE = "transfer_share"  # of the time that clients are at work, spent on downloads and uploads
     SERVER_BUSY = "server_busy"  # share of a run in real time in which the server did not wait
     SEEDS_DONE = "seeds/done"
     SEEDS_DIVERGED = "seeds/diverged"
@@ -288,6 +289,7 @@ class Name:
     UPLOADS, DOWNLOADS = "uploads_bytes", "downloads_bytes"
     TOKENS = "tokens"  # that clients trained on, of all updates
     CLIENT, STALENESS, VERSION = "client", "staleness", "version"
+    DEVICE = "device"  # id of a client in the user's own files
     IMPORTANCE, MEAN_TIME, SIZE, LOSS = "importance", "mean_time", "size", "loss"
     NOISE, BIAS, DELAY, GRADIENT = "noise_sq", "bias_sq", "delay_sq", "gradient_sq"
     DOWNLOAD, COMPUTATION, UPLOAD = "download_time", "computation_time", "upload_time"
@@ -327,6 +329,7 @@ class Table:
     bounds: Mapping[str, str] = field(default_factory=dict)  # column → the one that it never exceeds
     numbers: str = ""  # the column that numbers the rows from 0
     shares: str = ""  # the column that sums to 1
+    texts: tuple[str, ...] = ()  # columns of text, which a file may lack
 
     @property
     def file(self) -> str:
@@ -351,6 +354,7 @@ CLIENTS = Table(
     rows=1,
     numbers=Name.CLIENT,
     shares=Name.IMPORTANCE,
+    texts=(Name.DEVICE,),
 )
 # Of a run in real time: its jobs, its events, and its last model. Times are in units of virtual time; a job
 # that was dismissed or lost, or in flight at the end, has no arrival.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,7 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
 
     trace = out or log.with_name(f"{log.stem}-trace.csv")
     figure, links = trace.with_suffix(".svg"), trace.with_name(f"{trace.stem}-links.csv")
+    presence = presence_file(trace)
     phones = devices.read(log)
     if phones is None:
         of_log = columns(log, **named)
@@ -124,7 +125,8 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     _figure(jobs).save(figure)
     written = f"Trace: {trace}. Figure: {figure}"
     if phones is None:
-        _show(written, jobs.clients, timing(jobs, trace))
+        seen = jobs.availability(presence) is not None
+        _show(f"{written}. Presence: {presence}" if seen else written, jobs.clients, timing(jobs, trace))
     else:
         phones.write_links(links)
         _show(f"{written}. Links: {links}", jobs.clients, phones.timing(trace, links))
@@ -138,16 +140,27 @@ def _show(written: str, clients: int, timing: dict[str, Any]) -> None:
     click.echo(dump({"problem": {"clients": clients}, "timing": timing}).rstrip())
 
 
+def presence_file(trace: Path) -> Path:
+    """Return the file of presence beside a trace of durations."""
+    return trace.with_name(f"{trace.stem.removesuffix('-trace')}-presence.csv")
+
+
 def timing(log: JobLog, trace: Path) -> dict[str, Any]:
-    """The timing of a log as a suite writes it."""
-    law = log.absences.law if log.absences else None
-    return {"durations": log.durations(trace), **({"availability": law} if law else {})}
+    """Return the timing of a log as a suite writes it; its file of presence is written where there is one."""
+    written: dict[str, Any] = {"durations": log.durations(trace)}
+    if law := log.availability(presence_file(trace)):
+        log.write_presence(presence_file(trace))
+        written["availability"] = law
+    return written
 
 
 def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
     """What a log holds, in sentences: rows, clients, lengths, absences."""
     from benchmarks.job_logs import counts
     from reports.numbers import number
+
+    def dumped(law: Mapping[str, Any]) -> str:
+        return "{" + ", ".join(f"{key}: {value}" for key, value in law.items()) + "}"
 
     def text(value: float) -> str:
         return number(value, 3)
@@ -171,7 +184,8 @@ def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
     yield f"Absences: {long} {longer}, {100 * absences.away:.3g} % of the time"
     if law := absences.law:
         on, off = text(law["mean_on"]), text(law["mean_off"])
-        yield f"  present for {on}{unit} and away for {off}{unit} on average; who left for good is not seen"
+        yield f"  present for {on}{unit} and away for {off}{unit} on average; the log repeats after its end"
+        yield f"  for pauses that clients take independently: 'availability: {dumped(law)}'"
     else:
         yield "  too little for a law: always available"
 

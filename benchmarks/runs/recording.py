@@ -1,6 +1,6 @@
 """What a task leaves in the outbox: a result for MLflow, and tables for the reports."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import nan
 from typing import Any
 
@@ -136,8 +136,19 @@ def summary(record: Record) -> dict[str, float]:
     metrics |= {name: float(count) for name, count in counts.items() if count}
     if not record.clients:
         return metrics
+    if Name.DOWNLOAD in record.clients:
+        metrics |= transfer_share(record.clients)
     diagnosed = diagnostics.summary(record.diagnostics, len(record.clients[Name.CLIENT]))
     return metrics | {f"{DIAGNOSED}{name}": value for name, value in diagnosed.items()}
+
+
+def transfer_share(clients: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Return the share of clients' working time that transfers take; nothing where no client worked."""
+    download, computation, upload = (
+        float(np.sum(clients[phase])) for phase in (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)
+    )
+    whole = download + computation + upload
+    return {Total.TRANSFER_SHARE: (download + upload) / whole} if whole else {}
 
 
 def to_target(record: Record, problem: Problem) -> dict[str, float]:

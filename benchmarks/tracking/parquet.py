@@ -69,12 +69,16 @@ def arrays(folder: Path, table: Table, columns: Sequence[str] = ()) -> dict[str,
 
 def _fault_of_schema(schema: Schema, rows: int, table: Table, names: Sequence[str]) -> str:
     """Return what is wrong with the number of rows and the types of columns; empty if nothing is."""
-    from pyarrow.types import is_floating, is_integer
+    from pyarrow.types import is_floating, is_integer, is_string
 
     types = dict(zip(schema.names, schema.types, strict=True))
     for name in (*table.columns, *names):
         if name not in types:
             return f"no column {name}"
+        if name in table.texts:
+            if not is_string(types[name]):
+                return f"column {name}: {types[name]}, must be text"
+            continue
         whole = name in table.columns and table.columns[name].whole
         if not (is_integer(types[name]) or (is_floating(types[name]) and not whole)):
             return f"column {name}: {types[name]}, must be {table.columns.get(name, 'numbers')}"

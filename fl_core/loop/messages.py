@@ -16,8 +16,9 @@ class Messages:
     The numbers in comments are the exact rules in docs/rules.md.
     """
 
-    def __init__(self, strategy: Strategy, state: RunState, seed: int) -> None:
+    def __init__(self, strategy: Strategy, state: RunState, seed: int, message: int | None = None) -> None:
         self.uplink, self.downlink = strategy.uplink, strategy.downlink
+        self._message = message  # bytes of a whole model, in place of the simulated one's
         self._sends, self._state, self._seed = strategy.sends, state, seed
         self._sizes: dict[str, int] = {}  # of a job with this broadcast
         self._broadcast: dict[str, Tensor] | None = None
@@ -33,6 +34,9 @@ class Messages:
         if broadcast is None or broadcast is not self._broadcast:
             down = bytes_of(start, self.downlink) + tensor_bytes(broadcast)
             self._sizes = {"down": down, "up": bytes_of(start, self.uplink)}
+            if self._message is not None:
+                whole = bytes_of(start, None)
+                self._sizes = {way: -(-size * self._message // whole) for way, size in self._sizes.items()}
             self._broadcast = broadcast
         return self._sizes
 

@@ -92,9 +92,9 @@ class Simulation:
         )
         ids = timing.ids(n, seed)
         self.absences = Absences(timing.availability, self.state, self.lengths.clock, n, seed, ids=ids)
-        self.messages = Messages(strategy, self.state, seed)
-        tick = timing.unit * self.lengths.clock.unit  # seconds
         links = timing.network
+        self.messages = Messages(strategy, self.state, seed, links.message if links else None)
+        tick = timing.unit * self.lengths.clock.unit  # seconds
         self.transfers = Transfers(links, self.state, n, seed, tick, ids=ids) if links else None
         self.service.attach(self.state, self.lengths, self.transfers)
         self.server = Server(

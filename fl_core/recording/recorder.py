@@ -57,7 +57,7 @@ class Record:
     arrivals: dict[str, array[Any]] = field(
         default_factory=lambda: {name: array(column.code) for name, column in ARRIVALS.columns.items()}
     )
-    clients: dict[str, list[float]] = field(default_factory=dict)
+    clients: dict[str, list[Any]] = field(default_factory=dict)
     diagnostics: list[dict[str, float]] = field(default_factory=list)
     local_steps: int = 0  # of all updates
     non_finite: int = 0  # updates that were not finite
@@ -244,10 +244,13 @@ class Recorder:
         """The weights s_i of the surrogate problem [n], computed when first used."""
         return surrogate_weights(self.simulation)
 
-    def _clients(self, end: Evaluation) -> dict[str, list[float]]:
+    def _clients(self, end: Evaluation) -> dict[str, list[Any]]:
         world, times = self.simulation.world, self.simulation.server.mean_time
-        table = {
+        experiment = self.simulation.experiment
+        timing, seed = experiment.scenario.timing, experiment.seed
+        table: dict[str, list[Any]] = {
             Name.CLIENT: list(range(world.n)),
+            **({Name.DEVICE: ids} if (ids := timing.device_ids(world.n, seed)) else {}),
             Name.IMPORTANCE: world.p.tolist(),
             Name.MEAN_TIME: [float(time) for time in times],
             Name.SIZE: world.sizes.tolist(),

@@ -210,7 +210,9 @@ class Diurnal(Availability):
         if self.share * (1 + self.swing) > 1:
             most = (self.ratio + 1) / (2 * self.ratio)
             raise FieldError(
-                "share", f"must be at most {most:.4g} with ratio {self.ratio:g}, not {self.share:g}"
+                "share",
+                f"must be at most {most:.4g} with ratio {self.ratio:g}, not {self.share:g}; or give a ratio "
+                f"of at most {1 / (2 * self.share - 1):.4g}",
             )
         return self
 

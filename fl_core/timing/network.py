@@ -5,7 +5,7 @@ from enum import StrEnum, auto
 from fractions import Fraction
 from math import inf
 
-from fl_core.parts import Count, FieldError, Frozen, Length
+from fl_core.parts import Bytes, Count, FieldError, Frozen, Length
 from fl_core.timing.link import GRAIN, Rate
 from fl_core.timing.per_client import Constant, NumberOrLaw, checked
 
@@ -36,6 +36,9 @@ class Network(Frozen):
     uplink: NumberOrLaw | None = None
     latency: NumberOrLaw | None = None  # seconds on the way, the same in both directions; None: none
     shared: Shared = Shared()  # links that clients share
+    # Bytes of a whole model, or text such as "40 MB"; None: those of the simulated one. Of a small stand-in,
+    # messages and all counts of bytes are multiplied by the ratio
+    message: Bytes | None = None
 
     def rates(
         self, way: Way, n: int, seed: int, ids: Sequence[str] | None = None
@@ -78,7 +81,15 @@ class Network(Frozen):
         shared = {"down": self.shared.downlink, "up": self.shared.uplink}
         own = [f"{law.label()} {way}" for way, law in links.items() if law]
         together = [f"{float(rate):g} {way}" for way, rate in shared.items() if rate]
-        return f"links of {', '.join(own) or '∞'}" + (f", shared {', '.join(together)}" if together else "")
+        message = "" if self.message is None else f", model of {size(self.message)}"
+        shared_links = f", shared {', '.join(together)}" if together else ""
+        return f"links of {', '.join(own) or '∞'}{shared_links}{message}"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes with a unit, such as "40 MB", to three digits."""
+    exponent = min(3, (len(str(number)) - 1) // 3)
+    return f"{number / 1000**exponent:.3g} {('B', 'kB', 'MB', 'GB')[exponent]}"
 
 
 def grains(speed: Fraction | float) -> Rate:

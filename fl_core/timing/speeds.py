@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -100,6 +100,40 @@ class FX(OwnSpeed):
 
     def label(self) -> str:
         return label(self, f"F{plain(self.spread)}", shown=("spread",))
+
+
+class LogNormalSpeeds(Durations):
+    """Log-normal speeds: each client has its own mean length, drawn once a run, and its jobs vary around it.
+
+    Both laws are scaled to their means: a client's mean length is `mean` on average over clients, and a job's
+    length is its client's mean on average over jobs.
+    """
+
+    name: ClassVar[str] = "lognormal"
+
+    mean: Length = Fraction(1)  # mean length of a job over all clients
+    sigma: Annotated[float, Field(ge=0, le=5)] = 1.0  # standard deviation of log means over clients
+    noise: Annotated[float, Field(ge=0, le=5)] = 0.3  # standard deviation of log lengths over a client's jobs
+
+    @property
+    def random(self) -> bool:
+        return self.noise > 0
+
+    def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
+        drawn = float(self.mean) * _log_normal(self.sigma, stream(seed, "means").standard_normal(n))
+        return on_unit(drawn, self.unit)
+
+    def draw(self, mean: float, rng: np.random.Generator) -> float:
+        return mean * float(_log_normal(self.noise, rng.standard_normal()))
+
+    def label(self) -> str:
+        text = f"log-normal speeds σ {self.sigma:g}" + (f", jobs σ {self.noise:g}" if self.noise else "")
+        return label(self, text, shown=("sigma", "noise"))
+
+
+def _log_normal(sigma: float, normal: Any) -> Any:
+    """Return log-normal numbers of mean 1 from standard normal ones."""
+    return np.exp(sigma * normal - sigma**2 / 2)
 
 
 class TwoSpeed(OwnSpeed):

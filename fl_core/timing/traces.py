@@ -17,7 +17,13 @@ from fl_core.streams import stream
 from fl_core.text import many
 
 T = TypeVar("T")  # what a file has of a client
-TIME_UNITS = ("milliseconds", "seconds", "minutes", "hours", "days")
+TIME_UNITS = {  # by the header of a trace → in seconds
+    "milliseconds": Fraction(1, 1000),
+    "seconds": Fraction(1),
+    "minutes": Fraction(60),
+    "hours": Fraction(3600),
+    "days": Fraction(86400),
+}
 DIGITS = 18  # of a client's number; what is longer is a name
 MOST_BYTES = 200_000_000  # of a file, traces of presence included
 

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from fl_core.schema import Status
+from fl_core.schema import Status, Total
 from fl_core.text import duration, many
+from reports import numbers
 from reports.records.records import RecordedSuite
 from reports.records.runs import RecordedRun
 from reports.sections.behind import seeds_text
@@ -12,6 +13,8 @@ from reports.sections.section import Results
 
 ONE_SEED = "One seed: chance may have put them in this order."
 MEASURED = "problem.measured"  # the parameter of runs whose job lengths were measured
+MESSAGE = "timing.network.message"  # the parameter of runs with messages of a given size
+SMALL_TRANSFER_SHARE = 0.01  # of the clients' working time, below which links hardly matter
 NAMED = 3  # strategies named in a caption; of more, their number
 
 
@@ -69,6 +72,7 @@ def remarks(suite: RecordedSuite) -> list[str]:
         suite.unequal_budgets,
         suite.unequal_data,
         measured_times(suite),
+        idle_links(suite),
         one_seed(suite),
         suite.untuned,
     )
@@ -80,6 +84,21 @@ def measured_times(suite: RecordedSuite) -> str:
     if all(run.params.get(MEASURED) != "true" for run in suite.runs):
         return ""
     return "Job lengths were measured: times depend on the machine and do not repeat."
+
+
+def idle_links(suite: RecordedSuite) -> str:
+    """Return a warning where links were given and messages are too small to need time; else nothing."""
+    shares = [share for run in suite.runs if (share := run.totals.get(Total.TRANSFER_SHARE)) is not None]
+    if (
+        not shares
+        or max(shares) >= SMALL_TRANSFER_SHARE
+        or any(run.params.get(MESSAGE) for run in suite.runs)
+    ):
+        return ""
+    return (
+        f"Links hardly matter: transfers take at most {numbers.percent(max(shares))} % of the clients' "
+        "working time. Give the size of your own model: --set 'timing.network.message=40 MB'."
+    )
 
 
 def one_seed(suite: RecordedSuite) -> str:

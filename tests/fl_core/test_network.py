@@ -126,6 +126,44 @@ def test_one_client_on_a_constant_link() -> None:
     assert simulation.state.spent == [[10_000_000], [12_000_000], [22_000_000]]
 
 
+def test_a_message_of_the_given_size() -> None:
+    """A model of 40 bytes takes 5 units over a link that carries 8 bytes a unit; an update likewise."""
+    where = linked(scenario([3], updates=4), downlink=ONE, uplink=ONE / 2, message=40)
+    simulation, seen = play(Scripted(), where)
+    assert times(seen) == [(0, 18.0 * k) for k in range(1, 5)]
+    assert simulation.state.sent == {"down": 160, "up": 160}
+
+
+@pytest.mark.parametrize("name", list(Strategy.members()))
+def test_larger_messages_over_faster_links_change_bytes_alone(name: str) -> None:
+    """Messages nine times as large over links nine times as fast: the same trail, nine times the bytes."""
+    where = scenario(["1", "2", "3", "2"], centres=CENTRES, updates=24)
+    strategy = {"name": name, "local_lr": 0.05, "uplink": {"name": "top_k", "share": 0.5}}
+    if name == "quafl":
+        strategy.pop("uplink")
+    plain = linked(where, downlink=ONE, uplink=ONE / 2)
+    larger = linked(where, downlink=9 * ONE, uplink=9 * ONE / 2, message="144 B")
+    assert trail(larger, strategy) == trail(plain, strategy)
+    sent = [
+        run(Experiment.model_validate({"scenario": one, "strategy": strategy, "seed": 5})).curve[-1]
+        for one in (plain, larger)
+    ]
+    assert [row["uploads_bytes"] for row in sent] == [sent[0]["uploads_bytes"] * factor for factor in (1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("written", "bytes_"), [("40 MB", 40_000_000), ("1.5kB", 1500), ("2 MiB", 2**21), (7, 7), ("12", 12)]
+)
+def test_sizes_are_read_with_units(written: Any, bytes_: int) -> None:
+    assert Network(message=written).message == bytes_
+
+
+@pytest.mark.parametrize("written", ["40 Mbit", "", "0 MB", "-1 MB", "1e3", 0, True, "0.5 B", 2.5])
+def test_what_is_no_size_is_refused(written: Any) -> None:
+    with pytest.raises(ValidationError):
+        Network(message=written)
+
+
 def test_a_unit_of_virtual_time_may_be_a_minute() -> None:
     """A model a minute is a model a unit."""
     where = linked(scenario([3], updates=1), unit=60, uplink=ONE / 60)

@@ -42,6 +42,7 @@ LAWS: list[tuple[dict[str, Any], tuple[float, float, float]]] = [
         (2, 4 * (pi / 2 - 1), 3 + 8 * (pi - 3) / (pi - 2) ** 2),
     ),
     ({"name": "scipy", "law": "pareto", "mean": 3, "shape": [6]}, pareto(3, 6)),
+    ({"name": "lognormal", "mean": 2, "sigma": 0, "noise": 0.5}, log_normal(2, 0.5)),
 ]
 
 
@@ -54,6 +55,19 @@ def test_lengths_of_jobs(law: dict[str, Any], moments: tuple[float, float, float
     sample = tick * np.array([lengths(client, job) for client in range(100) for job in range(200)])
     assert abs(sample.mean() - mean) < 5 * sqrt(variance / sample.size)
     assert abs(sample.var() - variance) < 5 * variance * sqrt((kurtosis - 1) / sample.size)
+
+
+def test_log_normal_speeds_over_clients() -> None:
+    """Means of 20,000 clients; without noise each client's jobs all take its mean."""
+    law = Durations.model_validate({"name": "lognormal", "mean": 3, "sigma": 0.7, "noise": 0})
+    mean, variance, kurtosis = log_normal(3, 0.7)
+    sample = np.array([float(length) for length in law.means(20_000, 5)])
+    assert abs(sample.mean() - mean) < 5 * sqrt(variance / sample.size)
+    assert abs(sample.var() - variance) < 5 * variance * sqrt((kurtosis - 1) / sample.size)
+    lengths = Lengths(law, 3, 5)
+    assert [lengths(client, job) * lengths.clock.unit for client in range(3) for job in range(2)] == [
+        length for length in law.means(3, 5) for _ in range(2)
+    ]
 
 
 @pytest.mark.parametrize(
