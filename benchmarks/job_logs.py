@@ -366,7 +366,7 @@ def _presence(jobs: pd.DataFrame, late: pd.Index[Any]) -> pd.DataFrame:
     begin = (spells["start"] - first).round(DIGITS)
     end = (spells["end"] - first).round(DIGITS).clip(lower=begin + 10**-DIGITS)
     table = spells.assign(**{"from": begin, "to": end, "period": end.max()}).reset_index()
-    return table[["client", "from", "to", "period"]]
+    return table[["client", "from", "to", "period"]].sort_values(["client", "from"], ignore_index=True)
 
 
 def _by_reason(reasons: pd.Series[str]) -> dict[str, int]:

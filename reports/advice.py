@@ -6,13 +6,14 @@ from math import exp, log
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.suite import labels
 from benchmarks.suite.suite import Suite
 from benchmarks.yaml_io import read
 from fl_core.scenario import Timing
 from fl_core.text import listed
-from fl_core.timing.characteristics import Characteristics, characteristics
+from fl_core.timing.characteristics import Characteristics, Links, characteristics
 from reports.inference import percentiles
 from reports.leaderboard import held_out, printed
 from reports.leaderboard.standing import BOUNDS, Standing, standing
@@ -22,6 +23,7 @@ from reports.leaderboard.workloads import place
 NEAR = log(2)  # a population is near if it is no farther than a factor of two in one characteristic
 SEEDS = range(8)
 NOTHING = "Nothing near was measured"
+REFERENCE = "FedAvg"
 CANDIDATES = 5  # strategies that the suite compares
 MOST = 1000  # clients among whom digits can be dealt out
 WORDS = {
@@ -29,6 +31,16 @@ WORDS = {
     "slowest": "slowest client's mean time over the median client's",
     "tail": "a client's longest jobs (99th percentile) over their mean",
     "absence": "all clients over those that are present",
+    "transfers": "a job's time with download and upload over that without",
+    "idleness": "clients present over those at work",
+}
+# One strategy of each kind, where nothing near was measured
+KINDS = {
+    "FedAvg": "synchronous",
+    "Async FedAvg": "steps at every arrival",
+    "FedBuff": "steps when a buffer is full",
+    "ACE": "keeps the newest update of every client",
+    "FedFix": "steps at fixed times",
 }
 
 
@@ -55,20 +67,57 @@ class Candidate:
     why: str
 
 
-def of_timing(timing: Timing, clients: int, horizon: float) -> Characteristics:
-    """The characteristics of a timing; ValueError where it does not fit the clients."""
-    return characteristics(timing.durations, timing.availability, clients, SEEDS, horizon, ids=timing.ids)
+def of_timing(
+    timing: Timing, clients: int, horizon: float, message: float | None = None, at_work: int | None = None
+) -> Characteristics:
+    """Return the characteristics of a timing; ValueError where it does not fit the clients.
+
+    Args:
+        timing: The laws of durations, availability and links.
+        clients: How many there are.
+        horizon: Virtual time up to which absences count.
+        message: Bytes of a model, if there are links and these do not say it.
+        at_work: Clients at work at a time; None: all that are present.
+    """
+    links, size = None, timing.network and (timing.network.message or message)
+    if timing.network and size:
+        links = Links(timing.network, size, float(timing.unit))
+    return characteristics(
+        timing.durations,
+        timing.availability,
+        clients,
+        SEEDS,
+        horizon,
+        ids=timing.ids,
+        links=links,
+        at_work=at_work,
+    )
 
 
-def neighbours(own: Characteristics, suites: Iterable[Suite], measured: Iterable[str]) -> list[Neighbour]:
-    """The populations of suites that are among the `measured` labels, the nearest first."""
+def messages(tables: Tables) -> dict[str, float]:
+    """Return the bytes of an update in each measured population, by its label."""
+    runs = pd.concat([tables.finals, tables.held_out])
+    size = runs["bytes"] / runs["updates"].where(runs["updates"] > 0)
+    return {str(timing): float(bytes_) for timing, bytes_ in size.groupby(runs["timing"]).max().items()}
+
+
+def neighbours(
+    own: Characteristics, suites: Iterable[Suite], measured: Mapping[str, float]
+) -> list[Neighbour]:
+    """Return the measured populations of suites, the nearest first.
+
+    Args:
+        own: The characteristics of the user's clients.
+        suites: The suites that were measured.
+        measured: The label of each population → bytes of an update there.
+    """
     scenarios = {place(run)[-1]: run.experiment.scenario for suite in suites for run in suite.runs()}
     nearby = []
     for label in dict.fromkeys(measured):
         if label in scenarios:
             scenario = scenarios[label]
             horizon = float(scenario.budget.time or 100)
-            theirs = of_timing(scenario.timing, scenario.problem.clients, horizon)
+            theirs = of_timing(scenario.timing, scenario.problem.clients, horizon, measured[label])
             nearby.append(Neighbour(label, theirs, own.distance(theirs)))
     return sorted(nearby, key=lambda neighbour: neighbour.distance)
 
@@ -93,7 +142,7 @@ def near(own: Characteristics, neighbours: Sequence[Neighbour]) -> Iterator[str]
         return
     away = f"{neighbours[0].timing}, is {_factor(neighbours[0].distance)} away" if neighbours else ""
     nearest = away and f": the nearest, {away}"
-    yield f"{NOTHING}{nearest}; a factor of 2 would count as near."
+    yield f"{NOTHING}{nearest}; a factor of 2 would count as near. So no strategy is recommended."
 
 
 def known(tables: Tables, timing: str | None) -> Known:
@@ -101,12 +150,13 @@ def known(tables: Tables, timing: str | None) -> Known:
 
     Args:
         tables: The kept tables.
-        timing: The population's label, of the board or of its held-out scenarios; None: all of the board.
+        timing: The population's label, of the board or of its held-out scenarios; None: nothing near was
+            measured, so nothing is known, and the suite compares one strategy of each kind.
     """
+    if timing is None:
+        return Known((), KINDS)
     board = standing(tables)
     here = np.asarray(board.costs.scenarios.get_level_values("timing")) == timing
-    if timing is None:
-        return Known((), _sooner_than_reference(board, "over all of the leaderboard"))
     return _of_board(board, here) if here.any() else _of_held_out(tables, timing)
 
 
@@ -188,9 +238,9 @@ def candidates(known: Known, suite: Suite) -> list[Candidate]:
     """
     names = labels.strategies(suite.spec, suite.labels)
     written = dict(zip(names, read(suite.source)["strategies"], strict=True))
-    best = [label for label in known.why if label in written][:CANDIDATES]
+    best = [label for label in known.why if label in written and label != REFERENCE][:CANDIDATES]
     chosen = [Candidate(written[label], label, known.why[label]) for label in best]
-    return [*chosen, Candidate("fedavg", "FedAvg", "synchronous, what others are compared with")]
+    return [*chosen, Candidate("fedavg", REFERENCE, "synchronous, what others are compared with")]
 
 
 def suite_to_check(
@@ -199,8 +249,10 @@ def suite_to_check(
     time: float,
     strategies: Sequence[Candidate],
     neighbours: Sequence[Neighbour],
+    *,
+    at_work: int | None = None,
 ) -> dict[str, Any]:
-    """A suite, but for its name, that compares strategies; its problem is for the user to replace."""
+    """Return a suite, but for its name, that compares strategies; its problem is for the user to replace."""
     is_near = neighbours and neighbours[0].near
     nearest = f"Nearest population measured: {neighbours[0].timing}. " if is_near else f"{NOTHING}. "
     reasons = "; ".join(f"{candidate.label}: {candidate.why}" for candidate in strategies)
@@ -214,10 +266,20 @@ def suite_to_check(
         "budget": {"time": time},
         "local": {"steps": 2, "batch": 32},
         "lr": 0.1,
-        "strategies": [candidate.written for candidate in strategies],
+        "strategies": [_working(candidate.written, at_work) for candidate in strategies],
         # The mix of labels of class_dirichlet with alpha 0.1, which leaves some of many clients without data.
         "grid": {"problem.partition": ["iid", {"name": "client_dirichlet", "alpha": 1}]},
     }
+
+
+def _working(strategy: Any, at_work: int | None) -> Any:
+    """Return a strategy as a suite writes it, with so many clients at work at a time, or in a round."""
+    if at_work is None:
+        return strategy
+    given = strategy if isinstance(strategy, dict) else {"name": strategy}
+    if given["name"] == "fedavg":
+        return {"sampling": {"name": "uniform", "sample": at_work}, **given}
+    return {**given, "concurrency": at_work}
 
 
 def _factor(value: float) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from math import exp
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,10 @@ from benchmarks.commands.trace import columns, columns_of_a_log, described, timi
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
 
+if TYPE_CHECKING:
+    from fl_core.scenario import Timing
+
+FIRST_CLIENTS, FIRST_ABSENCES = 100, 50  # from which the mean length of an absence is taken
 ABSENCES = 5  # that the suite lasts at least, or who is away at its start would not be seen
 JOBS = 30  # of a typical client, absences included, in the suite that checks the advice
 
@@ -43,6 +48,23 @@ class Share(options.Finite):
 @click.option("--factor", type=options.Finite(1), default=10.0, show_default=True, help="How much slower.")
 @click.option("--away", type=Share(0, 0.99), metavar="SHARE", help="Share of the time away, e.g. 30%.")
 @click.option(
+    "--at-work", type=click.IntRange(1), metavar="N", help="Clients at work at a time.  [default: all]"
+)
+@click.option("--uplink", metavar="RATE", help="Mbit/s from each client, or a column of --links.")
+@click.option("--downlink", metavar="RATE", help="Mbit/s to each client, or a column of --links.")
+@click.option(
+    "--latency", type=options.Finite(min=0), metavar="SECONDS", help="On the way, in each direction."
+)
+@click.option("--links", type=options.FILE, metavar="FILE", help="CSV file with a row for each client.")
+@click.option("--links-client", metavar="COL", help="Column of --links with the ids of clients.")
+@click.option("--message", metavar="SIZE", help="Size of your model, such as 40MB; needed with links.")
+@click.option(
+    "--unit",
+    type=options.Finite(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Seconds in a unit of the job lengths.  [default: 1 for logs with dates]",
+)
+@click.option(
     "--out",
     type=options.FILE,
     default=Path("advised.yaml"),
@@ -56,8 +78,16 @@ def command(
     slow: float | None,
     factor: float,
     away: float | None,
+    at_work: int | None,
     out: Path,
     gap: float | None,
+    unit: float | None,
+    uplink: str | None,
+    downlink: str | None,
+    latency: float | None,
+    links: Path | None,
+    links_client: str | None,
+    message: str | None,
     **named: Any,
 ) -> None:
     """Say what the leaderboard knows of clients like yours, and write a suite that checks it.
@@ -68,8 +98,9 @@ def command(
       asyncfl advise --trace log.csv
       asyncfl advise --trace jobs.parquet --client device --start began --end ended
       asyncfl advise --clients 200 --slow 20% --factor 5 --away 30%
+      asyncfl advise --trace log.csv --uplink 10 --downlink 50 --message 40MB
     """  # noqa: D301 - click's mark for lines to be left alone
-    import pandas as pd
+    from pydantic import ValidationError
 
     from benchmarks.yaml_io import dump
     from fl_core.scenario import Timing
@@ -86,16 +117,28 @@ def command(
         count, written = _imported(trace, clients, away, out, gap, **named)
     else:
         count, written = _described(trace, clients, slow, factor, away)
-    own_timing = Timing.model_validate(written)
+    network = _network(
+        uplink=uplink,
+        downlink=downlink,
+        latency=latency,
+        links=links,
+        client=links_client,
+        message=message,
+    )
     try:
+        own_timing = Timing.model_validate({**written, **_with_links(written, network, unit)})
+        written |= _with_links(written, network, unit)
         typical = float(sorted(means(own_timing.durations, count, 0))[count // 2])
-        own = advice.of_timing(own_timing, count, JOBS * typical)
+        own = advice.of_timing(own_timing, count, JOBS * typical, at_work=at_work)
+    except ValidationError as error:
+        raise UserError("; ".join(one["msg"] for one in error.errors())) from None
     except ValueError as error:
         raise UserError(str(error)) from None
+    for assumption in _assumptions(trace, away or "availability" in written, network, at_work):
+        print_text(assumption)
     tables = Tables.load(options.LEADERBOARD)
     scales = suites(tables.rules, "seeds=1")
-    measured = pd.concat([tables.finals, tables.held_out])["timing"]
-    neighbours = advice.neighbours(own, scales, measured)
+    neighbours = advice.neighbours(own, scales, advice.messages(tables))
     known = advice.known(tables, neighbours[0].timing if neighbours and neighbours[0].near else None)
     for line in (*advice.near(own, neighbours), *known.said):
         print_text(line)
@@ -103,13 +146,13 @@ def command(
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")
-    absence = float(written.get("availability", {}).get("mean_off", 0))
-    time = float(f"{max(JOBS * typical * exp(own.absence), ABSENCES * absence):.3g}")
+    absence = _mean_absence(own_timing, count)
+    time = float(f"{max(JOBS * typical * exp(own.absence + own.transfers), ABSENCES * absence):.3g}")
     taken = min(count, advice.MOST)
     if taken < count:
         print_text(f"It has {taken} of the {count} clients, drawn at random: digits are too few for more.")
     name = re.sub(r"[^\w.-]", "-", out.stem).lstrip("-.") or "advised"
-    own_suite = advice.suite_to_check(written, taken, time, strategies, neighbours)
+    own_suite = advice.suite_to_check(written, taken, time, strategies, neighbours, at_work=at_work)
     out.write_text(dump({"name": name, **own_suite}), encoding="utf-8")
     print_text(
         f"Check it on your own problem, in place of digits in {out}: "
@@ -155,6 +198,90 @@ def _imported(
     log.write(to)
     typical = float(log.jobs["length"].median())
     return clients or log.clients, timing(log, to) | _away(away, 10 * typical)
+
+
+def _network(
+    *,
+    uplink: str | None,
+    downlink: str | None,
+    latency: float | None,
+    links: Path | None,
+    client: str | None,
+    message: str | None,
+) -> dict[str, Any]:
+    """Return the network as a suite writes it, without what is not given; UserError where something lacks."""
+
+    def link(option: str, given: str) -> Any:
+        with suppress(ValueError):
+            return float(given)
+        if links is None:
+            raise UserError(
+                f"--{option} {given}: give Mbit/s, or the file that has this column with --links FILE"
+            )
+        ids = {"client": client} if client else {}
+        return {"name": "column", "path": str(links), "column": given, **ids}
+
+    ways = {"uplink": uplink, "downlink": downlink}
+    network: dict[str, Any] = {way: link(way, given) for way, given in ways.items() if given is not None}
+    if latency is not None:
+        network["latency"] = latency
+    if links is not None and not {uplink, downlink} - {None}:
+        raise UserError("--links: name its columns with --uplink COL, --downlink COL, or both")
+    if bool(network) != (message is not None):
+        raise UserError(
+            "--message: give the size of your model, such as --message 40MB, with --uplink, --downlink or "
+            "--latency, and only with these"
+        )
+    return {**network, "message": message} if network else {}
+
+
+def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: float | None) -> dict[str, Any]:
+    """Return the rest of the timing; UserError where links have seconds, and job lengths an unknown unit."""
+    from pathlib import Path as FilePath
+
+    from fl_core import keys
+    from fl_core.timing import traces
+
+    if not network:
+        return {}
+    durations = written["durations"]
+    if unit is None and durations["name"] == "trace":
+        path = FilePath(durations["path"])
+        name = traces.time_unit(path, keys.digest(traces.content(path)))
+        unit = float(traces.TIME_UNITS[name]) if name else None
+    if unit is None:
+        raise UserError("--unit: give the seconds in a unit of the job lengths, since links are in Mbit/s")
+    return {"network": dict(network), **({} if unit == 1 else {"unit": unit})}
+
+
+def _assumptions(
+    trace: Path | None, away: object, network: Mapping[str, Any], at_work: int | None
+) -> Iterator[str]:
+    """Yield what is assumed of the clients since it was not given."""
+    if trace is None:
+        yield "Job lengths: not given; memoryless ones are assumed."
+    if not away:
+        yield "Absences: none given; all clients are assumed to be there."
+    if not network:
+        yield "Links: not given; transfers are assumed to take no time."
+    if at_work is None:
+        yield "Clients at work at a time: not given; all are assumed to be."
+
+
+def _mean_absence(timing: Timing, count: int) -> float:
+    """Return the mean length of an absence of the first clients; 0 where they are never away for a time."""
+    from itertools import islice
+
+    from fl_core.timing.availability import checked
+
+    ids = timing.ids(count, 0)
+    lengths = [
+        float(back - leaves)
+        for client in range(min(count, FIRST_CLIENTS))
+        for leaves, back in islice(checked(timing.availability, client, count, 0, ids), FIRST_ABSENCES)
+        if back is not None
+    ]
+    return sum(lengths) / len(lengths) if lengths else 0.0
 
 
 def _away(share: float | None, mean_on: float) -> dict[str, Any]:

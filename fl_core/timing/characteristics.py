@@ -1,4 +1,4 @@
-"""A population of clients in four numbers, for comparing populations.
+"""A population of clients in six numbers, for comparing populations.
 
 Each is the logarithm of a factor: a distance of log 2 is a factor of two in one of them.
 """
@@ -7,26 +7,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import takewhile
 
 import numpy as np
 
 from fl_core.timing.availability import Absence, Availability, checked
 from fl_core.timing.durations import Durations, Lengths
+from fl_core.timing.network import MBIT, Network, Way
 
 JOBS = 200  # of each client, from which a random law's tail is estimated
 RARE = 0.99  # a job longer than this share of the client's is one of the tail
 
 
 @dataclass(frozen=True, slots=True)
+class Links:
+    """The links of a population, and the size of its messages."""
+
+    network: Network
+    message: float  # bytes, of a model and of an update
+    unit: float  # seconds in a unit of virtual time
+
+    def seconds(self, n: int, seed: int, ids: Sequence[str] | None) -> np.ndarray:
+        """Return how long each client's download and upload of a message take together [n]."""
+        seconds = 2 * np.array([float(latency) for latency in self.network.latencies(n, seed, ids)])
+        for way in Way:
+            rates = np.array([float(rate) for rate in self.network.rates(way, n, seed, ids)])
+            seconds += self.message / (rates * MBIT)
+        return seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Characteristics:
-    """Four numbers about a population of clients: speeds, lengths of jobs, absences."""
+    """Six numbers about clients: speeds, lengths of jobs, absences, links, and how many are at work."""
 
     spread: float  # standard deviation of log mean lengths over clients
     slowest: float  # log of the slowest client's mean length over the median client's
     tail: float  # log of the 99th percentile of a client's lengths over their mean, averaged over clients
     absence: float  # −log of the share of time that clients are present
+    transfers: float = 0.0  # log of a job's time with its transfers over that without, averaged over clients
+    idleness: float = 0.0  # log of the clients present over those that are at work at a time
 
     def distance(self, other: Characteristics) -> float:
         """Return the Euclidean distance from another population."""
@@ -41,6 +61,8 @@ def characteristics(
     horizon: float,
     *,
     ids: Callable[[int, int], Sequence[str] | None] = lambda n, seed: None,
+    links: Links | None = None,
+    at_work: int | None = None,
 ) -> Characteristics:
     """Return the characteristics of n clients, averaged over seeds.
 
@@ -51,12 +73,19 @@ def characteristics(
         seeds: Seeds to average over.
         horizon: Virtual time up to which absences count.
         ids: Returns the ids of n clients under a seed, where files are joined by them; see `Timing.ids`.
+        links: Links over which messages travel; None: in no time. Links that clients share count as unused.
+        at_work: Clients at work at a time; None: all that are present.
 
     Raises:
         ValueError: A law does not fit n clients, or no client is present before the horizon.
     """
-    rows = [astuple(_under(seed, durations, availability, n, horizon, ids=ids(n, seed))) for seed in seeds]
-    return Characteristics(*np.mean(rows, axis=0).tolist())
+    rows = [
+        astuple(_under(seed, durations, availability, n, horizon, ids=ids(n, seed), links=links))
+        for seed in seeds
+    ]
+    mean = Characteristics(*np.mean(rows, axis=0).tolist())
+    idle = 0.0 if at_work is None else max(0.0, math.log(n / at_work) - mean.absence)
+    return replace(mean, idleness=idle)
 
 
 def _under(
@@ -67,6 +96,7 @@ def _under(
     horizon: float,
     *,
     ids: Sequence[str] | None,
+    links: Links | None,
 ) -> Characteristics:
     lengths = Lengths(durations, n, seed)
     jobs = np.array([[lengths(client, job) for job in range(JOBS)] for client in range(n)], float)
@@ -82,6 +112,9 @@ def _under(
         slowest=float(np.log(means.max() / np.median(means))),
         tail=float(np.log(tails).mean()),
         absence=-math.log(present),
+        transfers=float(np.log1p(links.seconds(n, seed, ids) / (means * links.unit)).mean())
+        if links
+        else 0.0,
     )
 
 

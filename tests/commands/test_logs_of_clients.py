@@ -227,6 +227,7 @@ def test_advice_takes_a_log(log: Path, tmp_path: Path) -> None:
     suite = read_yaml(out)
     assert suite["name"] == "mine" and suite["problem"]["clients"] == 2
     assert suite["timing"]["durations"]["path"] == str(tmp_path / "mine-trace.csv")
-    assert suite["timing"]["availability"]["name"] == "spells"
+    presence = tmp_path / "mine-presence.csv"
+    assert suite["timing"]["availability"] == {"name": "trace", "path": str(presence), "clients": "random"}
     with pytest.raises(UserError, match="--trace: name the log"):
         CliRunner().invoke(advise.command, ["--client", "x", "--out", "y"], catch_exceptions=False)

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from fl_core.timing.availability import Always, Availability, Dropouts
-from fl_core.timing.characteristics import Characteristics, characteristics
+from fl_core.timing.characteristics import Characteristics, Links, characteristics
 from fl_core.timing.drawn import Exponential
 from fl_core.timing.durations import Durations
+from fl_core.timing.network import MBIT, Network
 from fl_core.timing.speeds import DurationTrace, Fixed, TwoSpeed
 
 
@@ -51,6 +52,23 @@ def test_a_recorded_log(tmp_path: Path) -> None:
     found = of(DurationTrace(path=tmp_path / "log.csv"), n=3)
     assert found.slowest == pytest.approx(log(4))
     assert found.spread == pytest.approx(log(4) * (2 / 9) ** 0.5)
+
+
+def test_transfers_of_a_message_over_links_with_latency() -> None:
+    """10 Mbit down in 1 s, up in 4 s, twice half a second: 6 s beside a job of 3 units of 2 s."""
+    network = Network(downlink=10, uplink="5/2", latency="1/2")
+    found = characteristics(
+        Fixed(times=(3,)), Always(), 5, [0], 100, links=Links(network, message=10 * MBIT, unit=2)
+    )
+    assert found.transfers == pytest.approx(log(2))
+    assert characteristics(Fixed(), Always(), 5, [0], 100, links=Links(Network(), 1e9, 1)).transfers == 0
+
+
+def test_clients_at_work_among_those_that_are_present() -> None:
+    """Of 20 half are away on average, and 5 of the other 10 are at work; 15 at work leaves nobody idle."""
+    law = Dropouts(share=1, at=50)
+    found = [characteristics(Fixed(), law, 20, [0], 100, at_work=n).idleness for n in (5, 15)]
+    assert found == [pytest.approx(log(2)), 0]
 
 
 def test_the_distance_of_factors_two_and_three() -> None:
