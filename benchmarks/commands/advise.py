@@ -131,7 +131,7 @@ def command(
         typical = float(sorted(means(own_timing.durations, count, 0))[count // 2])
         own = advice.of_timing(own_timing, count, JOBS * typical, at_work=at_work)
     except ValidationError as error:
-        raise UserError("; ".join(one["msg"] for one in error.errors())) from None
+        raise UserError("; ".join(detail["msg"] for detail in error.errors())) from None
     except ValueError as error:
         raise UserError(str(error)) from None
     for assumption in _assumptions(trace, away or "availability" in written, network, at_work):
