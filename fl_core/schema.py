@@ -166,6 +166,7 @@ class Tag(StrEnum):
     # Of a run, a group or a baseline
     KEY = auto()
     SCENARIO = auto()
+    CONDITIONS = auto()  # the parts of a scenario's label, as JSON: problem, partition, timing, …
     PROBLEM = auto()
     PARTITION = auto()
     TIMING = auto()

@@ -23,7 +23,7 @@ from benchmarks.suite.suite import PlannedRun, Suite, build
 from benchmarks.yaml_io import read
 from fl_core.import_guard import guarded
 from fl_core.parts import exact
-from fl_core.schema import CLAIMS, JOINT
+from fl_core.schema import CLAIMS
 from fl_core.text import nearest
 
 Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
@@ -165,7 +165,12 @@ class ClaimScenario:
     def _runs(self) -> list[list[list[PlannedRun]]]:
         """The runs by point of the grid, strategy and seed."""
         runs = (
-            replace(run, suite=self.recorded, scenario=f"{self.name}{JOINT}{run.scenario}")
+            replace(
+                run,
+                suite=self.recorded,
+                scenario=labels.scenario((self.name, run.scenario)),
+                conditions=(self.name, *run.conditions),
+            )
             for run in self.suite.runs()
         )
         return [

@@ -40,19 +40,24 @@ def partition(learnt: Problem) -> str:
     return part.label() if isinstance(part, Part) else ""
 
 
-def scenarios(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a label for each scenario, from parts and from the values of the grid's keys."""
+def conditions(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """Return what sets each scenario apart: its parts in words, and values of the grid's keys."""
     said = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
-    base = [JOINT.join(filter(None, _words(scenario))) for scenario in planned]
+    base = [tuple(filter(None, _words(scenario))) for scenario in planned]
     unsaid = [[axis for axis in place if not said.fullmatch(axis)] for place in places]
-    labels = [_with(label, place, keys) for label, place, keys in zip(base, places, unsaid, strict=True)]
-    if len(set(labels)) == len(labels):
-        return labels
+    named = [(*words, *_values(place, keys)) for words, place, keys in zip(base, places, unsaid, strict=True)]
+    if len(set(map(scenario, named))) == len(named):
+        return named
     apart = [  # where keys that are not shown do not tell them apart, all do
         {axis: _differing(written, [other[axis] for other in places]) for axis, written in place.items()}
         for place in places
     ]
-    return [_with(label, place, place) for label, place in zip(base, apart, strict=True)]
+    return [(*words, *_values(place, place)) for words, place in zip(base, apart, strict=True)]
+
+
+def scenario(conditions: Sequence[str]) -> str:
+    """Return the label of a scenario: its conditions, joined."""
+    return JOINT.join(conditions)
 
 
 def _words(scenario: Scenario) -> tuple[str, ...]:
@@ -62,8 +67,8 @@ def _words(scenario: Scenario) -> tuple[str, ...]:
     return problem(learnt), partition(learnt), when, arrangement.label() if arrangement else ""
 
 
-def _with(label: str, place: Mapping[str, Any], axes: Iterable[str]) -> str:
-    return JOINT.join([label, *(f"{axis.rpartition('.')[2]} {value(place[axis])}" for axis in axes)])
+def _values(place: Mapping[str, Any], axes: Iterable[str]) -> list[str]:
+    return [f"{axis.rpartition('.')[2]} {value(place[axis])}" for axis in axes]
 
 
 def _differing(written: Any, others: Sequence[Any]) -> Any:

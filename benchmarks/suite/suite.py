@@ -3,6 +3,7 @@
 Beside them, a centralised baseline of each of its problems, on the first seeds.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -54,6 +55,7 @@ class PlannedRun:
     execution: str = "one_by_one"
     scale: str | None = None  # None where the suite has no scales
     prunable: bool = False  # whether every evaluation is reported, and the run may be stopped
+    conditions: tuple[str, ...] = ()  # the parts of the scenario's label: problem, partition, timing, …
 
     @cached_property
     def key(self) -> str:
@@ -98,6 +100,7 @@ class PlannedRun:
         scenario, problem = self.experiment.scenario, self.problem
         return {
             Tag.SCENARIO: self.scenario,
+            Tag.CONDITIONS: json.dumps(self.conditions, ensure_ascii=False),
             Tag.PROBLEM: labels.problem(problem),
             Tag.PARTITION: labels.partition(problem),
             Tag.TIMING: scenario.timing.label(),
@@ -211,14 +214,15 @@ class Suite:
 
     def runs(self) -> list[PlannedRun]:
         """All runs in the order of the file, seeds next to each other."""
-        names = labels.scenarios(
+        conditions = labels.conditions(
             [point.scenario for point in self.points], [point.place for point in self.points]
         )
-        return [run for pair in zip(self.points, names, strict=True) for run in self._at(*pair)]
+        return [run for pair in zip(self.points, conditions, strict=True) for run in self._at(*pair)]
 
-    def _at(self, point: GridPoint, name: str) -> Iterator[PlannedRun]:
+    def _at(self, point: GridPoint, conditions: tuple[str, ...]) -> Iterator[PlannedRun]:
         """Yield the runs at a point of the grid; seeds share the validated experiment."""
         entries = zip(point.experiments, labels.strategies(point.spec, self.labels), strict=True)
+        name = labels.scenario(conditions)
         for untuned_experiment, label in entries:
             experiment = untuned_experiment
             if self.tuned:
@@ -228,6 +232,7 @@ class Suite:
                 self.name,
                 experiment,
                 scenario=name,
+                conditions=conditions,
                 strategy=label,
                 show=self.spec.show,
                 scale=self.scale,
@@ -308,7 +313,8 @@ def build(
 def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]:
     """Return the points by scenario, with budgets and targets; UserError for an unknown scenario."""
     goals = points[0].spec.scenarios
-    names = labels.scenarios([point.scenario for point in points], [point.place for point in points])
+    conditions = labels.conditions([point.scenario for point in points], [point.place for point in points])
+    names = [labels.scenario(words) for words in conditions]
     if wrong := [label for label in goals if label not in names]:
         raise UserError(f"{path}: scenarios: {unknown('scenario', wrong[0], names)}")
     for label, goal in goals.items():

@@ -20,8 +20,8 @@ Place = tuple[str, str, str]  # problem, partition, timing
 def place(run: PlannedRun) -> Place:
     """Return how the tables name a run's scenario."""
     problem, partition = labels.problem(run.problem), labels.partition(run.problem)
-    words = run.scenario.split(JOINT)
-    return problem, partition, JOINT.join(word for word in words if word not in (problem, partition))
+    rest = [words for words in run.conditions if words not in (problem, partition)]
+    return problem, partition, JOINT.join(rest)
 
 
 @dataclass(frozen=True)

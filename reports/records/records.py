@@ -57,6 +57,11 @@ class RecordedScenario:
 
         return sorted(self.cells, key=rank)
 
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The parts of its label: problem, partition, timing, and what else sets it apart."""
+        return self.runs[0].conditions
+
     def measure(self, name: str) -> Measure:
         """Return a metric of its runs."""
         return self.metric if name == self.metric.name else self.runs[0].measure(name)

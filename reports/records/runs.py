@@ -43,7 +43,7 @@ class RecordedRun:
 
     id: str  # MLflow's
     key: str
-    scenario: str
+    scenario: str  # label
     problem: str
     partition: str
     timing: str
@@ -67,6 +67,7 @@ class RecordedRun:
     data: Mapping[str, str]
     execution: str
     machine: str
+    conditions: tuple[str, ...] = ()  # that the scenario's label joins: problem, partition, timing, …
     repository: str = ""  # commit of the repository in which the run was started
     processor: str = ""
     device: str = ""
@@ -91,6 +92,7 @@ class RecordedRun:
             id=result.run_id,
             key=read(Tag.KEY),
             scenario=read(Tag.SCENARIO),
+            conditions=tuple(map(str, parsed(read(Tag.CONDITIONS), []))),
             problem=read(Tag.PROBLEM),
             partition=read(Tag.PARTITION),
             timing=read(Tag.TIMING),

@@ -119,9 +119,9 @@ def heatmaps(scenarios: Iterable[RecordedScenario]) -> list[Heatmaps]:
 def _place(scenario: RecordedScenario) -> Place:
     """Return partition, and the rest of the label: durations, availability, arrangement."""
     run = scenario.runs[0]
-    before = f"{scenario.problem}{JOINT}{run.partition}{JOINT}"
-    if run.partition and scenario.label.startswith(before):
-        return run.partition, scenario.label.removeprefix(before)
+    data, rest = scenario.conditions[:2], scenario.conditions[2:]
+    if run.partition and data == (scenario.problem, run.partition) and rest:
+        return run.partition, JOINT.join(rest)
     return run.partition, run.timing
 
 

@@ -93,7 +93,7 @@ def section(
             groups.setdefault(content, ([], cells))[0].append(scenario)
     cards = []
     for scenarios, rows in groups.values():
-        heading, where = _together([scenario.label for scenario in scenarios])
+        heading, where = _together(scenarios)
         said = [(cell, f"{cell.strategy}: {words(values)}") for cell, values in rows]
         description = f"{about}, {heading}: {'; '.join(text for _, text in said)}"
         figure = draw(said, partial(paint, rows), description, row)
@@ -103,11 +103,12 @@ def section(
     return cards_section(anchor, title, note, [("", cards)]) if cards else None
 
 
-def _together(labels: Sequence[str]) -> tuple[str, str]:
-    """Return a title for a figure of several scenarios, what their labels share; and which they are."""
+def _together(scenarios: Sequence[RecordedScenario]) -> tuple[str, str]:
+    """Return the title of a figure of several scenarios, the conditions that they share; and their labels."""
+    labels = [scenario.label for scenario in scenarios]
+    conditions = [scenario.conditions for scenario in scenarios]
     if len(labels) == 1:
         return labels[0], ""
-    parts = [label.split(JOINT) for label in labels]
-    common = [part for part in parts[0] if all(part in other for other in parts)]
+    common = [words for words in conditions[0] if all(words in other for other in conditions)]
     title = JOINT.join(common) or f"{len(labels)} scenarios"
     return title, f"The same in {len(labels)} scenarios: {'; '.join(labels)}."

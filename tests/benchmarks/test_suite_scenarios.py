@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import Suite, load
+from fl_core.schema import Tag
 
 SUITE = {
     "name": "goals",
@@ -40,3 +42,15 @@ def test_a_label_of_no_scenario_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="scenarios: no scenario 'digits · nowhere'") as caught:
         suite(tmp_path, **{"digits · nowhere": {"budget": {"time": 30}}})
     assert len(caught.value.lines) == 1 and "There are: digits · " in str(caught.value)
+
+
+def test_conditions_are_recorded_apart_from_the_label_that_joins_them(tmp_path: Path) -> None:
+    path = tmp_path / "goals.yaml"
+    grid = {**SUITE["grid"], "problem.clients": [3, 4], "local.steps": [1, 2]}
+    path.write_text(yaml.safe_dump({**SUITE, "grid": grid}))
+    runs = load(str(path)).runs()
+    assert len({run.conditions for run in runs}) == len({run.scenario for run in runs}) == 8
+    for run in runs:
+        assert run.scenario == " · ".join(run.conditions)
+        assert run.conditions[0] == "digits" and f"clients {run.problem.clients}" in run.conditions
+        assert json.loads(run.about()[Tag.CONDITIONS]) == list(run.conditions)

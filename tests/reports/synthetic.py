@@ -79,6 +79,7 @@ class Fake:
             "key": key([suite, self.scenario, self.strategy, self.seed]),
             "suite": suite,
             "scenario": self.scenario,
+            "conditions": json.dumps(self.scenario.split(" · ")),
             "problem": self.problem,
             "partition": self.partition,
             "timing": self.timing,
