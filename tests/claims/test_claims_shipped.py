@@ -9,22 +9,18 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from benchmarks.claims import kept, register
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.kinds import Report, Theorem, Value
 from benchmarks.claims.plan import ClaimPlan, mistakes
-from benchmarks.commands.claims import command
 from benchmarks.tracking.provenance import has_commit
 from reports.claims.main_results import outcomes
 from reports.claims.readings import THEOREM, all_of
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
-DOCS = README.with_name("docs")
-BEGIN, END = "<!-- claims -->\n", "<!-- /claims -->"
+DOCS = ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -208,18 +204,6 @@ def test_what_is_not_judged_has_no_verdict(shipped: dict[str, Paper]) -> None:
         one for one in all_of(shipped.values()) if isinstance(one.claim, Report) or one.claim.unjudged
     ]
     assert {one.word for one in reported} == {"reported", "not run"}
-
-
-def test_the_readme_shows_what_the_command_prints() -> None:
-    printed = CliRunner().invoke(command, ["--readme"]).output
-    assert re.findall(f"{BEGIN}(.*?){END}", README.read_text(encoding="utf-8"), re.DOTALL) == [printed]
-
-
-def test_the_pages_are_those_that_the_command_writes(tmp_path: Path) -> None:
-    CliRunner().invoke(command, ["--markdown", str(tmp_path)], catch_exceptions=False)
-    written = {path.relative_to(tmp_path): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.*")}
-    there = [DOCS / "claims.md", DOCS / "claims.svg", *(DOCS / "claims").glob("*.md")]
-    assert {path.relative_to(DOCS): path.read_text(encoding="utf-8") for path in there} == written
 
 
 def test_every_verdict_stands_on_the_page_of_its_paper(shipped: dict[str, Paper]) -> None:
