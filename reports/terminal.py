@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from fl_core.text import many
 from reports.records.records import RecordedSuite
-from reports.sections.certain import how_tested, what_holds
-from reports.sections.overview import one_seed
+from reports.sections.overview import how_tested, one_seed, what_holds
 from reports.sections.ranking import NO_SURROGATE, STALLED, Ranking
 from reports.sections.section import Results
 

@@ -14,8 +14,8 @@ from reports.rankings import Standings, StrategyStanding
 from reports.records.cells import Cell, band, over_scenarios
 from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
-from reports.sections.behind import effect_entry, seeds_text
 from reports.sections.curves import Plot, scale
+from reports.sections.paired_differences import effect_entry, seeds_text
 from reports.sections.rows import draw
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, TableEntry, download

@@ -13,7 +13,7 @@ from fl_core.text import many
 from reports.comparisons import Difference
 from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
-from reports.sections.behind import seeds_text
+from reports.sections.paired_differences import seeds_text
 from reports.sections.ranking import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
 from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry, download

@@ -13,8 +13,7 @@ from synthetic import Fake, curve, diverged, records
 from reports.comparisons import Question
 from reports.page import render, unbroken
 from reports.records.records import RecordedSuite
-from reports.sections.certain import how_tested, what_holds
-from reports.sections.overview import how_sure
+from reports.sections.overview import how_sure, how_tested, what_holds
 from reports.sections.section import Results
 
 NAMES = ("ACE", "FedAvg", "FedBuff")

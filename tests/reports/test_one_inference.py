@@ -32,7 +32,7 @@ from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import TUNED
 from reports.records import frames
 from reports.records.records import RecordedSuite
-from reports.sections.reaching import reached
+from reports.sections.time_to_target import reached
 from tuning import objective
 
 METRIC, TARGET = "test/accuracy", 0.85

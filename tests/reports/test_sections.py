@@ -30,7 +30,7 @@ from reports.page import render
 from reports.records.cells import band
 from reports.records.records import Pooled
 from reports.records.store import load
-from reports.sections import cost, curves, errors, heat, phases, reaching
+from reports.sections import cost, curves, errors, heatmap, phases, time_to_target
 from reports.sections.section import Results
 
 QUADRATIC = Scenario(
@@ -51,7 +51,7 @@ FAST, SLOW, NEVER = [0.1, 0.9, 0.9, 0.9], [0.1, 0.5, 0.8, 0.86], [0.1, 0.5, 0.6,
 
 def test_who_never_met_the_target_stays_out() -> None:
     (scenario,) = records(*reach([FAST, SLOW, NEVER])).scenarios()
-    found = reaching.reached(scenario.cells[0], "updates", 0.85)
+    found = time_to_target.reached(scenario.cells[0], "updates", 0.85)
     assert found is not None
     assert found.when.tolist() == [10, 30, inf] and found.ends.tolist() == [30]
     assert found.met.tolist() == [10, 30] and found.median == 30
@@ -60,18 +60,18 @@ def test_who_never_met_the_target_stays_out() -> None:
 def test_who_diverged_before_the_target_never_met_it() -> None:
     made = [diverged(reach([SLOW])[0], 3), replace(reach([FAST])[0], seed=1)]
     (scenario,) = records(*made).scenarios()
-    found = reaching.reached(scenario.cells[0], "updates", 0.85)
+    found = time_to_target.reached(scenario.cells[0], "updates", 0.85)
     assert found is not None and found.when.tolist() == [10, inf] and found.ends.tolist() == [20]
 
 
 def test_targets_that_nobody_met_are_named_and_not_drawn() -> None:
     made = [*reach([FAST, SLOW]), *reach([NEVER, NEVER], scenario="hard")]
-    section = reaching.section(Results.of(records(*made)))
+    section = time_to_target.section(Results.of(records(*made)))
     assert section is not None and section.note.endswith("No strategy met the target in hard.")
     assert len(section.figures) == 2  # one a clock
     assert set(section.tables[0].numbers["met at"]) == {10, 30, 15.0, 45.0}
-    assert reaching.section(Results.of(records(*reach([NEVER, NEVER])))) is None
-    assert reaching.section(Results.of(records(*reach([FAST])))) is None
+    assert time_to_target.section(Results.of(records(*reach([NEVER, NEVER])))) is None
+    assert time_to_target.section(Results.of(records(*reach([FAST])))) is None
 
 
 def test_all_strokes_of_a_row_are_one_path() -> None:
@@ -108,11 +108,11 @@ def level(strategy: str, partition: str, delay: str) -> float:
 
 def test_a_grid_has_its_shape_and_its_means() -> None:
     results = Results.of(records(*grid(["Dirichlet 10", "Dirichlet 0.1"], ["F0", "F80", "F400"], level)))
-    (found,) = heat.heatmaps(results.scenarios)
+    (found,) = heatmap.heatmaps(results.scenarios)
     assert (found.partitions, found.delays) == (("Dirichlet 0.1", "Dirichlet 10"), ("F0", "F80", "F400"))
     assert found.value("ACE", ("Dirichlet 0.1", "F80")) == pytest.approx(0.5 + 0.1 - 0.03 + 0.005)
     assert found.range == (pytest.approx(0.465), pytest.approx(0.785))
-    section = heat.section(results)
+    section = heatmap.section(results)
     assert section is not None and len(section.figures) == 2 and len(section.tables) == 3
     assert section.tables[0].numbers.shape == (12, 6)
     assert [entry.text for entry in section.tables[1].lines[0]] == ["F0", "58.5", "78.5"]
@@ -127,25 +127,25 @@ def test_a_grid_has_its_shape_and_its_means() -> None:
 )
 def test_what_is_no_grid_has_no_heatmap(partitions: list[str], timings: list[str], drop: int) -> None:
     made = grid(partitions, timings, lambda *_: 0.5)[drop:]
-    assert heat.section(Results.of(records(*made))) is None
+    assert heatmap.section(Results.of(records(*made))) is None
 
 
 def test_an_arrangement_is_a_delay_too() -> None:
     made = grid(["a", "b"], ["always"], lambda *_: 0.5)
     made += [replace(one, scenario=f"{one.scenario.rpartition(' · ')[0]} · delay 5") for one in made]
-    (found,) = heat.heatmaps(Results.of(records(*made)).scenarios)
+    (found,) = heatmap.heatmaps(Results.of(records(*made)).scenarios)
     assert found.delays == ("always", "delay 5")
 
 
 def test_a_place_where_a_seed_diverged_is_empty() -> None:
     made = grid(["a", "b"], ["x", "y"], lambda *_: 0.5)
-    (found,) = heat.heatmaps(Results.of(records(diverged(made[0], 1), *made[1:])).scenarios)
+    (found,) = heatmap.heatmaps(Results.of(records(diverged(made[0], 1), *made[1:])).scenarios)
     assert isnan(found.value("ACE", ("a", "x"))) and not isnan(found.value("FedBuff", ("a", "x")))
 
 
 def test_amounts_run_from_the_first_colour_to_the_last() -> None:
-    assert [heat.level(value, 0, 9) for value in (0, 1, 8.9, 9)] == [0, 1, 8, 8]
-    assert heat.level(1, 1, 1) == len(look.LIGHT_AMOUNTS) // 2
+    assert [heatmap.level(value, 0, 9) for value in (0, 1, 8.9, 9)] == [0, 1, 8, 8]
+    assert heatmap.level(1, 1, 1) == len(look.LIGHT_AMOUNTS) // 2
 
 
 def computed(strategy: Strategy, seed: int) -> Fake:

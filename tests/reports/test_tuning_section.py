@@ -22,10 +22,8 @@ from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.records.studies import sensitivity
 from reports.sections import methods, tuning
-from reports.sections import tuning_text as tuning_says
 from reports.sections.section import Results, Section
-from reports.sections.trial_objectives import best_so_far
-from reports.sections.tuned_rates import best_frame
+from reports.sections.tuning import best_frame, best_so_far
 
 ROOT = Path(__file__).parents[2]
 NASTY = '<script>alert("$x_1$")</script> & \x00\u202e%s {{ 7 * 7 }}'
@@ -54,7 +52,7 @@ def test_failed_pruned_and_running_trials() -> None:
     assert study.best is not None and study.best.number == 1 and len(study.diverged) == 1
     assert best_so_far(study) == pytest.approx([0.8, 0.9, 0.9, 0.9, 0.9])
     suite = campaign(runs("FedBuff", made, trials="6"))
-    told = " ".join(tuning_says.remarks(suite))
+    told = " ".join(tuning.remarks(suite))
     assert "1 planned trial has not ended yet." in told and "1 trial failed" in told
     (row,) = shown(suite).shows["blocks"][0]["table"].lines
     assert row[3].text == "20 %" and row[3].detail.startswith("(1 of 5, ")
@@ -72,22 +70,22 @@ def test_the_first_of_equal_values_is_best_and_replaced_studies_are_left_out() -
 
 def test_equal_shares_are_stated_and_unequal_ones_too() -> None:
     made = [tried(0.8, **rate(0.1)), tried(0.9, **rate(0.2))]
-    said = tuning_says.shares(campaign(runs("ACE", made), runs("FedBuff", made)))
+    said = tuning.shares(campaign(runs("ACE", made), runs("FedBuff", made)))
     assert (
         "2 trials × 2 seeds × 2000 client updates, the same for every strategy: 4 trials of 2 studies, "
         "8 simulations" in said
     )
     assert "validation accuracy, on validation data" in said and "Seeds 1000, 1001" in said and "TPE" in said
     other = campaign(runs("ACE", made), runs("FedBuff", made[:1], seeds="[1000]"))
-    assert "the same" not in tuning_says.shares(other)
-    assert "unequal shares: trials and seeds." in tuning_says.remarks(other)[0]
+    assert "the same" not in tuning.shares(other)
+    assert "unequal shares: trials and seeds." in tuning.remarks(other)[0]
 
 
 def test_seeds_that_the_suite_runs_on_are_told() -> None:
     own = records(*(Fake(seed=seed, curve=curve([0.1, 0.9], [0, 10])) for seed in (0, 1000)))
     suite = replace(own, studies=read(runs("FedBuff", [tried(0.9, **rate(0.1))])))
-    assert any("seeds of the suite’s own runs: 1000." in sentence for sentence in tuning_says.remarks(suite))
-    assert "none of them" not in tuning_says.shares(suite)
+    assert any("seeds of the suite’s own runs: 1000." in sentence for sentence in tuning.remarks(suite))
+    assert "none of them" not in tuning.shares(suite)
 
 
 def fraboni() -> RecordedSuite:
