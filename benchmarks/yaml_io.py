@@ -57,10 +57,10 @@ class Document(dict[str, Any]):
 def place(path: Path | str, document: Mapping[str, Any], steps: Sequence[str | int] = ()) -> str:
     """Return `file:line` of a key or of the parent; only the file for a missing key at the top."""
     lines = document.lines if isinstance(document, Document) else {}
-    known = (
+    line_numbers = (
         lines[tuple(steps[:depth])] for depth in range(len(steps), 0, -1) if tuple(steps[:depth]) in lines
     )
-    line = next(known, None)
+    line = next(line_numbers, None)
     return f"{path}:{line}" if line else str(path)
 
 
@@ -183,36 +183,36 @@ class _Builder:
             sentence = f"more than {MOST_NODES:,} values and keys, aliases counted each time"
             raise YAMLParseError((_line(node), sentence))
 
-    def _text(self, node: yaml.Node, what: str) -> str:
+    def _text(self, node: yaml.Node, noun: str) -> str:
         """Return the text of a scalar unconverted: as a key, 0.1 stays '0.1'."""
         self._check_tag(node, PLAIN, TEXT)
         text: str = node.value
         if NO_TEXT.search(text):
-            sentence = f"a {what} must not hold a null character or half of a surrogate pair"
+            sentence = f"a {noun} must not hold a null character or half of a surrogate pair"
             self.wrong.append((_line(node), sentence))
         return text
 
     def _mapping(self, node: yaml.MappingNode, steps: Steps) -> dict[str, Any]:
         self._check_tag(node, MAPPING)
         merged: dict[str, Any] | None = None
-        own: dict[str, Any] = {}
+        content_by_key: dict[str, Any] = {}
         for key_node, value_node in node.value:
             self._count(key_node)
             line = _line(key_node)
             if not isinstance(key_node, yaml.ScalarNode):
                 raise YAMLParseError((line, "a key must be a text, not a list or a mapping"))
             key = self._text(key_node, "key")
-            here = (*steps, key)
+            path = (*steps, key)
             merges = key == "<<" and key_node.tag == PLAIN
-            if key in own or (merges and merged is not None):
+            if key in content_by_key or (merges and merged is not None):
                 self.wrong.append((line, f"duplicate key '{key}'"))
-            self.lines[here] = line
-            content = self.content(value_node, here)
+            self.lines[path] = line
+            content = self.content(value_node, path)
             if merges:
                 merged = self._merged(content, line)
             else:
-                own[key] = content
-        return {**(merged or {}), **own}
+                content_by_key[key] = content
+        return {**(merged or {}), **content_by_key}
 
     def _merged(self, content: Any, line: int) -> dict[str, Any]:
         """Return the keys merged by `<<`: of several mappings the first counts."""
@@ -224,8 +224,8 @@ class _Builder:
 
     def _check_tag(self, node: yaml.Node, *allowed: str) -> None:
         if node.tag not in allowed:
-            shown = node.tag.replace("tag:yaml.org,2002:", "!!")
-            self.wrong.append((_line(node), f"the tag {shown} is not allowed: no tags are needed here"))
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            self.wrong.append((_line(node), f"the tag {tag} is not allowed: no tags are needed here"))
 
 
 def scalar(text: str) -> str | float | int | bool | None:
@@ -234,15 +234,15 @@ def scalar(text: str) -> str | float | int | bool | None:
         return None
     if text in TRUTH:
         return TRUTH[text]
-    shown = text if len(text) <= 24 else f"{text[:20]}… ({len(text)} characters)"
+    excerpt = text if len(text) <= 24 else f"{text[:20]}… ({len(text)} characters)"
     if INTEGER.fullmatch(text):
         number = int(text, 0 if text[:2] in {"0o", "0x"} else 10) if len(text) <= 64 else math.inf
         if not -(2**63) <= number < 2**63:
-            raise ValueError(f"{shown} is no whole number of 64 bits")
+            raise ValueError(f"{excerpt} is no whole number of 64 bits")
         return number
     if FLOAT.fullmatch(text):
         if math.isinf(float(text)):
-            raise ValueError(f"{shown} is larger than any number of 64 bits")
+            raise ValueError(f"{excerpt} is larger than any number of 64 bits")
         return float(text)
     if special := NO_NUMBER.fullmatch(text):
         return math.nan if special[3] else float(f"{special[1]}inf")

@@ -71,8 +71,8 @@ class Rounds(Arrangement):
     def round(self, server: Server) -> tuple[int, ...]:
         """Return the name of the round's draws: the version, and the updates if some round made no step."""
         size = self.workers if self.replacement else min(self.workers, server.n)
-        every = server.updates == size * server.version
-        return (server.version,) if every else (server.version, server.updates)
+        all_stepped = server.updates == size * server.version
+        return (server.version,) if all_stepped else (server.version, server.updates)
 
 
 class IterationDelay(Arrangement):

@@ -43,8 +43,8 @@ class Coding(Part):
         """Return the received vector for a vector [d], encoded and decoded; the input is not changed."""
         raise NotImplementedError(f"{type(self).__name__} has no code")
 
-    def code_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
-        """Return the vector received by a holder of another vector, `known` [d]."""
+    def code_near(self, reference: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
+        """Return the vector received by a holder of another vector, `reference` [d]."""
         return Received(self.code(vector, rng), wrong=False)
 
     def bytes(self, entries: int, word: int) -> int:
@@ -83,41 +83,43 @@ class Coding(Part):
             raise ValueError(f"{type(self).__name__}.variance returns {omega!r}, not a number of 0 or more")
         nearer = 1 + omega
         if self.feedback == "ef14":
-            whole = vector if memory is None else vector + memory
-            received = self._coded(whole, rng) / nearer
-            return received, whole - received
-        known = vector.new_zeros(len(vector)) if memory is None else memory
-        received = known + self._coded(vector - known, rng) / nearer
+            message = vector if memory is None else vector + memory
+            received = self._coded(message, rng) / nearer
+            return received, message - received
+        reference = vector.new_zeros(len(vector)) if memory is None else memory
+        received = reference + self._coded(vector - reference, rng) / nearer
         return received, received.clone()  # whoever receives it may write into it
 
-    def send_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
-        """Return the vector received by a holder of another vector, `known` [d], without feedback."""
-        before = vector._version + known._version
-        received = self.code_near(known, vector, rng)
+    def send_near(self, reference: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
+        """Return the vector received by a holder of another vector, `reference` [d], without feedback."""
+        versions = vector._version + reference._version
+        received = self.code_near(reference, vector, rng)
         if not (isinstance(received, tuple) and len(received) == 2):
             pair = "a pair of what is received and whether it was misread"
             raise TypeError(f"{type(self).__name__}.code_near must return {pair}, not {received!r}")
-        self._must_be_like(vector, received[0], "code_near", wrote=vector._version + known._version != before)
+        self._must_be_like(
+            vector, received[0], "code_near", wrote=vector._version + reference._version != versions
+        )
         return Received(*received)
 
     def _coded(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
-        before = vector._version
+        version = vector._version
         received = self.code(vector, rng)
-        self._must_be_like(vector, received, "code", wrote=vector._version != before)
+        self._must_be_like(vector, received, "code", wrote=vector._version != version)
         return received
 
     def _must_be_like(self, vector: Tensor, received: Tensor, method: str, *, wrote: bool) -> None:
         """Raise TypeError for a received vector of another type, RuntimeError for a changed input."""
-        here = f"{type(self).__name__}.{method}"
+        origin = f"{type(self).__name__}.{method}"
         if wrote:
-            raise RuntimeError(f"{here} changes what it is given in place: write into a .clone()")
+            raise RuntimeError(f"{origin} changes what it is given in place: write into a .clone()")
         if not isinstance(received, Tensor):
-            raise TypeError(f"{here} must return a tensor of shape {tuple(vector.shape)}, not {received!r}")
+            raise TypeError(f"{origin} must return a tensor of shape {tuple(vector.shape)}, not {received!r}")
         if received.shape != vector.shape or received.dtype is not vector.dtype:
-            given = f"shape {tuple(received.shape)} and {received.dtype}"
-            raise TypeError(f"{here} returns {given}, not {tuple(vector.shape)} and {vector.dtype}")
+            expected = f"shape {tuple(received.shape)} and {received.dtype}"
+            raise TypeError(f"{origin} returns {expected}, not {tuple(vector.shape)} and {vector.dtype}")
         if received.requires_grad:
-            raise TypeError(f"{here} returns what carries a gradient: detach it")
+            raise TypeError(f"{origin} returns what carries a gradient: detach it")
 
 
 def bytes_of(vector: Tensor, coding: Coding | None) -> int:
@@ -276,25 +278,25 @@ class Lattice(Coding):
     def code(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
         return self.code_near(torch.zeros_like(vector), vector, rng).vector
 
-    def code_near(self, known: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
+    def code_near(self, reference: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
         if not self.rotate:
-            return self._received(known, vector)
+            return self._received(reference, vector)
         length = len(vector)
         signs = torch.from_numpy(rng.choice((-1.0, 1.0), self._sent(length))).to(vector)
-        received, wrong = self._received(_turned(known, signs), _turned(vector, signs))
+        received, wrong = self._received(_turned(reference, signs), _turned(vector, signs))
         return Received((_hadamard(received) * signs)[:length], wrong)
 
-    def _received(self, known: Tensor, vector: Tensor) -> Received:
-        received = self.decode(self.encode(vector), known)
+    def _received(self, reference: Tensor, vector: Tensor) -> Received:
+        received = self.decode(self.encode(vector), reference)
         return Received(received, wrong=bool(((received - vector).abs() > self.side).any()))
 
     def encode(self, vector: Tensor) -> Tensor:
         """Return k mod q of the point s·k nearest to a vector [d]."""
         return (vector / self.side).round().remainder(self.q)
 
-    def decode(self, colours: Tensor, known: Tensor) -> Tensor:
+    def decode(self, colours: Tensor, reference: Tensor) -> Tensor:
         """Return the point of the given colours [d] nearest to a known vector [d]."""
-        wraps = ((known / self.side - colours) / self.q).round()
+        wraps = ((reference / self.side - colours) / self.q).round()
         return self.side * (colours + self.q * wraps)
 
     def bytes(self, entries: int, word: int) -> int:
@@ -316,7 +318,7 @@ def _hadamard(vector: Tensor) -> Tensor:
     """Return H v, H Sylvester's matrix over √n, an involution; n = 2^m, in n m additions."""
     n, size = len(vector), 1
     while size < n:
-        left, right = vector.view(-1, 2, size).unbind(1)
-        vector = torch.stack((left + right, left - right), 1).flatten()
+        top, right = vector.view(-1, 2, size).unbind(1)
+        vector = torch.stack((top + right, top - right), 1).flatten()
         size *= 2
     return vector / n**0.5

@@ -95,14 +95,19 @@ def load(path: str) -> Any:
     if module == "__main__":
         raise ImportRefusedError(IN_MAIN)
     package = module.partition(".")[0]
-    own = own_packages()
-    if own and package not in own.trusted and package not in sys.modules and not _installed(package):
-        own.trusted[package] = ALLOWED.get()
+    packages = own_packages()
+    if (
+        packages
+        and package not in packages.trusted
+        and package not in sys.modules
+        and not _installed(package)
+    ):
+        packages.trusted[package] = ALLOWED.get()
     try:
         return getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         missing = str(error.name)
-        if own and (neighbour := own.unnamed(missing)):
+        if packages and (neighbour := packages.unnamed(missing)):
             raise ImportError(f"{neighbour} is not on the import path: {PACKAGE}") from None
         raise ModuleNotFoundError(f"{error}{_searched(missing)}") from None
 
@@ -118,8 +123,8 @@ def place(error: BaseException) -> str:
     if not lines:
         return ""
     source, number = lines[-1]
-    here = Path.cwd()
-    return f" ({source.relative_to(here) if source.is_relative_to(here) else source.name}:{number})"
+    folder = Path.cwd()
+    return f" ({source.relative_to(folder) if source.is_relative_to(folder) else source.name}:{number})"
 
 
 def text(error: BaseException) -> str:
@@ -142,8 +147,8 @@ def _searched(module: str) -> str:
     file = getattr(sys.modules.get(package), "__file__", None)
     if file is None:
         return ""
-    where = Path(file).parent
-    return f" ('{package}' is {where}; another folder of that name is not searched: rename it)"
+    folder = Path(file).parent
+    return f" ('{package}' is {folder}; another folder of that name is not searched: rename it)"
 
 
 def _installed(package: str) -> bool:
@@ -178,13 +183,13 @@ class OwnPackages(MetaPathFinder):
 
     def install(self) -> None:
         """Install the finder in the process, and remove any other."""
-        sys.meta_path[:] = [self, *(other for other in sys.meta_path if type(other) is not OwnPackages)]
+        sys.meta_path[:] = [self, *(finder for finder in sys.meta_path if type(finder) is not OwnPackages)]
 
     def unnamed(self, module: str) -> str:
         """Return the path of a module in the folder but outside of the named packages; empty if nowhere."""
         package = module.partition(".")[0]
-        known = package in self.trusted or package in sys.modules
-        spec = None if known else PathFinder.find_spec(package, [str(self.folder)])
+        allowed = package in self.trusted or package in sys.modules
+        spec = None if allowed else PathFinder.find_spec(package, [str(self.folder)])
         return str(spec.origin or self.folder / package) if spec else ""
 
     def find_spec(
@@ -222,7 +227,7 @@ class AppPackages(OwnPackages):
         if self in sys.meta_path:
             yield
             return
-        others = self._taken(self._others())
+        displaced = self._taken(self._others())
         sys.modules.update(self._modules)
         sys.meta_path.insert(0, self)
         try:
@@ -230,7 +235,7 @@ class AppPackages(OwnPackages):
         finally:
             sys.meta_path.remove(self)
             self._modules = self._taken(self._names)
-            sys.modules.update(others)
+            sys.modules.update(displaced)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

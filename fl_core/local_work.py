@@ -53,9 +53,9 @@ class LocalWork(Part):
     def refuses(self, clients: int) -> str | None:
         """Return the reason why the local work does not fit a number of clients, or None."""
         for key in ("steps", "lr_factors"):
-            given = getattr(self, key)
-            if isinstance(given, tuple) and len(given) != clients:
-                return f"local.{key}: {miscounted(given, clients)}"
+            values = getattr(self, key)
+            if isinstance(values, tuple) and len(values) != clients:
+                return f"local.{key}: {miscounted(values, clients)}"
         return None
 
     @property

@@ -74,9 +74,9 @@ class Metric:
     @property
     def worst_client(self) -> Metric:
         """The metric on the client with the worst value."""
-        own = self.judged_on().in_text
+        title = self.judged_on().in_text
         return Metric(
-            f"worst_client/{self.short}", f"Worst client’s {own}", self.higher, self.share, self.unit
+            f"worst_client/{self.short}", f"Worst client’s {title}", self.higher, self.share, self.unit
         )
 
     def worst(self, values: np.ndarray) -> float:
@@ -161,9 +161,9 @@ def from_text(text: str) -> tuple[Metric, ...]:
 def from_data(data: Any) -> tuple[Metric, ...]:
     """Return the declarations in recorded data; invalid entries are skipped."""
     items = [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []
-    known = [{key: value for key, value in item.items() if key in TYPES} for item in items]
+    declarations = [{key: value for key, value in item.items() if key in TYPES} for item in items]
     return tuple(
         Metric(**item)
-        for item in known
+        for item in declarations
         if "name" in item and all(isinstance(value, TYPES[key]) for key, value in item.items())
     )

@@ -64,16 +64,20 @@ class Frozen(BaseModel):
         """Refuse booleans for numbers, which pydantic takes for 1 and 0."""
         validated = handler(value)
         if isinstance(value, Mapping):
-            for name, given in value.items():
-                if name in cls.model_fields and _is_number_for_boolean(given, getattr(validated, name, None)):
+            for name, value_given in value.items():
+                if name in cls.model_fields and _is_number_for_boolean(
+                    value_given, getattr(validated, name, None)
+                ):
                     raise FieldError(name, "must be a number, not true or false")
         return validated
 
     @classmethod
     def descriptions(cls) -> dict[str, str]:
         """Return each field's description, or the comment next to the field in the source."""
-        beside = comments.of_fields(cls)
-        return {name: field.description or beside.get(name, "") for name, field in cls.model_fields.items()}
+        from_comments = comments.of_fields(cls)
+        return {
+            name: field.description or from_comments.get(name, "") for name, field in cls.model_fields.items()
+        }
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -99,14 +103,14 @@ class Frozen(BaseModel):
         return {**{name: plain[name] for name in differ}, **nested}
 
 
-def _is_number_for_boolean(given: Any, validated: Any) -> bool:
+def _is_number_for_boolean(written: Any, validated: Any) -> bool:
     """Return whether a number, alone or in a list or mapping, was made of a boolean."""
-    if isinstance(given, bool) or type(given).__name__ in NUMPY_BOOLEANS:
+    if isinstance(written, bool) or type(written).__name__ in NUMPY_BOOLEANS:
         return isinstance(validated, Number) and not isinstance(validated, bool)
-    if isinstance(given, list | tuple) and isinstance(validated, list | tuple):
-        return any(map(_is_number_for_boolean, given, validated))
-    if isinstance(given, Mapping) and isinstance(validated, Mapping):
-        return any(_is_number_for_boolean(item, validated.get(key)) for key, item in given.items())
+    if isinstance(written, list | tuple) and isinstance(validated, list | tuple):
+        return any(map(_is_number_for_boolean, written, validated))
+    if isinstance(written, Mapping) and isinstance(validated, Mapping):
+        return any(_is_number_for_boolean(item, validated.get(key)) for key, item in written.items())
     return False
 
 
@@ -337,16 +341,19 @@ class Part(Frozen):
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         if "homes" not in vars(cls):
             return super().__get_pydantic_json_schema__(core_schema, handler)
-        known = _known(cls)
+        members_by_name = _known(cls)
         members = [_member_schema(member, handler) for member in cls.members().values()]
         path = {
             "type": "string",
             "pattern": r"^[\w.]+:\w+$",
             "description": "a class of your own by its import path, such as my_package.my_module:MyClass",
         }
-        own = {"type": "object", "properties": {"name": path}, "required": ["name"]}
+        imported_class = {"type": "object", "properties": {"name": path}, "required": ["name"]}
         text = inspect.cleandoc(cls.__doc__ or "")
-        return {"description": text, "anyOf": [{"enum": list(known)}, path, *members, own]}
+        return {
+            "description": text,
+            "anyOf": [{"enum": list(members_by_name)}, path, *members, imported_class],
+        }
 
 
 def _member_schema(member: type[Part], handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -374,19 +381,19 @@ def find(cls: type[P], name: Any) -> type[P]:
     if name is None and "homes" not in vars(cls):
         return cls
     kind = " ".join(re.findall("[A-Z][a-z]*", cls.family().__name__)).lower()
-    known = _known(cls.family())
+    members = _known(cls.family())
     if not isinstance(name, str):
-        raise PydanticCustomError("name", f"a {kind} needs a name: one of {', '.join(known)}")
+        raise PydanticCustomError("name", f"a {kind} needs a name: one of {', '.join(members)}")
     if ":" in name:
         return _imported(cls, kind, name)
-    if name not in known:
-        hint = nearest(name, known)
+    if name not in members:
+        hint = nearest(name, members)
         raise PydanticCustomError(
             "name",
-            f"no {kind} is called '{name}'{hint} Known: {', '.join(known)}; "
+            f"no {kind} is called '{name}'{hint} Known: {', '.join(members)}; "
             "or a class of your own, 'package.module:Class'",
         )
-    member = known[name]
+    member = members[name]
     if not issubclass(member, cls):
         raise PydanticCustomError("name", f"'{name}' is a {kind}, but a {cls.__name__} is wanted here")
     return member
@@ -400,11 +407,11 @@ def _known(family: type[Part]) -> dict[str, type[Part]]:
 
 
 def _imported(cls: type[P], kind: str, path: str) -> type[P]:
-    own = imported(path)
-    if not (isinstance(own, type) and issubclass(own, cls)):
-        wanted = f"asyncfl.{cls.__name__}"
-        raise PydanticCustomError("import", f"'{path}' is not a {kind}: it must subclass {wanted}")
-    return own
+    cls_imported = imported(path)
+    if not (isinstance(cls_imported, type) and issubclass(cls_imported, cls)):
+        expected = f"asyncfl.{cls.__name__}"
+        raise PydanticCustomError("import", f"'{path}' is not a {kind}: it must subclass {expected}")
+    return cls_imported
 
 
 def imported(path: str) -> Any:

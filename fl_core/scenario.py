@@ -91,12 +91,12 @@ class Timing(Frozen):
         """
         if (ids := self.ids(n, seed=0)) is None:
             return
-        first, *others = self._laws_with_ids()
+        first, *rest = self._laws_with_ids()
         if not isinstance(first, ColumnLaw) and first.clients == "random":
             ids = traces.ids(first.path, first.digest)
-        for law in others:
-            every = set(law.ids() if isinstance(law, ColumnLaw) else traces.ids(law.path, law.digest))
-            if missing := [client for client in ids if client not in every]:
+        for law in rest:
+            law_ids = set(law.ids() if isinstance(law, ColumnLaw) else traces.ids(law.path, law.digest))
+            if missing := [client for client in ids if client not in law_ids]:
                 raise ValueError(
                     f"{law.path} has no row for client '{missing[0]}' of {first.path}: add it, or leave the "
                     "client out of both files"

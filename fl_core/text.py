@@ -42,15 +42,15 @@ def listed(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, names: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for a misspelt word, or a full stop."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word, list(names), n=1, cutoff=0.5)
     return f"; did you mean '{near[0]}'?" if near else "."
 
 
-def unknown(thing: str, name: object, known: Iterable[str]) -> str:
+def unknown(thing: str, name: object, valid_names: Iterable[str]) -> str:
     """Return a message about an unknown name, with a suggestion and all valid names."""
-    names = list(known)
+    names = list(valid_names)
     return f"no {thing} '{name}'{nearest(str(name), names)} There are: {', '.join(names) or 'none'}"
 
 

@@ -66,8 +66,8 @@ class TrialInProgress:
     @property
     def next_runs(self) -> list[TrialRun]:
         """Return the runs to submit next: all, or a single run for a pruner of seeds."""
-        left = [run for run in self.runs if run.key not in self.results]
-        return left[:1] if self.search.plan.pruner in BY_SEED else left
+        missing = [run for run in self.runs if run.key not in self.results]
+        return missing[:1] if self.search.plan.pruner in BY_SEED else missing
 
     @property
     def given_up(self) -> bool:
@@ -172,12 +172,12 @@ class Driver:
             stack.enter_context(self.storage.locks.held(f"worker {self.name}"))
             log.info("%s: %d of %d trials ended", self.campaign.suite.name, self.before, self.campaign.trials)
             try:
-                left = self._left(delivery)
+                missing = self._left(delivery)
                 self._announce(delivery, StudyStatus.RUNNING)
-                while left or not self.finished:
+                while missing or not self.finished:
                     with logs.phase("computing"):
-                        self._compute(left, delivery, engine, show)
-                    left = self._left(delivery)  # once results of other processes are read
+                        self._compute(missing, delivery, engine, show)
+                    missing = self._left(delivery)  # once results of other processes are read
             except KeyboardInterrupt:
                 self._announce(delivery, StudyStatus.INTERRUPTED)
                 raise
@@ -259,12 +259,16 @@ class Driver:
         delivery.outbox.announce(announcement)
         delivery.announce(announcement)
 
-    def _no_room(self, where: str) -> UserError:
+    def _no_room(self, operation: str) -> UserError:
         done = f"{self.ended} of {many(self.campaign.trials, 'trial')} finished and kept"
-        return UserError(f"{where}: {done}; {GO_ON}")
+        return UserError(f"{operation}: {done}; {GO_ON}")
 
     def _compute(
-        self, left: Sequence[TrialRun], delivery: Delivery, engine: Engine, show: Callable[[int], None]
+        self,
+        missing_runs: Sequence[TrialRun],
+        delivery: Delivery,
+        engine: Engine,
+        show: Callable[[int], None],
     ) -> None:
         about = provenance()
         worlds = {study.tried_on.problem: study.seeds[0] for study in self.campaign.studies}
@@ -275,7 +279,7 @@ class Driver:
                 pool.submit(RunJob(run, delivery.outbox, about))
 
         with pool:
-            submit(left)
+            submit(missing_runs)
             while True:
                 if delivery.full:
                     raise self._no_room(delivery.full)
@@ -337,8 +341,8 @@ class Driver:
         """
         if search.plan.pruner != "none":
             return {}
-        known = {run.key: self.results.get(run.key) for run in self._first(search, trial)}
-        return {key: result for key, result in known.items() if result and result.status.terminated}
+        results = {run.key: self.results.get(run.key) for run in self._first(search, trial)}
+        return {key: result for key, result in results.items() if result and result.status.terminated}
 
     def _see(
         self,
@@ -365,11 +369,11 @@ class Driver:
                 trial.finished(run, result)
                 if trial.search.plan.pruner in BY_SEED:
                     if trial.given_up:
-                        trial.withdrawn = {left.key for left in trial.runs}
+                        trial.withdrawn = {trial_run.key for trial_run in trial.runs}
                     else:
                         submit(trial.next_runs)
         if trial is not None and trial.given_up:
-            trial.withdrawn |= pool.withdraw({left.key for left in trial.runs})
+            trial.withdrawn |= pool.withdraw({trial_run.key for trial_run in trial.runs})
 
     def _tell(self, show: Callable[[int], None]) -> None:
         """Report finished batches of trials, in numerical order."""
@@ -384,14 +388,14 @@ class Driver:
 
     def _repeated(self) -> list[TrialRun]:
         """Return the runs without a result of the best trials under more seeds."""
-        left = []
+        missing = []
         for search, result in zip(self.searches, self.studies, strict=True):
             plan, trials = search.plan, {trial.number: trial for trial in search.ended()}
             first = StudyResult(plan, [trial.under(plan.seeds) for trial in result.trials])
             for best in first.best_first[: plan.repeated]:
                 more = self._runs(search, trials[best.number])[len(plan.seeds) :]
-                left += [run for run in more if run.key not in self.results]
-        return left
+                missing += [run for run in more if run.key not in self.results]
+        return missing
 
 
 @dataclass(frozen=True)

@@ -106,11 +106,11 @@ def tried_on(scenario: Scenario, spec: Tuning) -> Scenario:
 def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: int) -> Objective:
     problem = scenario.problem
     metric = named(spec.metric or problem.metric, problem.recorded())
-    known = [metric.name for metric in problem.recorded() if metric.higher is not None]
-    if metric.name not in known:
+    names = [metric.name for metric in problem.recorded() if metric.higher is not None]
+    if metric.name not in names:
         raise UserError(
             f"tuning.metric: {problem.reference()} has no metric '{metric.name}'"
-            f"{nearest(metric.name, known)} It has: {', '.join(known)}"
+            f"{nearest(metric.name, names)} It has: {', '.join(names)}"
         )
     if lacking := experiment.lacks(metric.name):
         raise UserError(f"tuning.metric: {experiment.strategy.label()}: {lacking}")

@@ -43,15 +43,15 @@ class StudyResult:
     @property
     def best(self) -> TrialResult | None:
         """Return the best of the complete trials with the most seeds; None without a complete trial."""
-        most = max((len(trial.runs) for trial in self.best_first), default=0)
-        return next((trial for trial in self.best_first if len(trial.runs) == most), None)
+        max_runs = max((len(trial.runs) for trial in self.best_first), default=0)
+        return next((trial for trial in self.best_first if len(trial.runs) == max_runs), None)
 
     @property
     def whole(self) -> bool:
         """Return whether all trials have ended, the best under all seeds."""
         repeated = sum(len(trial.runs) > len(self.plan.seeds) for trial in self.best_first)
-        wanted = min(self.plan.repeated, len(self.best_first))
-        return len(self.trials) >= self.plan.trials and repeated >= wanted
+        count = min(self.plan.repeated, len(self.best_first))
+        return len(self.trials) >= self.plan.trials and repeated >= count
 
     def errors(self) -> list[str]:
         """Return the error of each failed trial."""
@@ -61,16 +61,16 @@ class StudyResult:
 def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
     """Return the best parameters of every study with a usable trial, also for strategies reusing them."""
     entries = {(study.plan.scenario, study.plan.strategy): _entry(study) for study in studies}
-    kept = {place: entry for place, entry in entries.items() if entry is not None}
+    usable = {place: entry for place, entry in entries.items() if entry is not None}
     for run, source in campaign.reused:
-        if (given := kept.get((run.scenario, source))) is not None:
-            own = tuned.digest(run.experiment.scenario, run.experiment.strategy, given.parameters)
+        if (source_entry := usable.get((run.scenario, source))) is not None:
+            digest = tuned.digest(run.experiment.scenario, run.experiment.strategy, source_entry.parameters)
             # The same parameters; their value for this strategy was not measured.
-            update = {"strategy": run.strategy, "digest": own, "reused_from": given.strategy}
-            kept[run.scenario, run.strategy] = given.model_copy(update=update)
+            update = {"strategy": run.strategy, "digest": digest, "reused_from": source_entry.strategy}
+            usable[run.scenario, run.strategy] = source_entry.model_copy(update=update)
     order = list(dict.fromkeys((run.scenario, run.strategy) for run in campaign.suite.runs()))
     study = campaign.studies[0]
-    every = {"asyncfl-bench": version("asyncfl-bench"), "optuna": version("optuna"), **versions()}
+    versions_used = {"asyncfl-bench": version("asyncfl-bench"), "optuna": version("optuna"), **versions()}
     return TunedFile(
         suite=campaign.suite.name,
         objective=study.objective.kind,
@@ -81,8 +81,8 @@ def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
         seeds=study.seeds + study.seeds_again,
         budget=study.budget,
         sampler=study.sampler,
-        versions={name: every[name] for name in LIBRARIES if every.get(name)},
-        tuned=tuple(kept[place] for place in order if place in kept),
+        versions={name: versions_used[name] for name in LIBRARIES if versions_used.get(name)},
+        tuned=tuple(usable[place] for place in order if place in usable),
     )
 
 
@@ -92,7 +92,7 @@ def _entry(study: StudyResult) -> TunedEntry | None:
     if best is None or best.value is None or best.diverged == len(best.runs):
         return None
     by_seed = tuple(best.by_seed.values())
-    given = (trial for trial in study.trials if trial.origin is Origin.PAPER)
+    paper_trials = (trial for trial in study.trials if trial.origin is Origin.PAPER)
     return TunedEntry(
         scenario=plan.scenario,
         strategy=plan.strategy,
@@ -103,7 +103,7 @@ def _entry(study: StudyResult) -> TunedEntry | None:
         by_seed=by_seed,
         diverged=best.diverged,
         unreached=best.unreached,
-        before=next((trial.value for trial in given if trial.value is not None), None),
+        before=next((trial.value for trial in paper_trials if trial.value is not None), None),
         width=_width(study, best.value),
         study=plan.name,
     )

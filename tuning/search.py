@@ -48,9 +48,9 @@ class Search:
 
         plan, name = self.plan, f"{self.plan.name} · {self.plan.identity}"
         with self.storage.locks.held(TAKING):
-            others = self.storage.optuna.get_all_studies()
-            if name not in {study.study_name for study in others}:
-                self._tell_what_changed(others)
+            studies = self.storage.optuna.get_all_studies()
+            if name not in {study.study_name for study in studies}:
+                self._tell_what_changed(studies)
             study = optuna.create_study(
                 study_name=name,
                 storage=self.storage.optuna,
@@ -65,14 +65,14 @@ class Search:
                 study.enqueue_trial(dict(values), {ORIGIN: origin.value}, skip_if_exists=True)
         return study
 
-    def _tell_what_changed(self, others: list[optuna.study._frozen.FrozenStudy]) -> None:
+    def _tell_what_changed(self, studies: list[optuna.study._frozen.FrozenStudy]) -> None:
         """Warn about trials from before an edit, not counted any more."""
-        same = [study for study in others if study.user_attrs.get(PLAN) == self.plan.name]
+        same = [study for study in studies if study.user_attrs.get(PLAN) == self.plan.name]
         if not same:
             return
         latest = max(same, key=lambda study: study._study_id)
-        before, now = latest.user_attrs.get(DEFINITION, {}), self.plan.common
-        differ = [what for what in now if before.get(what) != now[what]]
+        old, new = latest.user_attrs.get(DEFINITION, {}), self.plan.common
+        differ = [key for key in new if old.get(key) != new[key]]
         trials = self.storage.optuna.get_n_trials(latest._study_id)
         warn(
             f"{self.plan.name}: another {' and another '.join(differ)} than before: tuned from the start; "
@@ -108,13 +108,13 @@ class Search:
             return {}
         return {name: float(share) for name, share in shares.items()}
 
-    def take(self, most: int) -> list[Trial]:
+    def take(self, count: int) -> list[Trial]:
         """Return up to `count` trials for this process; empty if others have the rest, or all are done."""
         with self.storage.locks.held(TAKING):
             self._recover()
             trials = self.trials()
             waiting = [trial for trial in trials if trial.state.name == "WAITING"]
-            room = min(most, self.plan.trials - len(self.counted()))
+            room = min(count, self.plan.trials - len(self.counted()))
             if interrupted := [trial for trial in waiting if WORKER in trial.user_attrs]:
                 room = min(room, len(interrupted))  # what is drawn next may depend on their results
             blank = [trial for trial in waiting if not trial.params and QUEUED not in trial.system_attrs]

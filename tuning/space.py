@@ -38,10 +38,10 @@ def space_of(
     stated = Space(strategy, _stated(strategy, names, written))
     if stated.candidates and not declared_too:
         return stated
-    own = declared(strategy, stated.candidates.get(OPTIMIZER, ()))
+    space = declared(strategy, stated.candidates.get(OPTIMIZER, ()))
     if stated.candidates:
-        return Space(strategy, {**own.candidates, **stated.candidates})
-    return own.widened(own.own()).widened(own.usual())
+        return Space(strategy, {**space.candidates, **stated.candidates})
+    return space.widened(space.own()).widened(space.usual())
 
 
 def _stated(
@@ -74,10 +74,10 @@ def first_points(space: Space, spec: Tuning) -> Iterator[tuple[Origin, Values]]:
     if spec.sampler == "sobol":
         yield from ((Origin.SAMPLER, values) for values in space.sobol(spec.trials, spec.scramble))
         return
-    own, usual = space.own(), space.usual()
-    if space.holds(own):
-        yield Origin.PAPER, own
-    if space.holds(usual) and usual != own:
+    current, usual = space.own(), space.usual()
+    if space.holds(current):
+        yield Origin.PAPER, current
+    if space.holds(usual) and usual != current:
         yield Origin.PAPER, usual
 
 
@@ -86,9 +86,9 @@ def must_fit(space: Space, values: Values, scenario: Scenario, seed: int) -> Non
     try:
         Experiment(scenario=scenario, strategy=space.apply(values, scenario), seed=seed)
     except ValidationError as error:
-        why = reason(error.errors(include_url=False)[0])
+        message = reason(error.errors(include_url=False)[0])
         parameters = ", ".join(f"{name} {value}" for name, value in values.items())
-        raise ValueError(f"{space.strategy.label()} with {parameters}: {why}") from None
+        raise ValueError(f"{space.strategy.label()} with {parameters}: {message}") from None
     except ValueError as error:
         raise ValueError(f"{space.strategy.label()}: {error}") from None
 

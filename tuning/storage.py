@@ -33,21 +33,21 @@ class Storage:
     locks: Locks
 
 
-def open_storage(where: str) -> Storage:
+def open_storage(address: str) -> Storage:
     """Return the storage at a path or address; UserError if unusable or of another kind."""
     import optuna
 
-    remember(where)
+    remember(address)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-    scheme, colon, rest = where.partition("://")
+    scheme, colon, rest = address.partition("://")
     if not colon:
-        return _journal(Path(where))
+        return _journal(Path(address))
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
-        return _sqlite(where, Path(rest[1:].partition("?")[0]))
+        return _sqlite(address, Path(rest[1:].partition("?")[0]))
     if scheme in ("postgresql", "postgresql+psycopg"):
         return _postgres(f"postgresql+psycopg://{rest}")
-    raise UserError(f"--storage {redacted(where)}: must be {ALLOWED}")
+    raise UserError(f"--storage {redacted(address)}: must be {ALLOWED}")
 
 
 @contextmanager
@@ -111,12 +111,12 @@ def _must_be_a_journal(path: Path) -> None:
     try:
         with path.open("rb") as lines:
             first = json.loads(lines.readline(LONGEST_LINE))
-        known = isinstance(first, dict) and "op_code" in first
+        is_journal = isinstance(first, dict) and "op_code" in first
     except OSError as error:
         raise UserError(f"--storage {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
-        known = False
-    if not known:
+        is_journal = False
+    if not is_journal:
         raise UserError(f"--storage {path}: is no journal of Optuna's; name another file")
 
 
@@ -139,22 +139,22 @@ def _postgres(url: str) -> Storage:
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
-    shown = redacted(url)
+    address = redacted(url)
     must_be_an_address("--storage", url)
     try:
-        with storage_errors_explained(shown):
+        with storage_errors_explained(address):
             locks = PostgresLocks(create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT"))
             with locks.held("schema"):  # of several processes that come first, one makes the tables
-                _must_be_optunas(url, shown)
+                _must_be_optunas(url, address)
                 storage = RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
-            return Storage(shown, storage, locks)
+            return Storage(address, storage, locks)
     except ModuleNotFoundError:
         raise UserError(
-            f"--storage {shown}: needs the package psycopg: pip install 'psycopg[binary]'"
+            f"--storage {address}: needs the package psycopg: pip install 'psycopg[binary]'"
         ) from None
 
 
-def _must_be_optunas(url: str, shown: str) -> None:
+def _must_be_optunas(url: str, address: str) -> None:
     """Raise UserError for a database with tables of another program."""
     from sqlalchemy import create_engine, inspect
     from sqlalchemy.pool import NullPool
@@ -164,7 +164,7 @@ def _must_be_optunas(url: str, shown: str) -> None:
     engine.dispose()
     if tables and not tables >= OPTUNAS:
         raise UserError(
-            f"--storage {shown}: holds other tables, such as '{min(tables)}'; name another database"
+            f"--storage {address}: holds other tables, such as '{min(tables)}'; name another database"
         )
 
 

@@ -97,16 +97,16 @@ def _sentence(
     if detail["type"] == "missing":
         return "is missing"
     if detail["type"] == "extra_forbidden":
-        here, key = model_at(model, steps[:-1], document), str(steps[-1])
-        allowed = [*(["name"] if issubclass(here, Part) else []), *here.model_fields]
+        cls, key = model_at(model, steps[:-1], document), str(steps[-1])
+        allowed = [*(["name"] if issubclass(cls, Part) else []), *cls.model_fields]
         deeper = (
             f"{outer}.{key}"
             for outer in allowed
             if key in model_at(model, (*steps[:-1], outer), document).model_fields
         )
         inside = next(deeper, None)
-        meant = f"; did you mean '{inside}'?" if inside else nearest(key, allowed)
-        return f"no such key{meant} Allowed: {', '.join(allowed)}"
+        hint = f"; did you mean '{inside}'?" if inside else nearest(key, allowed)
+        return f"no such key{hint} Allowed: {', '.join(allowed)}"
     sentence = reason(detail)
     for pattern, word in WORDS:
         sentence = re.sub(pattern, word, sentence)

@@ -64,10 +64,10 @@ def position(items: Sequence[Any], step: str) -> int:
     names = [part_name(item) for item in items]
     if names.count(step) == 1:
         return names.index(step)
-    known = list(dict.fromkeys(name for name in names if name is not None))
-    if step in known:
+    distinct = list(dict.fromkeys(name for name in names if name is not None))
+    if step in distinct:
         raise ValueError(f"'{step}' is a duplicate: use its position, 0 to {len(items) - 1}")
-    raise ValueError(unknown("entry", step, known))
+    raise ValueError(unknown("entry", step, distinct))
 
 
 def part_name(item: Any) -> str | None:

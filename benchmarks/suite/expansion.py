@@ -89,12 +89,12 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
     """Take the grid out of a document; UserError with all faults."""
     grid = document.pop("grid", None) or {}
     if not isinstance(grid, dict):
-        where = yaml_io.place(path, document, ("grid",))
-        raise UserError(f"{where}: grid: must be a mapping of dotted keys to lists of values")
+        location = yaml_io.place(path, document, ("grid",))
+        raise UserError(f"{location}: grid: must be a mapping of dotted keys to lists of values")
     wrong = [
-        f"{yaml_io.place(path, document, ('grid', axis))}: grid.{axis}: {why}"
+        f"{yaml_io.place(path, document, ('grid', axis))}: grid.{axis}: {fault}"
         for axis, values in grid.items()
-        if (why := _wrong(axis, values))
+        if (fault := _wrong(axis, values))
     ]
     if wrong:
         raise UserError(*wrong)
@@ -138,14 +138,14 @@ def expand(
     mistakes: dict[str, list[Place]] = {}  # what is wrong → where in the grid
     runs = 0
     for place in places:
-        here = _at(path, document, place)
+        document_here = _at(path, document, place)
         try:
-            spec = memory.spec(here)
+            spec = memory.spec(document_here)
         except ValidationError as error:
-            faults = list(complaints(error, SuiteFile, here))
+            faults = list(complaints(error, SuiteFile, document_here))
         else:
             runs += len(spec.strategies) * len(spec.seeds)
-            point, faults = _point(place, spec, here)
+            point, faults = _point(place, spec, document_here)
             if leave_out and faults and all(fault.steps[0] == "strategies" for fault in faults):
                 point = point and replace(point, refused="; ".join(fault.sentence for fault in faults))
                 faults = []
@@ -153,9 +153,8 @@ def expand(
                 faults = faults or list(_repeated(point, twins))
                 points.append(point)
         for complaint in faults:
-            line = (
-                f"{_source(path, complaint, here, place, grid=grid, settings=settings)}: {complaint.sentence}"
-            )
+            source = _source(path, complaint, document_here, place, grid=grid, settings=settings)
+            line = f"{source}: {complaint.sentence}"
             mistakes.setdefault(line, []).append(place)
     if runs > MOST_RUNS:
         raise UserError(f"{path}: {too_many('runs', runs, MOST_RUNS)}")
@@ -166,17 +165,19 @@ def expand(
 
 def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
     """Return the document at a point of the grid; `problem` is set before `problem.partition`."""
-    here = copy.deepcopy(document)
+    copied = copy.deepcopy(document)
     for axis in sorted(place, key=lambda axis: len(split(axis))):
         try:
-            put(here, split(axis), copy.deepcopy(place[axis]))
+            put(copied, split(axis), copy.deepcopy(place[axis]))
         except ValueError as error:
-            where = yaml_io.place(path, document, ("grid", axis))
-            raise UserError(f"{where}: grid.{axis}: {error}") from None
-    return here
+            location = yaml_io.place(path, document, ("grid", axis))
+            raise UserError(f"{location}: grid.{axis}: {error}") from None
+    return copied
 
 
-def _point(place: Place, spec: SuiteSpec, here: dict[str, Any]) -> tuple[GridPoint | None, list[Complaint]]:
+def _point(
+    place: Place, spec: SuiteSpec, document: dict[str, Any]
+) -> tuple[GridPoint | None, list[Complaint]]:
     """Return a point with all possible experiments, and complaints about incompatible combinations.
 
     They are of timing with the number of clients, and of strategies with the scenario. The point is None
@@ -186,20 +187,20 @@ def _point(place: Place, spec: SuiteSpec, here: dict[str, Any]) -> tuple[GridPoi
         scenario = spec.scenario()
     except ValidationError as error:
         misfit = _misfit(spec)
-        return None, [misfit] if misfit else list(complaints(error, SuiteFile, here))
+        return None, [misfit] if misfit else list(complaints(error, SuiteFile, document))
     faults = []
-    if why := beyond_this_machine(scenario):
-        faults.append(Complaint(("budget",), why))
-    if why := spec.problem.never_reaches(spec.budget.target):
-        faults.append(Complaint(("budget", "target"), why))
+    if fault := beyond_this_machine(scenario):
+        faults.append(Complaint(("budget",), fault))
+    if fault := spec.problem.never_reaches(spec.budget.target):
+        faults.append(Complaint(("budget", "target"), fault))
     experiments = []
     for number, strategy in enumerate(spec.strategies):
         try:
             experiments.append(Experiment(scenario=scenario, strategy=strategy))
         except ValidationError as error:
             for detail in error.errors(include_url=False):
-                why = f"{strategy.label()} is incompatible with this scenario: {reason(detail)}"
-                faults.append(Complaint(("strategies", number), why))
+                fault = f"{strategy.label()} is incompatible with this scenario: {reason(detail)}"
+                faults.append(Complaint(("strategies", number), fault))
     return GridPoint(place, spec, scenario, tuple(experiments)), faults
 
 
@@ -222,13 +223,13 @@ def _misfit(spec: SuiteSpec) -> Complaint | None:
     return None
 
 
-def _repeated(point: GridPoint, before: dict[str, list[GridPoint]]) -> Iterator[Complaint]:
+def _repeated(point: GridPoint, by_scenario: dict[str, list[GridPoint]]) -> Iterator[Complaint]:
     """Yield complaints about duplicate strategies, and about values of the grid without effect."""
     strategies = point.spec.strategies
     for number, strategy in enumerate(strategies):
         if (first := strategies.index(strategy)) < number:
             yield Complaint(("strategies", number), f"the same as entry {first}, {strategy.label()}")
-    twins = before.setdefault(point.scenario.model_dump_json(), [])
+    twins = by_scenario.setdefault(point.scenario.model_dump_json(), [])
     for twin in twins:
         axes = [axis for axis in point.place if point.place[axis] != twin.place[axis]]
         for strategy in strategies:
@@ -240,7 +241,7 @@ def _repeated(point: GridPoint, before: dict[str, list[GridPoint]]) -> Iterator[
 def _source(
     path: Path,
     complaint: Complaint,
-    here: dict[str, Any],
+    document: dict[str, Any],
     place: Place,
     *,
     grid: Grid,
@@ -248,22 +249,22 @@ def _source(
 ) -> str:
     """Return file, line and key of a complaint, or the setting or grid value responsible."""
     steps = tuple(str(step) for step in complaint.steps)
-    key = dotted(complaint.steps, here)
-    made = (setting for setting in reversed(settings) if _reaches(steps, setting.steps))
+    key = dotted(complaint.steps, document)
+    sources = (setting for setting in reversed(settings) if _reaches(steps, setting.steps))
     setting = next(
         (setting for setting in reversed(settings) if _reaches(setting.steps, steps, split(key))),
-        None if yaml_io.stands(here, complaint.steps) else next(made, None),
+        None if yaml_io.stands(document, complaint.steps) else next(sources, None),
     )
     axes = [axis for axis in place if _reaches(split(axis), steps)]
     axis = max(axes, key=lambda axis: len(split(axis)), default=None)
     if axis is None or (setting and len(setting.steps) >= len(split(axis))):
-        return f"{setting.source if setting else f'{yaml_io.place(path, here, complaint.steps)}: '}{key}"
+        return f"{setting.source if setting else f'{yaml_io.place(path, document, complaint.steps)}: '}{key}"
     value, depth = place[axis], len(split(axis))
     inner = dotted(complaint.steps[depth:], value)
     words = ["grid", axis, *([part_name(value) or labels.value(value), inner] if inner else [])]
     grids = (setting.source for setting in reversed(settings) if setting.steps == ("grid", *split(axis)))
     written = ("grid", axis, grid[axis].index(value), *complaint.steps[depth:])
-    return next(grids, f"{yaml_io.place(path, here, written)}: ") + ".".join(words)
+    return next(grids, f"{yaml_io.place(path, document, written)}: ") + ".".join(words)
 
 
 def _reaches(outer: Steps, *inner: Steps) -> bool:

@@ -46,9 +46,9 @@ UPDATES_A_SECOND = 20_000  # at the very most: simulations of schedules alone
 LONGEST_RUN = 10 * 365 * 86_400  # seconds
 
 
-def too_many(what: str, there: int, allowed: int) -> str:
+def too_many(noun: str, count: int, allowed: int) -> str:
     """Return a message about too large a number, with the limit and a remedy."""
-    return f"{there:,} {what}, at most {allowed:,} in one suite: make it smaller, or several of it"
+    return f"{count:,} {noun}, at most {allowed:,} in one suite: make it smaller, or several of it"
 
 
 def beyond_this_machine(scenario: Scenario) -> str:
@@ -104,8 +104,8 @@ def _seeds(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return value
     if not isinstance(value, int) or isinstance(value, bool):
-        said = "empty" if value is None else repr(value)
-        raise ValueError(f"must be how many, or a list of them, not {said}")
+        shown_value = "empty" if value is None else repr(value)
+        raise ValueError(f"must be how many, or a list of them, not {shown_value}")
     if value > MOST_RUNS:
         raise ValueError(too_many("seeds", value, MOST_RUNS))
     return list(range(value))
@@ -324,13 +324,13 @@ def _usual_local(item: dict[str, Any], shared: LocalWork) -> LocalWork:
     return default.model_copy(update={key: getattr(shared, key) for key in unset})
 
 
-def _completed_local(own: Any, usual: LocalWork) -> Any:
+def _completed_local(written: Any, usual: LocalWork) -> Any:
     """Return a strategy's local work, completed; another kind of local work gets the usual K and B."""
-    if own is None:
+    if written is None:
         return usual
-    if not isinstance(own, dict):
-        return own
-    same = own.get("name", usual.reference()) == usual.reference()
+    if not isinstance(written, dict):
+        return written
+    same = written.get("name", usual.reference()) == usual.reference()
     fields = type(usual).model_fields if same else LocalWork.model_fields
     name = {"name": usual.reference()} if same else {}
-    return {**name, **{key: getattr(usual, key) for key in fields}, **own}
+    return {**name, **{key: getattr(usual, key) for key in fields}, **written}

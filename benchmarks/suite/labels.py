@@ -42,14 +42,17 @@ def partition(learnt: Problem) -> str:
 
 def conditions(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """Return what sets each scenario apart: its parts in words, and values of the grid's keys."""
-    said = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
+    in_words = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
     base = [tuple(filter(None, _words(scenario))) for scenario in planned]
-    unsaid = [[axis for axis in place if not said.fullmatch(axis)] for place in places]
+    unsaid = [[axis for axis in place if not in_words.fullmatch(axis)] for place in places]
     named = [(*words, *_values(place, keys)) for words, place, keys in zip(base, places, unsaid, strict=True)]
     if len(set(map(scenario, named))) == len(named):
         return named
     apart = [  # where keys that are not shown do not tell them apart, all do
-        {axis: _differing(written, [other[axis] for other in places]) for axis, written in place.items()}
+        {
+            axis: _differing(written, [place_values[axis] for place_values in places])
+            for axis, written in place.items()
+        }
         for place in places
     ]
     return [(*words, *_values(place, place)) for words, place in zip(base, apart, strict=True)]
@@ -63,23 +66,25 @@ def scenario(conditions: Sequence[str]) -> str:
 def _words(scenario: Scenario) -> tuple[str, ...]:
     learnt, arrangement = scenario.problem, scenario.arrangement
     without = arrangement and scenario.timing == Timing()  # rounds need no durations
-    when = "" if without else scenario.timing.label()
-    return problem(learnt), partition(learnt), when, arrangement.label() if arrangement else ""
+    timing = "" if without else scenario.timing.label()
+    return problem(learnt), partition(learnt), timing, arrangement.label() if arrangement else ""
 
 
 def _values(place: Mapping[str, Any], axes: Iterable[str]) -> list[str]:
     return [f"{axis.rpartition('.')[2]} {value(place[axis])}" for axis in axes]
 
 
-def _differing(written: Any, others: Sequence[Any]) -> Any:
+def _differing(written: Any, written_elsewhere: Sequence[Any]) -> Any:
     """Return the fields of a mapping with different values elsewhere, or the mapping if all are equal."""
-    mappings = [other for other in map(as_part, others) if isinstance(other, dict)]
+    mappings = [
+        alternative for alternative in map(as_part, written_elsewhere) if isinstance(alternative, dict)
+    ]
     if not isinstance(written, dict):
         return written
     differ = {
-        key: _differing(field, [other[key] for other in mappings if key in other])
+        key: _differing(field, [alternative[key] for alternative in mappings if key in alternative])
         for key, field in written.items()
-        if any(key not in other or other[key] != field for other in mappings)
+        if any(key not in alternative or alternative[key] != field for alternative in mappings)
     }
     return differ or written
 
@@ -105,19 +110,19 @@ def take(path: Path, document: dict[str, Any]) -> tuple[str, ...]:
         entry.pop("label", "") if isinstance(entry, dict) else ""
         for entry in (entries if isinstance(entries, list) else [])
     ]
-    for at, own in enumerate(written):
-        if not isinstance(own, str) or len(own) > LONGEST or not own.isprintable():
-            where = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
-            raise UserError(f"{where}: must be a line of at most {LONGEST} letters, not {own!r}")
+    for at, text in enumerate(written):
+        if not isinstance(text, str) or len(text) > LONGEST or not text.isprintable():
+            location = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
+            raise UserError(f"{location}: must be a line of at most {LONGEST} letters, not {text!r}")
     return tuple(written)
 
 
-def must_be_printable(path: Path, kind: str, made: Iterable[str]) -> None:
+def must_be_printable(path: Path, kind: str, names: Iterable[str]) -> None:
     """Raise UserError for a label with a line break or another control character.
 
     Such a label comes from a parameter or a file name, or from a class of the user's own.
     """
-    for label in made:
+    for label in names:
         if not label.isprintable():
             raise UserError(
                 f"{path}: {kind} {label!r}: control characters and line breaks are not allowed in labels. "
@@ -125,15 +130,15 @@ def must_be_printable(path: Path, kind: str, made: Iterable[str]) -> None:
             )
 
 
-def strategies(suite: SuiteSpec, given: Sequence[str] = ()) -> list[str]:
+def strategies(suite: SuiteSpec, from_file: Sequence[str] = ()) -> list[str]:
     """Return a label for each strategy: the given label, or title and distinguishing hyper-parameters.
 
     That is the title and what differs from the paper's defaults, with more where these are not enough.
     """
-    own = given or [""] * len(suite.strategies)
-    unnamed = [strategy for strategy, label in zip(suite.strategies, own, strict=True) if not label]
-    made = iter(_apart_from_all(unnamed, suite))
-    return [label or next(made) for label in own]
+    explicit = from_file or [""] * len(suite.strategies)
+    unnamed = [strategy for strategy, label in zip(suite.strategies, explicit, strict=True) if not label]
+    generated = iter(_apart_from_all(unnamed, suite))
+    return [label or next(generated) for label in explicit]
 
 
 def _apart_from_all(strategies: Sequence[Strategy], suite: SuiteSpec) -> list[str]:
@@ -148,11 +153,11 @@ def _apart_from_all(strategies: Sequence[Strategy], suite: SuiteSpec) -> list[st
     ]
 
 
-def _strategy(strategy: Strategy, beside: Sequence[Strategy], suite: SuiteSpec) -> str:
+def _strategy(strategy: Strategy, all_strategies: Sequence[Strategy], suite: SuiteSpec) -> str:
     label = strategy.label()
-    siblings = [other for other in beside if type(other) is type(strategy)]
-    own = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
-    variant = _apart(strategy, siblings, own)
+    siblings = [candidate for candidate in all_strategies if type(candidate) is type(strategy)]
+    specific = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
+    variant = _apart(strategy, siblings, specific)
     if variant and not label.endswith(")"):  # the paper's own variant, beside others of it
         label = f"{label} ({variant})"
     by_paper = type(strategy).model_fields["local"].default
@@ -160,10 +165,10 @@ def _strategy(strategy: Strategy, beside: Sequence[Strategy], suite: SuiteSpec) 
     return label if expected else f"{label} + {strategy.local.reference()}"
 
 
-def _apart(strategy: Strategy, others: Sequence[Strategy], keys: Collection[str] = ()) -> str:
+def _apart(strategy: Strategy, rivals: Sequence[Strategy], keys: Collection[str] = ()) -> str:
     """Return the hyper-parameters (of `keys`, if given) not shared with other strategies."""
-    mine, theirs = _flat(strategy), [_flat(other) for other in others]
-    differ = (key for key, own in mine.items() if any(other.get(key) != own for other in theirs))
+    mine, theirs = _flat(strategy), [_flat(rival) for rival in rivals]
+    differ = (key for key, setting in mine.items() if any(rival.get(key) != setting for rival in theirs))
     return ", ".join(f"{key} {mine[key]}" for key in differ if not keys or key in keys)
 
 

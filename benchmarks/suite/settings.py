@@ -47,24 +47,26 @@ def assignment(text: str) -> Setting:
         raise UserError(f"--set {text}: {error}") from None
 
 
-def take_scale(path: Path, document: dict[str, Any], wanted: str | None) -> tuple[str | None, list[Setting]]:
+def take_scale(
+    path: Path, document: dict[str, Any], requested: str | None
+) -> tuple[str | None, list[Setting]]:
     """Take the scales out of a document; return name and settings of the selected scale.
 
     (None, []) for a suite without scales; UserError with all that is wrong with them.
     """
     usual, scales = document.pop("scale", None), document.pop("scales", None)
     if wrong := _wrong(usual, scales):
-        where = yaml_io.place(path, document, ("scale" if scales is None else "scales",))
-        raise UserError(*(f"{where}: {line}" for line in wrong))
+        location = yaml_io.place(path, document, ("scale" if scales is None else "scales",))
+        raise UserError(*(f"{location}: {line}" for line in wrong))
     if not scales:
-        if wanted is not None:
-            raise UserError(f"--scale {wanted}: {path} has no scales")
+        if requested is not None:
+            raise UserError(f"--scale {requested}: {path} has no scales")
         return None, []
-    chosen = usual if wanted is None else wanted
+    chosen = usual if requested is None else requested
     if chosen not in scales:
         file = yaml_io.place(path, document, ("scale",))
-        where = f"{file}: scale" if wanted is None else f"--scale {wanted}"
-        raise UserError(f"{where}: {unknown('scale', chosen, scales)}")
+        location = f"{file}: scale" if requested is None else f"--scale {requested}"
+        raise UserError(f"{location}: {unknown('scale', chosen, scales)}")
     return chosen, [
         Setting(
             split(key), value, f"{yaml_io.place(path, document, ('scales', chosen, key))}: scales.{chosen}."

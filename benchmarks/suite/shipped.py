@@ -22,9 +22,9 @@ def file_of(name: str) -> Path:
         return shipped()[name]
     if is_path(name) or Path(name).is_file():
         return Path(name)
-    known = ", ".join(shipped()) or "none"
+    names = ", ".join(shipped()) or "none"
     raise UserError(
-        f"no suite is called '{name}'{nearest(name, shipped())} Known: {known}; or a YAML file's path"
+        f"no suite is called '{name}'{nearest(name, shipped())} Known: {names}; or a YAML file's path"
     )
 
 

@@ -260,7 +260,7 @@ def load(
     path = file_of(name_or_path)
     document = read(path)
     with guarded("" if path.parent == SUITES else not_own(path)):
-        settings = (own if isinstance(own, Setting) else assignment(own) for own in overrides)
+        settings = (item if isinstance(item, Setting) else assignment(item) for item in overrides)
         suite = build(path, document, settings, scale, leave_out=leave_out)
     if tuned is False or (tuned is None and suite.spec.lr != TUNED):
         return suite
@@ -287,26 +287,26 @@ def build(
             override(document, setting.steps, deepcopy(setting.value))  # the document is changed on the way
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
-    grid, given = read_grid(path, document), labels.take(path, document)
-    every = _with_goals(path, expand(path, document, grid, settings, leave_out=leave_out))
-    left_out = {name: point.refused for name, point in every.items() if point.refused}
-    points = tuple(point for point in every.values() if not point.refused)
+    grid, explicit = read_grid(path, document), labels.take(path, document)
+    by_scenario = _with_goals(path, expand(path, document, grid, settings, leave_out=leave_out))
+    left_out = {name: point.refused for name, point in by_scenario.items() if point.refused}
+    points = tuple(point for point in by_scenario.values() if not point.refused)
     if not points:
         raise UserError(f"{path}: every scenario is refused: {next(iter(left_out.values()))}")
-    suite = Suite(grid, points, chosen, path, left_out=left_out, labels=given)
-    names = labels.strategies(suite.spec, given)
+    suite = Suite(grid, points, chosen, path, left_out=left_out, labels=explicit)
+    names = labels.strategies(suite.spec, explicit)
     labels.must_be_printable(path, "strategy", names)
-    labels.must_be_printable(path, "scenario", every)
+    labels.must_be_printable(path, "scenario", by_scenario)
     for at, name in enumerate(names):
         if name in names[:at]:
-            where = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
-            raise UserError(f"{where}: strategy {names.index(name)} has the label {name!r} already")
-    known = [*names, *(part.reference() for part in suite.spec.strategies)]
+            location = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
+            raise UserError(f"{location}: strategy {names.index(name)} has the label {name!r} already")
+    allowed = [*names, *(part.reference() for part in suite.spec.strategies)]
     for name in suite.spec.highlight:
-        if name not in known:
-            where = place(path, document, ("highlight",))
-            hint = f"{nearest(name, known)} There are: {', '.join(names)}"
-            raise UserError(f"{where}: highlight: no strategy {name!r}{hint}")
+        if name not in allowed:
+            location = place(path, document, ("highlight",))
+            hint = f"{nearest(name, allowed)} There are: {', '.join(names)}"
+            raise UserError(f"{location}: highlight: no strategy {name!r}{hint}")
     return suite
 
 
@@ -319,9 +319,9 @@ def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]
         raise UserError(f"{path}: scenarios: {unknown('scenario', wrong[0], names)}")
     for label, goal in goals.items():
         problem = points[names.index(label)].spec.problem
-        for where, target in (("target", goal.target), ("budget.target", goal.budget.target)):
-            if why := problem.never_reaches(target):
-                raise UserError(f"{path}: scenarios.{label}.{where}: {why}")
+        for goal_key, target in (("target", goal.target), ("budget.target", goal.budget.target)):
+            if reason := problem.never_reaches(target):
+                raise UserError(f"{path}: scenarios.{label}.{goal_key}: {reason}")
     return {name: point.with_goal(goals.get(name)) for point, name in zip(points, names, strict=True)}
 
 

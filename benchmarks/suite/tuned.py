@@ -68,29 +68,35 @@ class Tuned:
     path: Path
     spec: TunedFile
 
-    def strategy(self, scenario: Scenario, strategy: Strategy, where: str, who: str) -> Strategy:
+    def strategy(
+        self, scenario: Scenario, strategy: Strategy, scenario_label: str, strategy_label: str
+    ) -> Strategy:
         """Return the strategy with the values tuned in the scenario, whatever the labels at the time.
 
-        Labels, `where` and `who`, decide only between several that fit. Raises UserError.
+        The labels decide only between several matching entries. Raises UserError.
         """
         sets = {frozenset(entry.parameters) for entry in self.spec.tuned}
         digests = {names: digest(scenario, strategy, names) for names in sets}
         fitting = [entry for entry in self.spec.tuned if entry.digest == digests[frozenset(entry.parameters)]]
-        known = {(entry.scenario, entry.strategy) for entry in self.spec.tuned}
-        if not fitting and (where, who) in known:
+        labels = {(entry.scenario, entry.strategy) for entry in self.spec.tuned}
+        if not fitting and (scenario_label, strategy_label) in labels:
             budget, difference = scenario.budget.label(), "another scenario or other hyper-parameters"
             if budget != self.spec.budget:
                 difference = f"a budget of {self.spec.budget}, not of {budget}"
             raise UserError(
-                f"{self.path}: the values of {who} in {where} were tuned for {difference}. "
-                "Rerun `asyncfl tune`."
+                f"{self.path}: the values of {strategy_label} in {scenario_label} were tuned for "
+                f"{difference}. Rerun `asyncfl tune`."
             )
         if not fitting:
             places = list(dict.fromkeys(entry.scenario for entry in self.spec.tuned))
-            missing = where if where not in places else f"{who} in {where}"
-            hint = nearest(where, places) if where not in places else "."
+            missing = (
+                scenario_label if scenario_label not in places else f"{strategy_label} in {scenario_label}"
+            )
+            hint = nearest(scenario_label, places) if scenario_label not in places else "."
             raise UserError(f"{self.path}: nothing is tuned for {missing}{hint} Run asyncfl tune again")
-        entry = max(fitting, key=lambda entry: (entry.scenario == where, entry.strategy == who))
+        entry = max(
+            fitting, key=lambda entry: (entry.scenario == scenario_label, entry.strategy == strategy_label)
+        )
         try:
             return with_parameters(strategy, entry.parameters, scenario)
         except ValidationError as error:
@@ -98,7 +104,9 @@ class Tuned:
             wrong = f"{'.'.join(map(str, first.steps))}: {first.sentence}"
         except ValueError as error:
             wrong = str(error)
-        raise UserError(f"{self.path}: the values of {who} in {where} do not fit: {wrong}")
+        raise UserError(
+            f"{self.path}: the values of {strategy_label} in {scenario_label} do not fit: {wrong}"
+        )
 
     def must_not_know(self, seeds: tuple[int, ...]) -> None:
         """Raise UserError for values tuned on any of the given seeds."""
@@ -157,12 +165,12 @@ def digest(scenario: Scenario, strategy: Strategy, tuned: Iterable[str]) -> str:
 
     Defaults are left out, so that a new key leaves old values valid.
     """
-    where = scenario.model_dump(mode="json", exclude_defaults=True, exclude={"evaluations"})
-    where["problem"].pop("target", None)  # it changes no model, only what counts as reached
+    setting = scenario.model_dump(mode="json", exclude_defaults=True, exclude={"evaluations"})
+    setting["problem"].pop("target", None)  # it changes no model, only what counts as reached
     sets = {"local_lr" if name == FACTOR else name for name in tuned}
-    kept = {
+    fixed = {
         key: str(value)
         for key, value in fields_of(strategy).items()
         if key not in sets and (key == "local.name" or value != default_of(strategy, key))
     }
-    return keys.digest(json.dumps([where, strategy.reference(), kept], sort_keys=True).encode())
+    return keys.digest(json.dumps([setting, strategy.reference(), fixed], sort_keys=True).encode())

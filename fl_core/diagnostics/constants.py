@@ -87,8 +87,8 @@ def smoothness(
     for _ in range(most):
         direction = direction / direction.norm()
         curved = (gradient(model + reach * direction) - gradient(model - reach * direction)) / (2 * reach)
-        before, eigenvalue = eigenvalue, float(curved.norm())
-        if eigenvalue == 0.0 or abs(eigenvalue - before) <= tolerance * eigenvalue:
+        previous, eigenvalue = eigenvalue, float(curved.norm())
+        if eigenvalue == 0.0 or abs(eigenvalue - previous) <= tolerance * eigenvalue:
             break
         direction = curved
     return eigenvalue

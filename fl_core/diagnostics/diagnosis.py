@@ -97,9 +97,9 @@ class Diagnosis:
         return asdict(constants(self.simulation.world, model, self.simulation.local.batch, rng))
 
 
-def due(every: int | None, version: int) -> bool:
+def due(interval: int | None, version: int) -> bool:
     """Return whether something is measured at a version."""
-    return every is not None and version % every == 0
+    return interval is not None and version % interval == 0
 
 
 def squares(terms: Terms) -> dict[str, float]:

@@ -100,11 +100,11 @@ class ErrorTerms:
     def see(self, event: Event) -> Terms | None:
         """Follow the run through a past event; return the terms of the event's update, if due."""
         server = self.simulation.server
-        before, lr = self._model, self._lr
+        previous, lr = self._model, self._lr
         self.resume()
         if self.stale is None:  # before its first update a client's stale model is w^0
             world = self.simulation.world
-            self.stale = torch.stack([world.full_gradient(before, client) for client in range(world.n)])
+            self.stale = torch.stack([world.full_gradient(previous, client) for client in range(world.n)])
         job = self.simulation.arrived if event.kind is EventKind.ARRIVAL else None
         expected, drifted, (of_deltas, of_gradients) = self._follow(event, job)
         version = event.version - 1  # t
@@ -113,8 +113,8 @@ class ErrorTerms:
         steps = [] if of_gradients.any() else [count for count in self.steps if count]
         mean_steps = sum(steps) / len(steps) if steps else 1.0  # K
         scale = -1 / (self.simulation.strategy.server_lr * lr * mean_steps)
-        update = scale * (server.model - before)
-        gradient = full_gradient(self.simulation.world, before)
+        update = scale * (server.model - previous)
+        gradient = full_gradient(self.simulation.world, previous)
         assert self.stale is not None
         stale = torch.from_numpy(self.simulation.world.p).to(self.stale) @ self.stale
         errors = update - scale * expected, scale * expected - stale, stale - gradient

@@ -9,14 +9,14 @@ def overhead(simulation: Simulation) -> dict[str, int]:
     server = simulation.server
     memory, local = attributes(server.memory), attributes(server.local)
     memory["optimizer"] = simulation.state.moments
-    kept = {name: memory[name] for name in simulation.strategy.kept_by_clients}
-    own = {name: local[name] for name in simulation.local.kept_by_clients}
-    clients = tensor_bytes(kept) + tensor_bytes(own)
+    server_state = {name: memory[name] for name in simulation.strategy.kept_by_clients}
+    local_state = {name: local[name] for name in simulation.local.kept_by_clients}
+    clients = tensor_bytes(server_state) + tensor_bytes(local_state)
     moments = tensor_bytes(simulation.state.client_moments)
     up, down = tensor_bytes(simulation.state.uplink), tensor_bytes(simulation.state.downlink)
     links = (simulation.messages.uplink, simulation.messages.downlink)
-    both = [link is not None and link.feedback == "ef21" for link in links]
+    with_memory = [link is not None and link.feedback == "ef21" for link in links]
     return {
-        "server": tensor_bytes(memory) + tensor_bytes(local) - clients + both[0] * up + down,
-        "clients": clients + moments + up + both[1] * down,
+        "server": tensor_bytes(memory) + tensor_bytes(local) - clients + with_memory[0] * up + down,
+        "clients": clients + moments + up + with_memory[1] * down,
     }

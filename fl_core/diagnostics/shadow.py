@@ -49,13 +49,13 @@ class Shadow:
         Raises:
             RuntimeError: The event would be another: the choice of clients depends on the content of updates.
         """
-        state, before = self.simulation.state, self.simulation.state.model
+        state, previous = self.simulation.state, self.simulation.state.model
         if self._next(content) != event:
             name = self.simulation.strategy.reference()
             raise RuntimeError(
                 f"{name} sends to other clients if updates hold something else: there are no error terms"
             )
-        step = state.model - before
+        step = state.model - previous
         state.versions[state.version] = model
         return step
 

@@ -39,7 +39,7 @@ def by_client(arrivals: Mapping[str, Any], n: int) -> dict[str, list[float]]:
         "updates": updates.tolist(),
         "share": (updates / max(len(client), 1)).tolist(),
         "staleness_mean": [float(t / k) if k else nan for t, k in zip(total, updates, strict=True)],
-        "staleness_max": [most if most >= 0 else nan for most in largest.tolist()],
+        "staleness_max": [value if value >= 0 else nan for value in largest.tolist()],
         "relative_delay": (total / max(len(client), 1)).tolist(),
     }
 

@@ -36,8 +36,8 @@ def volatility(values: Sequence[float]) -> Volatility:
     if len(curve) < 3 or not np.isfinite(curve).all():
         raise ValueError("volatility: a curve needs at least three points, all finite")
     steps = np.diff(curve)
-    before, after = steps[:-1], steps[1:]
-    lesser = np.where(before * after < 0, np.minimum(np.abs(before), np.abs(after)), 0.0)
+    earlier, after = steps[:-1], steps[1:]
+    lesser = np.where(earlier * after < 0, np.minimum(np.abs(earlier), np.abs(after)), 0.0)
     heights = lesser[lesser > TIMES * np.median(np.abs(steps))]
     return Volatility(
         step_std=float(steps.std()),

@@ -83,12 +83,12 @@ class Choice:
     def _decide(self) -> None:
         """Move to the next width, or to the best if none is left or a better width is unlikely."""
         challenger = self._challengers.pop(0)
-        best, other = (median(calls[1:]) for calls in self._calls.values())
-        if other <= (1 - GAIN) * best:
-            self._cost[challenger] = self._cost[self._best] * other / best
+        best, alternative = (median(calls[1:]) for calls in self._calls.values())
+        if alternative <= (1 - GAIN) * best:
+            self._cost[challenger] = self._cost[self._best] * alternative / best
             self._best, self._lost = challenger, 0
         else:
-            self._cost[challenger] = self._cost[self._best] * max(1, other / best)
+            self._cost[challenger] = self._cost[self._best] * max(1, alternative / best)
             self._lost += 1
         if self._lost == PATIENCE:
             self._challengers.clear()
@@ -174,17 +174,19 @@ class Auto:
             self._choice = self.known[key]
             return self.execute(requests)
         self._choice = self.known[key] = Choice(widths)
-        kept = 0
+        elements = 0
 
         def keep(tensor: Tensor) -> Tensor:
-            nonlocal kept
-            kept += tensor.numel()
+            nonlocal elements
+            elements += tensor.numel()
             return tensor
 
         with saved_tensors_hooks(keep, lambda tensor: tensor):
             computed = AllInFlight(1).execute(requests)
         steps = sum(request.job.steps for request in requests)
-        self._choice.narrow(largest(requests[0].job.start) / (requests[0].job.start.numel() + kept / steps))
+        self._choice.narrow(
+            largest(requests[0].job.start) / (requests[0].job.start.numel() + elements / steps)
+        )
         return computed
 
 

@@ -105,22 +105,24 @@ class CapturedGradients:
             gradients = cls._of_worlds[world] = cls(world)
         return gradients
 
-    def compute(self, plain: Callable[[Tensor, Tensor], Computed], reports: bool, *given: Tensor) -> Computed:
+    def compute(
+        self, plain: Callable[[Tensor, Tensor], Computed], reports: bool, *inputs: Tensor
+    ) -> Computed:
         """Return the result of `plain` for a model [d] and a sample, by a replay where possible."""
-        which = given[1].shape, reports
-        graph = self._graphs.get(which)
+        shape = inputs[1].shape, reports
+        graph = self._graphs.get(shape)
         if graph is not None and not graph.checks_left:
-            return graph.replay(*given)
-        expected = plain(*given)
+            return graph.replay(*inputs)
+        expected = plain(*inputs)
         if self.refusal:
             return expected
         try:
             if graph is None:
-                graph = self._graphs[which] = Graph(plain, *given)
-            graph.check(expected, *given)
+                graph = self._graphs[shape] = Graph(plain, *inputs)
+            graph.check(expected, *inputs)
         except RuntimeError as error:  # torch's own too, of a call that no graph can hold
             self._graphs.clear()
-            torch.cuda.synchronize(given[0].device)
+            torch.cuda.synchronize(inputs[0].device)
             self.refusal = f"no capture: {str(error).splitlines()[0]}"
             log.warning("execution graphed: gradients are computed one by one: %s", self.refusal)
         return expected

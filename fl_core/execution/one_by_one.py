@@ -100,7 +100,7 @@ def written_into(local: LocalWork) -> RuntimeError:
 
 def must_be_like(start: Tensor, local: LocalWork, end: Tensor, gradients: Tensor) -> None:
     """Raise ValueError unless local work returns models and gradients of the given shape."""
-    for method, made in (("move", end), ("correct", gradients)):
-        if made.shape != start.shape:
-            shapes = f"shape {tuple(made.shape)}, not {tuple(start.shape)}"
+    for method, tensor in (("move", end), ("correct", gradients)):
+        if tensor.shape != start.shape:
+            shapes = f"shape {tuple(tensor.shape)}, not {tuple(start.shape)}"
             raise ValueError(f"{type(local).__name__}.{method} returns a tensor of {shapes}")

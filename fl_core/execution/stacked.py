@@ -78,11 +78,11 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         _stacked([job.broadcast for job in jobs]),
         _stacked([job.client_state for job in jobs]),
     )
-    total = y = given = stack.start
+    total = y = stack_start = stack.start
     counts = [job.steps for job in jobs]
     widths = [len(jobs)]
     # Mini-batches job by job, put into the order of the steps; they all go to a GPU in one transfer.
-    drawn = torch.cat([local.samples(own, job) for job, own in pairs])
+    drawn = torch.cat([local.samples(world_of_job, job) for job, world_of_job in pairs])
     if counts[0] > 1:
         widths = [sum(count > step for count in counts) for step in range(counts[0])]
         firsts = [0, *accumulate(counts)]
@@ -107,7 +107,7 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         total = total + g if step else g
     _note_moments(jobs[: len(y)], state)
     start = stack.start
-    if given._version:
+    if stack_start._version:
         raise written_into(local)
     must_be_like(start, local, y, total)
     if ended:
@@ -118,8 +118,8 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
         total = total / torch.tensor(counts, dtype=y.dtype, device=y.device)[:, None]
     sums = delta.sum(1).tolist()  # finite only if all their terms are
     results = zip(jobs, delta.unbind(), total.unbind(), sums, strict=True)
-    for job, moved, mean, whole in results:
-        job.delta, job.gradient, job.finite = moved, mean, isfinite(whole)
+    for job, moved, mean, full_delta in results:
+        job.delta, job.gradient, job.finite = moved, mean, isfinite(full_delta)
     _note_reports(jobs, reported)
     return None
 
@@ -142,10 +142,10 @@ def _note_moments(jobs: Sequence[Job], state: dict[str, Any], first: int = 0) ->
 def _note_reports(jobs: Sequence[Job], reported: Sequence[Report]) -> None:
     """Write the means of each job's reports, over the steps of the job."""
     for name in reported[0]:
-        known = [report[name].tolist() for report in reported]
+        losses = [report[name].tolist() for report in reported]
         for place, job in enumerate(jobs):
             if job.reports:
-                job.reported[name] = sum(row[place] for row in known[: job.steps]) / job.steps
+                job.reported[name] = sum(row[place] for row in losses[: job.steps]) / job.steps
 
 
 def _first(count: int, *parts: Any) -> list[Any]:

@@ -37,9 +37,9 @@ class ClientError(RuntimeError):
     @classmethod
     def of(cls, error: BaseException) -> Self:
         """Return the description of a process's error."""
-        said = cls(in_a_line(error))
-        said.add_note("".join(traceback.format_exception(error)))
-        return said
+        client_error = cls(in_a_line(error))
+        client_error.add_note("".join(traceback.format_exception(error)))
+        return client_error
 
 
 def train(message: JobMessage, world: World, local: LocalWork, steps: int | None = None) -> UpdateMessage:

@@ -131,10 +131,10 @@ def _answer(pipe: Connection) -> bytes:
     return answer
 
 
-def _main(pipe: Connection, own: OwnPackages | None) -> None:
-    """Be a process of clients; `own` finds the user's code."""
+def _main(pipe: Connection, packages: OwnPackages | None) -> None:
+    """Run a process of clients; `packages` finds the user's code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the server decides
-    if own is not None:
-        own.install()
+    if packages is not None:
+        packages.install()
     torch.set_num_threads(1)
     serve(pipe)

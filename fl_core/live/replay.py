@@ -130,17 +130,17 @@ def replay(
     _must_be_numbers(jobs, "jobs", JOBS_READ, optional=(Name.ARRIVED,))
     _must_be_numbers(events, "events", EVENTS_READ, optional=(Name.CLIENT, Name.STALENESS))
     _must_be_numbers({Name.MODEL: model}, "model", (Name.MODEL,), finite=False)
-    simulation, again = Simulation(experiment, service=Recorded(jobs, events)), RunLog()
+    simulation, replayed_log = Simulation(experiment, service=Recorded(jobs, events)), RunLog()
     with suppress(EndOfLogError):  # then events are missing
         for event in simulate(simulation):
-            again.see(event, simulation)
+            replayed_log.see(event, simulation)
     if len(model) != simulation.world.d:
         raise InvalidLogError(f"model: has {len(model):,} numbers, and the run's has {simulation.world.d:,}")
     error = _error(simulation.server.model.double().numpy(), np.asarray(model))
     return ReplayComparison(
-        events=len(again.events[TIME]),
-        difference=_difference(events, again.events),
-        bit_for_bit=list(events[Name.MODEL]) == list(again.events[Name.MODEL]) and error == 0,
+        events=len(replayed_log.events[TIME]),
+        difference=_difference(events, replayed_log.events),
+        bit_for_bit=list(events[Name.MODEL]) == list(replayed_log.events[Name.MODEL]) and error == 0,
         error=error,
     )
 
@@ -188,9 +188,9 @@ def _difference(live: Columns, replayed: Columns) -> str:
     names = [TIME, Name.KIND, Name.CLIENT, Name.STALENESS, Name.VERSION]
     for place in range(max(len(live[TIME]), len(replayed[TIME]))):
         for name in names:
-            was, now = (
+            was, present = (
                 events[name][place] if place < len(events[name]) else "none" for events in (live, replayed)
             )
-            if was != now:
-                return f"event {place + 1}: {name} {was} live, {now} in the replay"
+            if was != present:
+                return f"event {place + 1}: {name} {was} live, {present} in the replay"
     return ""

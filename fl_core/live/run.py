@@ -105,15 +105,15 @@ class LiveRun:
 
     def save(self, path: Path, extra: Any = None) -> None:
         """Write the run to a file; raises as `checkpoint.save`."""
-        log, kept = self.log, [(model, tuple(clocks)) for model, clocks in self.recorder.kept]
-        again = list(self.service.sent_again)
-        checkpoint.save(self.recorder, path, (extra, kept, log.jobs, log.events, again))
+        log, evaluations = self.log, [(model, tuple(clocks)) for model, clocks in self.recorder.kept]
+        resent = list(self.service.sent_again)
+        checkpoint.save(self.recorder, path, (extra, evaluations, log.jobs, log.events, resent))
 
     def load(self, path: Path) -> Any:
         """Put a fresh run into the saved state; return the caller's `extra`. Raises as `checkpoint.load`."""
-        extra, kept, jobs, events, again = checkpoint.load(self.recorder, path)
-        self.recorder.kept = [(model, Clocks(*clocks)) for model, clocks in kept]
+        extra, evaluations, jobs, events, resent = checkpoint.load(self.recorder, path)
+        self.recorder.kept = [(model, Clocks(*clocks)) for model, clocks in evaluations]
         self.log.jobs |= jobs
         self.log.events |= events
-        self.service.sent_again = set(again)
+        self.service.sent_again = set(resent)
         return extra

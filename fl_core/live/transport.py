@@ -105,9 +105,9 @@ class UpdateMessage(Packed):
     @classmethod
     def of(cls, job: Job, received: Tensor, *, began: float, computed: float) -> Self:
         """Return the message of a job, computed on the model received by the client."""
-        given: dict[str, Any] = {"received": digest_of(received), "began": began, "computed": computed}
-        taken = {field.name: getattr(job, field.name) for field in fields(cls) if field.name not in given}
-        return cls(**taken, **given)
+        content: dict[str, Any] = {"received": digest_of(received), "began": began, "computed": computed}
+        taken = {field.name: getattr(job, field.name) for field in fields(cls) if field.name not in content}
+        return cls(**taken, **content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,8 +166,8 @@ class Dispatch:
 
     def _recall(self, job: Job) -> None:
         """Copy the client's state and optimiser moments, kept between jobs."""
-        local, known = self.strategy.local, self.state.client_moments.get(job.client)
-        kept = local.client_state(self.server, job.client)
-        moments = local.moments(job.start) if known is None else known
-        job.client_state = {key: value.clone() for key, value in kept.items()}
+        local, remembered = self.strategy.local, self.state.client_moments.get(job.client)
+        state = local.client_state(self.server, job.client)
+        moments = local.moments(job.start) if remembered is None else remembered
+        job.client_state = {key: value.clone() for key, value in state.items()}
         job.moments = {key: value.clone() for key, value in moments.items()}

@@ -48,9 +48,9 @@ class EventQueue:
 
     def remove(self, kind: EventKind, client: int) -> int:
         """Remove a client's events of a kind; return the number removed."""
-        kept = [entry for entry in self.heap if entry[1:3] != (kind, client)]
-        removed = len(self.heap) - len(kept)
-        self.heap[:] = kept
+        remaining = [entry for entry in self.heap if entry[1:3] != (kind, client)]
+        removed = len(self.heap) - len(remaining)
+        self.heap[:] = remaining
         heapify(self.heap)
         return removed
 

@@ -45,9 +45,9 @@ class Messages:
         if self.downlink is None or not self._sends:
             return model
         rng, remembered = stream(self._seed, "downlink", client, *message), self._state.downlink
-        received, kept = self.downlink.send(model, remembered.get(client), rng)
-        if kept is not None:
-            remembered[client] = kept
+        received, memory = self.downlink.send(model, remembered.get(client), rng)
+        if memory is not None:
+            remembered[client] = memory
         return received
 
     def update(self, update: Update, client: int, index: int) -> None:
@@ -55,7 +55,7 @@ class Messages:
         if self.uplink is None or not self._sends:
             return
         rng, remembered = stream(self._seed, "uplink", client, index), self._state.uplink
-        received, kept = self.uplink.send(getattr(update, self._sends), remembered.get(client), rng)
+        received, memory = self.uplink.send(getattr(update, self._sends), remembered.get(client), rng)
         setattr(update, self._sends, received)
-        if kept is not None:
-            remembered[client] = kept
+        if memory is not None:
+            remembered[client] = memory

@@ -130,8 +130,8 @@ def checked(value: Any, *place: Any) -> Any:
         TypeError: The value is neither a tensor nor plain data, and would not be restored as it was.
     """
     if isinstance(value, Tensor):
-        whole = value.untyped_storage().nbytes() == value.numel() * value.element_size()
-        return value if whole else value.clone()
+        owns_storage = value.untyped_storage().nbytes() == value.numel() * value.element_size()
+        return value if owns_storage else value.clone()
     # Exact types: a NumPy float is a float too, and a Counter a dict, but they are not restored as such.
     kind = type(value)
     if kind in (int, float, bool, str, NoneType):
@@ -140,5 +140,5 @@ def checked(value: Any, *place: Any) -> Any:
         return {checked(key, *place, key): checked(item, *place, key) for key, item in value.items()}
     if kind in (list, tuple):
         return kind(checked(item, *place, number) for number, item in enumerate(value))
-    where = str(place[0]) + "".join(f"[{key!r}]" for key in place[1:])
-    raise TypeError(f"{where} is a {kind.__module__}.{kind.__qualname__}: a run can save {KEPT}")
+    path = str(place[0]) + "".join(f"[{key!r}]" for key in place[1:])
+    raise TypeError(f"{path} is a {kind.__module__}.{kind.__qualname__}: a run can save {KEPT}")

@@ -185,10 +185,10 @@ class Simulation:
                         self.diverge(self._not_finite(item))
                         continue
                 event = self._arrive(item)
-            elif (other := self._happen(kind, client, item)) is None:
+            elif (happened := self._happen(kind, client, item)) is None:
                 continue
             else:
-                event = other
+                event = happened
             self._check(model, writes)
             yield event
             if transfers:
@@ -220,9 +220,9 @@ class Simulation:
         if model._version != writes or (newest is not model and newest._version):
             self._refuse_writing("the server's model")
 
-    def _refuse_writing(self, what: str) -> NoReturn:
+    def _refuse_writing(self, noun: str) -> NoReturn:
         raise RuntimeError(
-            f"{type(self.strategy).__name__} changes {what} in place, a version that others hold: "
+            f"{type(self.strategy).__name__} changes {noun} in place, a version that others hold: "
             "make a new version with server.step(...), or write into a .clone()"
         )
 

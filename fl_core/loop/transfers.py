@@ -44,13 +44,13 @@ class Transfers:
 
     def start(self, job: Job, way: Way) -> None:
         """Begin a job's download or upload."""
-        rate, left = self._rates[way][job.client], job.bytes[way] * GRAIN
-        self._link(job.client, way).start(job.client, rate, left, self._state.now)
+        rate, grains = self._rates[way][job.client], job.bytes[way] * GRAIN
+        self._link(job.client, way).start(job.client, rate, grains, self._state.now)
 
     def stop(self, job: Job, way: Way) -> int:
         """End a job's download or upload, complete or not; return the bytes sent."""
-        left = self._link(job.client, way).stop(job.client, self._state.now)
-        return job.bytes[way] - nearest(left, GRAIN)
+        grains = self._link(job.client, way).stop(job.client, self._state.now)
+        return job.bytes[way] - nearest(grains, GRAIN)
 
     def abandon(self, job: Job) -> None:
         """End a job in any transfer; bytes already sent count."""

@@ -18,16 +18,16 @@ def hidden_state(network: nn.Module) -> str | None:
         if value.is_complex():
             return f"the network's {name} is complex: models are real, so store its real and imaginary parts"
     for name, layer in network.named_modules():
-        what = f"the network's layer {name or 'itself'} ({type(layer).__name__})"
+        layer_name = f"the network's layer {name or 'itself'} ({type(layer).__name__})"
         if isinstance(layer, nn.RNNBase) and layer.dropout > 0:
-            return f"{what} drops units inside torch's code: use nn.Dropout between layers of their own"
+            return f"{layer_name} drops units inside torch's code: use nn.Dropout between layers of their own"
         if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
             if not layer.training:
                 continue
             return (
-                f"{what} keeps running statistics, which no server averages: use GroupNorm, or freeze it by "
-                ".eval() where the network is made"
+                f"{layer_name} keeps running statistics, which no server averages: use GroupNorm, or freeze "
+                "it by .eval() where the network is made"
             )
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
-            return f"{what} mixes the data points of a mini-batch: use GroupNorm"
+            return f"{layer_name} mixes the data points of a mini-batch: use GroupNorm"
     return None

@@ -177,15 +177,15 @@ class Problem(Part):
         for metric in (*self.metrics(), *self.client_metrics()):
             if fault := name_fault(metric.name):
                 raise FieldError("metrics", fault)
-        known = [metric.name for metric in self.recorded()]
-        if self.metric not in known:
-            raise FieldError("metric", f"there is no '{self.metric}'. Known: {', '.join(known)}")
+        names = [metric.name for metric in self.recorded()]
+        if self.metric not in names:
+            raise FieldError("metric", f"there is no '{self.metric}'. Known: {', '.join(names)}")
         if self.ranking.higher is None:
             raise FieldError(
                 "metric", f"'{self.metric}' declares neither higher nor lower values as better: set `higher`"
             )
-        if why := self.never_reaches(self.target):
-            raise FieldError("target", why)
+        if reason := self.never_reaches(self.target):
+            raise FieldError("target", reason)
         return self
 
     def never_reaches(self, target: float | None) -> str:
@@ -239,16 +239,16 @@ class Problem(Part):
         """Return the importance p [n], of sum 1, of clients with `sizes` [n] data points."""
         if self.importance == "equal":
             return np.full(self.clients, 1 / self.clients)
-        given = np.asarray(sizes if self.importance == "data" else self.importance, float)
-        return given / given.sum()
+        importance = np.asarray(sizes if self.importance == "data" else self.importance, float)
+        return importance / importance.sum()
 
 
 @functools.cache
 def shipped_metrics() -> dict[str, Metric]:
     """Return the metrics of the package's problems, by name."""
-    whole = [
+    problems = [
         member
         for member in Problem.members().values()
         if not any(field.is_required() for field in member.model_fields.values())
     ]
-    return {metric.name: metric for member in whole for metric in member().recorded()}
+    return {metric.name: metric for member in problems for metric in member().recorded()}

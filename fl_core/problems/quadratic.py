@@ -47,8 +47,8 @@ class Quadratic(Problem):
         if len(self.centres) != self.clients:
             if "centres" in self.model_fields_set:
                 raise FieldError("centres", miscounted(self.centres, self.clients))
-            wanted = f"give one for each of {many(self.clients, 'client')}"
-            raise FieldError("centres", f"{wanted}; the default has {len(self.centres)}")
+            advice = f"give one for each of {many(self.clients, 'client')}"
+            raise FieldError("centres", f"{advice}; the default has {len(self.centres)}")
         if any(len(centre) != d for centre in self.centres):
             raise FieldError("centres", "all must have the same length")
         if self.curvature is not None and len(self.curvature) != self.clients:

@@ -88,8 +88,8 @@ class LinearRegression(Regression):
         return self.clients * self.points
 
     def metrics(self) -> tuple[Metric, ...]:
-        known = (DISTANCE, EXCESS_LOSS) if isinstance(self.model, Affine) else ()
-        return *super().metrics(), *known
+        with_optimum = (DISTANCE, EXCESS_LOSS) if isinstance(self.model, Affine) else ()
+        return *super().metrics(), *with_optimum
 
     def load(self) -> Data:
         return _linear(self.clients, self.features, self.points, self.skew, self.noise)
@@ -125,7 +125,7 @@ def _linear(clients: int, features: int, points: int, skew: float, noise: float)
         test.append(torch.from_numpy(table[points:]))
     owners = [torch.arange(clients).repeat_interleave(len(half[0])) for half in (train, test)]
     (x_train, y_train), (x_test, y_test) = (
-        (whole[:, :-1].contiguous(), whole[:, -1].contiguous()) for whole in map(torch.cat, (train, test))
+        (rows[:, :-1].contiguous(), rows[:, -1].contiguous()) for rows in map(torch.cat, (train, test))
     )
     return Data(
         x_train,

@@ -67,7 +67,7 @@ class Shakespeare(Classification):
 
     def load(self) -> Data:
         remedy = f"put {PLAYS} files of plays with speaker tags there"
-        folder = located(self.name, "shakespeare/plays", wanted="plays", remedy=remedy)
+        folder = located(self.name, "shakespeare/plays", description="plays", remedy=remedy)
         return _data(folder, self.clients, self.stride)
 
 
@@ -132,8 +132,8 @@ def windows(text: str, stride: int) -> Tensor:
 
 
 def _joined(parts: list[Tensor]) -> tuple[Tensor, Tensor]:
-    whole = torch.cat(parts)
-    return whole[:, :-1].contiguous(), whole[:, -1].long()
+    text = torch.cat(parts)
+    return text[:, :-1].contiguous(), text[:, -1].long()
 
 
 def _owners(parts: list[Tensor]) -> Tensor:

@@ -91,10 +91,10 @@ def _data(path: Path, roles: int | None, context: int, points: int | None, test_
     if unknown := set(text) - set(ALPHABET):
         raise DataDamagedError(f"shakespeare_lm: {path} has {min(unknown)!r}, which the published text lacks")
     texts = [text] if roles is None else largest(speeches(text), roles)
-    cuts = [int(TRAINING * len(whole)) for whole in texts]
+    cuts = [int(TRAINING * len(play)) for play in texts]
     pairs = list(zip(texts, cuts, strict=True))
-    train = _spaced([windows(whole[:cut], context) for whole, cut in pairs], points)
-    test = _spaced([windows(whole[cut:], context) for whole, cut in pairs], test_points)
+    train = _spaced([windows(play[:cut], context) for play, cut in pairs], points)
+    test = _spaced([windows(play[cut:], context) for play, cut in pairs], test_points)
     parts = [half for drawn, _ in (train, test) for half in (drawn[:, :-1], drawn[:, 1:].long())]
     x_train, y_train, x_test, y_test = (part.contiguous() for part in parts)
     owners = (None, None) if roles is None else (train[1], test[1])
@@ -119,11 +119,11 @@ def windows(text: str, context: int) -> Tensor:
     return symbols.unfold(0, context + 1, context)
 
 
-def _spaced(parts: list[Tensor], most: int | None) -> tuple[Tensor, Tensor]:
+def _spaced(parts: list[Tensor], max_count: int | None) -> tuple[Tensor, Tensor]:
     """Return at most `count` windows, evenly spaced, with owners [N]."""
-    whole = torch.cat(parts)
+    stacked = torch.cat(parts)
     owners = torch.arange(len(parts)).repeat_interleave(torch.tensor([len(part) for part in parts]))
-    if most is None or most >= len(whole):
-        return whole, owners
-    chosen = torch.arange(most) * len(whole) // most
-    return whole[chosen], owners[chosen]
+    if max_count is None or max_count >= len(stacked):
+        return stacked, owners
+    chosen = torch.arange(max_count) * len(stacked) // max_count
+    return stacked[chosen], owners[chosen]

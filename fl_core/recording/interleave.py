@@ -125,8 +125,8 @@ def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[
             slots[0].charge()
             return list(slots)
         # Computing each by itself shows which one failed.
-        left = [slot for slot in slots if slot.request is not None and slot.request.job.delta is None]
-        return [failed for slot in left for failed in _execute([slot], execution, clock)]
+        missing = [slot for slot in slots if slot.request is not None and slot.request.job.delta is None]
+        return [failed for slot in missing for failed in _execute([slot], execution, clock)]
     seconds = clock.lap()
     for slot, computed in zip(slots, jobs, strict=True):
         slot.seconds += seconds * computed / sum(jobs)

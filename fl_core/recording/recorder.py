@@ -158,15 +158,18 @@ class Recorder:
         record.misread = state.misread
         if not clients:
             return record
-        whole, version = simulation.world.evaluate(simulation.server.model), simulation.server.version
-        exact = self._metrics(whole)
+        metrics_at_end, version = (
+            simulation.world.evaluate(simulation.server.model),
+            simulation.server.version,
+        )
+        exact = self._metrics(metrics_at_end)
         if simulation.status is not Status.DIVERGED:
             self._must_rank(exact, version)
         record.curve = [
             {name: row[name] for name in self._now()[1].row()} | exact if row[ITERATION] == version else row
             for row in record.curve
         ]
-        record.clients = self._clients(whole)
+        record.clients = self._clients(metrics_at_end)
         record.kept_bytes = overhead(simulation)
         return record
 
@@ -212,8 +215,8 @@ class Recorder:
         """Raise KeyError unless the ranking metric was evaluated."""
         ranking = self.simulation.experiment.scenario.problem.metric
         if ranking not in row:
-            what = f"{ranking}, by which strategies are ranked, is not evaluated"
-            raise KeyError(f"{what} at version {version}: {', '.join(row)}")
+            message = f"{ranking}, by which strategies are ranked, is not evaluated"
+            raise KeyError(f"{message} at version {version}: {', '.join(row)}")
 
     def _compare(self, row: Mapping[str, float]) -> None:
         """Let the run end soon if an evaluated model meets the budget's target."""

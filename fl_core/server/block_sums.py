@@ -60,10 +60,10 @@ class BlockSums:
         block = int(upto.searchsorted(amount, side="right"))
         if block == len(upto):
             return None
-        before = float(upto[block - 1]) if block else 0.0
-        within = self._blocks[block].cumsum() + before
+        sum_before = float(upto[block - 1]) if block else 0.0
+        within = self._blocks[block].cumsum() + sum_before
         place = int(within.searchsorted(amount, side="right"))
         if place == self._width:
             return None
-        lower = float(within[place - 1]) if place else before
+        lower = float(within[place - 1]) if place else sum_before
         return Interval(block * self._width + place, lower, float(within[place]))

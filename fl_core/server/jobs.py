@@ -31,12 +31,12 @@ class Send:
             self.length = whole(self.length, 0, "Send.length")
 
 
-def whole(value: Any, least: int, what: str) -> int:
+def whole(value: Any, minimum: int, noun: str) -> int:
     """Return an integer of Python's own type, for checkpoints; ValueError if none, or too small."""
     with suppress(TypeError):
-        if (number := operator.index(value)) >= least:
+        if (number := operator.index(value)) >= minimum:
             return int(number)
-    raise ValueError(f"{what} must be a whole number, {least} or more, not {value!r}")
+    raise ValueError(f"{noun} must be a whole number, {minimum} or more, not {value!r}")
 
 
 @dataclass(slots=True, eq=False)

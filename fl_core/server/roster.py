@@ -39,7 +39,7 @@ class Roster:
         """Return the present clients, in order."""
         if not self.absent:
             return range(len(self.present))
-        return [client for client, here in enumerate(self.present) if here]
+        return [client for client, is_present in enumerate(self.present) if is_present]
 
     def present_at(self, place: int) -> int:
         """Return the client at a place among present clients, in order."""

@@ -209,10 +209,16 @@ class Server(Generic[M]):
         state = self._state
         if state.stepped:
             raise RuntimeError("server.step: a second step in one event; add both deltas into one step")
-        given = delta if model is None else model
-        if given is not None and not (isinstance(given, Tensor) and given.shape == state.model.shape):
-            what = f"of shape {list(given.shape)}" if isinstance(given, Tensor) else repr(given)
-            raise TypeError(f"server.step: must be a tensor of shape {list(state.model.shape)}, not {what}")
+        argument = delta if model is None else model
+        if argument is not None and not (
+            isinstance(argument, Tensor) and argument.shape == state.model.shape
+        ):
+            description = (
+                f"of shape {list(argument.shape)}" if isinstance(argument, Tensor) else repr(argument)
+            )
+            raise TypeError(
+                f"server.step: must be a tensor of shape {list(state.model.shape)}, not {description}"
+            )
         if delta is not None and model is None:
             model = state.model + self._optimizer.step(delta, self._lr, state.moments)
         elif model is None:
@@ -225,8 +231,8 @@ class Server(Generic[M]):
         else:
             model = model.clone()  # a strategy may go on writing into its own tensor
         if model.dtype is not state.model.dtype or model.requires_grad:
-            what = "carries a gradient: detach it" if model.requires_grad else f"is of {model.dtype}"
-            raise TypeError(f"server.step: what is given {what}; the model is of {state.model.dtype}")
+            description = "carries a gradient: detach it" if model.requires_grad else f"is of {model.dtype}"
+            raise TypeError(f"server.step: what is given {description}; the model is of {state.model.dtype}")
         state.stepped = True
         state.version += 1
         state.versions[state.version] = model

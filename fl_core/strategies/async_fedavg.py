@@ -66,9 +66,9 @@ class AsyncFedAvg(Strategy):
         memory.all_spent, memory.all_jobs = memory.all_spent + ticks, memory.all_jobs + 1
         spent, jobs = memory.spent[client], memory.jobs[client]
         memory.rate += rounded_rate(jobs, spent)
-        least = memory.rate + (server.n - memory.heard) * rounded_rate(memory.all_jobs, memory.all_spent)
-        factor, most = ((rate * spent) / (PRECISION * jobs) for rate in (least, least + server.n))
-        if factor == most:
+        lowest = memory.rate + (server.n - memory.heard) * rounded_rate(memory.all_jobs, memory.all_spent)
+        factor, highest = ((rate * spent) / (PRECISION * jobs) for rate in (lowest, lowest + server.n))
+        if factor == highest:
             memory.weights[client] = factor * float(server.p[client])
         else:
             memory.weights[client] = weights.time_based(server.p, self.mean_times(server))[client]

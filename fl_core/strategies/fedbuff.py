@@ -59,8 +59,8 @@ class FedBuff(BufferedStrategy):
             memory.weight += 1 / divisor
             memory.count += 1
         if memory.count >= self.buffer:
-            whole = {"mean": memory.count, "sum": 1, "weighted_mean": memory.weight}[self.reduction]
-            server.step(self.server_lr * (memory.total / whole))
+            weight = {"mean": memory.count, "sum": 1, "weighted_mean": memory.weight}[self.reduction]
+            server.step(self.server_lr * (memory.total / weight))
             memory.total, memory.weight, memory.count = server.zeros(), 0.0, 0
         if not since_dispatch:
             staleness.note_uploads(server, updates)

@@ -54,10 +54,10 @@ class GeneralizedAsyncSGD(Strategy):
 
     def next(self, server: Server) -> list[int]:
         missing, p = self.concurrency - server.in_flight, server.memory.p
-        left: list[int] = []
+        remaining: list[int] = []
         if self.opening == "stationary" and not server.in_flight and not server.updates:
-            left, missing = self.left_behind(server, np.array(p)), 1
-        return left + server.draw(missing, p, busy=True, replace=True)
+            remaining, missing = self.left_behind(server, np.array(p)), 1
+        return remaining + server.draw(missing, p, busy=True, replace=True)
 
     def left_behind(self, server: Server, p: np.ndarray) -> list[int]:
         """Return the clients of the m − 1 remaining tasks after a departure in the stationary network."""

@@ -44,8 +44,10 @@ class HeLoCo(Strategy):
         moments = server.memory.moments
         delta = self.server_lr * update.delta
         if moments:
-            pairs = zip(*(torch.split(whole, server.blocks) for whole in (delta, moments["v"])), strict=True)
-            delta = torch.cat([self.corrected(own, m) for own, m in pairs])
+            pairs = zip(
+                *(torch.split(vector, server.blocks) for vector in (delta, moments["v"])), strict=True
+            )
+            delta = torch.cat([self.corrected(block, m) for block, m in pairs])
         server.step(LookAhead(beta=self.momentum).step(delta, self.server_lr, moments))
 
     def corrected(self, delta: Tensor, m: Tensor) -> Tensor:
@@ -53,8 +55,8 @@ class HeLoCo(Strategy):
         size, reference = float(delta.norm()), float(m.norm())
         if not size or not reference:
             return delta
-        own, direction = delta / size, m / reference
-        cosine = float(own @ direction)
+        unit, direction = delta / size, m / reference
+        cosine = float(unit @ direction)
         if cosine >= self.aligned:
             return delta
         conf = size / (size + self.confidence * reference)
@@ -62,5 +64,5 @@ class HeLoCo(Strategy):
             share = min(-self.shrinkage * cosine * conf, self.most)
             return delta - share * cosine * size * direction
         angle = min(self.turn * (1 - cosine) * conf, 1)
-        turned = (1 - angle) * own + angle * direction
+        turned = (1 - angle) * unit + angle * direction
         return size * turned / turned.norm()

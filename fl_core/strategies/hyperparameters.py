@@ -60,9 +60,9 @@ def _number(value: Any) -> Any:
 
 def must_be_parameter(strategy: Strategy, name: str) -> None:
     """Raise ValueError unless `name` is the dotted key of a hyper-parameter, or `c`."""
-    known = [*fields_of(strategy), FACTOR]
-    if name not in known:
-        raise ValueError(f"{name}: {strategy.label()} has no such parameter{nearest(name, known)}")
+    names = [*fields_of(strategy), FACTOR]
+    if name not in names:
+        raise ValueError(f"{name}: {strategy.label()} has no such parameter{nearest(name, names)}")
 
 
 def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Scenario) -> Strategy:
@@ -142,8 +142,8 @@ class Space:
         """
         from scipy.stats import qmc
 
-        whole = 1 << (count - 1).bit_length()  # of fewer SciPy warns
-        unit = qmc.Sobol(len(self.candidates), rng=seed).random(whole)
+        power = 1 << (count - 1).bit_length()  # of fewer SciPy warns
+        unit = qmc.Sobol(len(self.candidates), rng=seed).random(power)
         return [self._point(dict(zip(self.candidates, map(float, row), strict=True))) for row in unit[:count]]
 
     def _point(self, shares: Mapping[str, float]) -> Values:
@@ -156,14 +156,14 @@ class Space:
 
     def _at(self, name: str, candidate: Candidates, share: float) -> Any:
         """Return the value at a share of a parameter's range or list."""
-        whole = self.whole(name)
+        is_integer = self.whole(name)
         if not isinstance(candidate, Tune):
             return candidate[int(share * len(candidate))]
-        half = whole / 2  # all whole numbers have ranges of length 1, the ends too
+        half = is_integer / 2  # all whole numbers have ranges of length 1, the ends too
         low, high = candidate.low - half, candidate.high + half
         value = low * (high / low) ** share if candidate.log else low + (high - low) * share
         within = min(max(value, candidate.low), candidate.high)
-        return round(within) if whole else within
+        return round(within) if is_integer else within
 
     def own(self) -> Values:
         """Return the strategy's values; None for missing parameters."""
@@ -221,19 +221,19 @@ def declared(strategy: Strategy, optimizers: Candidates = ()) -> Space:
         optimizers: Names of the server optimisers that are searched; none: its own.
     """
     space = Space(strategy, {**strategy.tunable(), "server_lr": _server_rates(strategy, optimizers)})
-    whole = {  # a range of whole numbers has whole ends
+    integer_ranges = {  # a range of whole numbers has whole ends
         name: Tune(math.ceil(candidate.low), math.floor(candidate.high), candidate.log)
         for name, candidate in space.candidates.items()
         if isinstance(candidate, Tune) and space.whole(name)
     }
-    return Space(strategy, {**space.candidates, **whole})
+    return Space(strategy, {**space.candidates, **integer_ranges})
 
 
 def _server_rates(strategy: Strategy, optimizers: Candidates) -> Candidates:
-    own = strategy.tunable()["server_lr"]
-    if not optimizers or isinstance(optimizers, Tune) or not isinstance(own, Tune):
-        return strategy.server.rates or own
-    under = {str(name): find(ServerOptimizer, name).rates or own for name in optimizers}
+    range_of_class = strategy.tunable()["server_lr"]
+    if not optimizers or isinstance(optimizers, Tune) or not isinstance(range_of_class, Tune):
+        return strategy.server.rates or range_of_class
+    under = {str(name): find(ServerOptimizer, name).rates or range_of_class for name in optimizers}
     low, high = min(rates.low for rates in under.values()), max(rates.high for rates in under.values())
     return ServerRates(low=low, high=high, under=under)
 

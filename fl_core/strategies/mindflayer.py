@@ -126,8 +126,8 @@ class MindFlayer(Strategy):
     def free(self, server: Server) -> list[int]:
         """Return the idle clients with remaining trials."""
         busy = {job.client for job in server.jobs}
-        left = server.memory.left.items()
-        return [i for i, trials in left if trials and i not in busy and server.present[i]]
+        remaining = server.memory.left.items()
+        return [i for i, trials in remaining if trials and i not in busy and server.present[i]]
 
     def limit(self, server: Server, job: Job) -> int:
         """Return the tick for abandoning a job."""

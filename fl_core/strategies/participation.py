@@ -35,8 +35,8 @@ def by_replacement(concurrency: int | None, scenario: Scenario) -> Participation
 
 def begun_anew(concurrency: int | None, scenario: Scenario) -> Participation | None:
     """Return `by_speed` if all always work, and an abandoned job had no less to do than the replacement."""
-    everyone = concurrency is None or concurrency >= scenario.problem.clients
-    return by_speed if everyone and scenario.timing.durations.memoryless else None
+    unlimited = concurrency is None or concurrency >= scenario.problem.clients
+    return by_speed if unlimited and scenario.timing.durations.memoryless else None
 
 
 def buffered(concurrency: int | None, buffer: int, scenario: Scenario) -> Participation | None:

@@ -47,7 +47,7 @@ class Ringleader(Strategy):
             caches.add(memory.next_total, client, update.delta)
             memory.next_count[client] += 1
             return
-        before = caches.row(memory.total, client, memory.mean) / max(1, memory.count[client])
+        previous = caches.row(memory.total, client, memory.mean) / max(1, memory.count[client])
         caches.add(memory.total, client, update.delta)
         memory.count[client] += 1
         memory.unheard.pop(client, None)
@@ -55,7 +55,7 @@ class Ringleader(Strategy):
             return
         if memory.waiting is not None and server.n > MAX_FULL_MEAN_CLIENTS:
             after = caches.row(memory.total, client, memory.mean) / memory.count[client]
-            memory.mean += (after - before) / server.n
+            memory.mean += (after - previous) / server.n
         else:
             total = caches.rows(memory.total, range(server.n), memory.mean)
             memory.mean = (total / memory.mean.new_tensor(memory.count)[:, None]).mean(0)

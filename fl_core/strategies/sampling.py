@@ -173,9 +173,9 @@ class Biased(Sampling):
             owed = any(memory.owed[client] for client in server.idle)
             return multinomial(server, self.sample, memory.owed if owed else server.p)
         weights = by_importance(server, self.best(server))
-        given = np.zeros(server.n)
-        given[list(weights)] = list(weights.values())
-        memory.owed = tuple((window * server.p - given).clip(min=0).tolist())
+        cumulated = np.zeros(server.n)
+        cumulated[list(weights)] = list(weights.values())
+        memory.owed = tuple((window * server.p - cumulated).clip(min=0).tolist())
         return weights
 
 

@@ -55,16 +55,16 @@ class BufferedStrategy(Strategy):
         if self.selection == "idle":
             return super().next(server)
         assert self.concurrency is not None
-        memory, wanted = server.memory, self.concurrency - server.in_flight
+        memory, free_places = server.memory, self.concurrency - server.in_flight
         finished = [client for client in memory.at_work if not server.jobs_of(client)]
         chosen: list[int] = []
         if memory.never_sent:
-            chosen = server.draw(wanted, among(memory.never_sent, server.n))
-        if len(chosen) < wanted:
+            chosen = server.draw(free_places, among(memory.never_sent, server.n))
+        if len(chosen) < free_places:
             present = [client for client in finished if server.present[client]]
-            chosen += present[len(present) - min(len(present), wanted - len(chosen)) :]
-        if len(chosen) < wanted:
-            chosen += server.draw(wanted - len(chosen), 1 - among(chosen, server.n))
+            chosen += present[len(present) - min(len(present), free_places - len(chosen)) :]
+        if len(chosen) < free_places:
+            chosen += server.draw(free_places - len(chosen), 1 - among(chosen, server.n))
         for client in chosen:
             memory.never_sent.pop(client, None)
         memory.at_work = [client for client in memory.at_work if client not in finished] + chosen

@@ -7,9 +7,9 @@ from fl_core.strategies.author import Send, Server, Strategy, Update
 MAX_FULL_MEAN_CLIENTS = 1000  # with more, the mean of a table is not taken anew at every step
 
 
-def shared(some: Collection[int], others: Collection[int]) -> list[int]:
+def shared(first: Collection[int], second: Collection[int]) -> list[int]:
     """Return the intersection of two sets, in as many steps as the smaller set has clients."""
-    fewer, more = sorted((some, others), key=len)
+    fewer, more = sorted((first, second), key=len)
     return [client for client in fewer if client in more]
 
 

@@ -59,8 +59,8 @@ class Strategy(Part):
 
     @model_validator(mode="after")
     def _takes_its_optimizer(self) -> Self:
-        if self.server != ServerSGD() and (why := self.refuses_optimizer):
-            raise FieldError("server", f"{self.reference()} cannot take {self.server.reference()}: {why}")
+        if self.server != ServerSGD() and (reason := self.refuses_optimizer):
+            raise FieldError("server", f"{self.reference()} cannot take {self.server.reference()}: {reason}")
         return self
 
     @model_validator(mode="after")
@@ -78,8 +78,8 @@ class Strategy(Part):
             for name in LINKS:
                 if (link := getattr(self, name)) and link.feedback != "none":
                     raise FieldError(name, f"{self.reference()} codes its models itself, without feedback")
-        elif self.downlink and (why := self.downlink.refuses_models()):
-            raise FieldError("downlink", why)
+        elif self.downlink and (reason := self.downlink.refuses_models()):
+            raise FieldError("downlink", reason)
         reads = type(self.local).receive is not LocalWork.receive
         if self.uplink and self.sends == "gradient" and reads:
             raise FieldError(
@@ -90,7 +90,7 @@ class Strategy(Part):
 
     def label(self) -> str:
         """Return the title, and the hyper-parameters different from the paper's defaults."""
-        own = type(self).model_fields.keys() - Strategy.model_fields.keys() | {
+        specific = type(self).model_fields.keys() - Strategy.model_fields.keys() | {
             "concurrency",
             "server",
             *LINKS,
@@ -98,7 +98,7 @@ class Strategy(Part):
         settings = ", ".join(
             f"{key} {v.label() if isinstance(v, Part) else counted(v) if isinstance(v, tuple) else v}"
             for key, v in self.changed().items()
-            if key in own
+            if key in specific
         )
         title = getattr(self, "title", type(self).__name__)
         return f"{title} ({settings})" if settings else title

@@ -55,8 +55,8 @@ def checks(part: Part | type[Part]) -> list[Check]:
         ValueError: A field of the class has no default.
     """
     chosen = part if isinstance(part, Part) else part.model_validate({})
-    every = (says_what_it_is, its_fields_are_json, *_of_family(chosen))
-    return [Check(requirement, chosen) for requirement in every]
+    requirements = (says_what_it_is, its_fields_are_json, *_of_family(chosen))
+    return [Check(requirement, chosen) for requirement in requirements]
 
 
 def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:

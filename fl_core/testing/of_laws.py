@@ -23,10 +23,10 @@ RARE = 1e-6  # chance of draws that differ as much from their law
 
 def lengths_do_not_depend_on_the_order_of_asking(law: Durations) -> None:
     """Client i's k-th job has a fixed length, at least a tick, regardless of earlier calls."""
-    lengths, again = Lengths(law, CLIENTS, 7), Lengths(law, CLIENTS, 7)
+    lengths, repeated = Lengths(law, CLIENTS, 7), Lengths(law, CLIENTS, 7)
     jobs = [(client, job) for client in range(CLIENTS) for job in range(5)]
     first = {job: lengths(*job) for job in jobs}
-    must({job: again(*job) for job in reversed(jobs)} == first, "a length depends on earlier calls")
+    must({job: repeated(*job) for job in reversed(jobs)} == first, "a length depends on earlier calls")
     must(min(first.values()) >= 1, "a job takes less than a tick of the clock")
     coarse = law.random and max(first.values()) == 1
     must(not coarse, "no job takes longer than a tick of the clock: `unit` is too coarse")
@@ -71,12 +71,15 @@ def absences_follow_one_another(law: Availability) -> None:
     """An absence ends after the begin and before the next; every call gives equal absences."""
     for client in range(CLIENTS):
         absences = list(islice(law.absences(client, CLIENTS, 7), 20))
-        again = list(islice(law.absences(client, CLIENTS, 7), 20))
-        must(absences == again, "absences differ between two calls")
+        repeated = list(islice(law.absences(client, CLIENTS, 7), 20))
+        must(absences == repeated, "absences differ between two calls")
         ends = [0, *(end for _, end in absences[:-1])]
         must(None not in ends, "an absence follows one without an end")
-        for (leaves, returns), before in zip(absences, ends, strict=False):
-            must(before is not None and leaves >= before, f"an absence begins at {leaves}, before {before}")
+        for (leaves, returns), previous_end in zip(absences, ends, strict=False):
+            must(
+                previous_end is not None and leaves >= previous_end,
+                f"an absence begins at {leaves}, before {previous_end}",
+            )
             must(returns is None or returns > leaves, f"an absence ends at {returns}, not after {leaves}")
 
 
@@ -92,8 +95,8 @@ def each_client_has_its_number(law: PerClient) -> None:
     must(law.values(CLIENTS, 7, "rates") == numbers, "values differ between two calls")
 
 
-def _ends_and_repeats(where: Scenario) -> None:
-    described = experiment(where)
+def _ends_and_repeats(setting: Scenario) -> None:
+    described = experiment(setting)
     first = run(described)
     must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
     must(run(described).arrivals == first.arrivals, "the same experiment gave other arrivals")
@@ -102,10 +105,10 @@ def _ends_and_repeats(where: Scenario) -> None:
 def data_are_dealt_out_as_promised(partition: Partition) -> None:
     """600 data points of ten classes are dealt to six clients as promised, alike under a seed."""
     labels = np.arange(600) % 10
-    parts, again, other = (partition.split(labels, CLIENTS, seed) for seed in (7, 7, 8))
-    same = [np.array_equal(a, b) for a, b in zip(parts, again, strict=True)]
+    parts, repeated, reseeded = (partition.split(labels, CLIENTS, seed) for seed in (7, 7, 8))
+    same = [np.array_equal(a, b) for a, b in zip(parts, repeated, strict=True)]
     must(all(same), "the same seed gave another partition")
-    held = np.concatenate([*parts, *other])
+    held = np.concatenate([*parts, *reseeded])
     must(held.min() >= 0 and held.max() < len(labels), "it deals out data points that do not exist")
 
 
@@ -115,11 +118,11 @@ def messages_have_the_mean_and_variance_that_it_says(coding: Coding) -> None:
         torch.randn(40, generator=torch.Generator().manual_seed(0), dtype=torch.double),
         stream(0, "conformance"),
     )
-    whole = vector.clone()
+    original = vector.clone()
     must(not coding.code(torch.zeros(40), random).any(), "zeros are received as other numbers")
     omega = coding.variance(len(vector))
     drawn = torch.stack([coding.code(vector, random) for _ in range(DRAWS // 10 if omega else 1)])
-    must(torch.equal(vector, whole), "it writes into the vector that is sent")
+    must(torch.equal(vector, original), "it writes into the vector that is sent")
     must(coding.bytes(len(vector), 8) > 0, "no bytes are sent")
     if omega:
         apart = float((drawn.mean(0) - vector).norm() / vector.norm())

@@ -16,14 +16,14 @@ STEP = 1e-5  # of the difference quotient
 
 def worlds_of_one_seed_are_equal(problem: Problem) -> None:
     """Importance sums to 1; first model and samples repeat, in whatever order drawn."""
-    world, again = problem.world(3), problem.world(3)
+    world, repeated = problem.world(3), problem.world(3)
     must(len(world.p) == world.n == problem.clients, "p does not have one entry for each client")
     must(bool(np.isclose(world.p.sum(), 1)) and world.p.min() >= 0, "p is not a distribution over clients")
     must(world.initial().shape == (world.d,), "the first model is not a vector of d parameters")
-    must(torch.equal(world.initial(), again.initial()), "the same seed gave another first model")
+    must(torch.equal(world.initial(), repeated.initial()), "the same seed gave another first model")
     jobs = [(client, job) for client in range(world.n) for job in range(2)]
     drawn = {job: world.samples(*job, 2, BATCH) for job in jobs}
-    same = [torch.equal(again.samples(*job, 2, BATCH), drawn[job]) for job in reversed(jobs)]
+    same = [torch.equal(repeated.samples(*job, 2, BATCH), drawn[job]) for job in reversed(jobs)]
     must(all(same), "samples depend on what was drawn before")
 
 
@@ -59,8 +59,8 @@ def full_gradients_are_those_of_the_losses(problem: Problem) -> None:
 
 def a_run_records_its_metric(problem: Problem) -> None:
     """A few updates of asynchronous SGD are done, repeatable, and arrive alike from stacked jobs."""
-    where = Scenario(problem=problem, budget=Budget(updates=2 * problem.clients), evaluations=2)
-    described = experiment(where)
+    setting = Scenario(problem=problem, budget=Budget(updates=2 * problem.clients), evaluations=2)
+    described = experiment(setting)
     first = run(described)
     must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
     must(

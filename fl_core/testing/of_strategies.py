@@ -39,8 +39,8 @@ ENDS = 2  # arrivals by which the two ends of what is counted may change a clien
 def its_description_gives_it_again(strategy: Strategy) -> None:
     """Description → JSON → experiment is the identity, and keeps the key; another seed has another key."""
     first = experiment(scenario(), changed(strategy))
-    again = Experiment.model_validate(json.loads(json.dumps(first.description())))
-    must(again == first and again.key == first.key, "its description as JSON gives another experiment")
+    restored = Experiment.model_validate(json.loads(json.dumps(first.description())))
+    must(restored == first and restored.key == first.key, "its description as JSON gives another experiment")
     must(experiment(scenario(), changed(strategy), seed=2).key != first.key, "two seeds have the same key")
 
 
@@ -53,12 +53,14 @@ def its_rates_are_tuned(strategy: Strategy) -> None:
 def a_run_repeats_bit_for_bit(strategy: Strategy) -> None:
     """An experiment gives a fixed curve and list of arrivals; another seed gives other numbers."""
     described = experiment(scenario(), changed(strategy))
-    first, again = run(described), run(described)
+    first, repeated = run(described), run(described)
     must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")
-    must(first.curve == again.curve, "the same experiment gave another curve: is there hidden state?")
-    must(first.arrivals == again.arrivals, "the same experiment gave other arrivals: is there hidden state?")
-    other = run(experiment(scenario(), changed(strategy), seed=2))
-    must(first.curve[-1] != other.curve[-1], "another seed gave the same curve")
+    must(first.curve == repeated.curve, "the same experiment gave another curve: is there hidden state?")
+    must(
+        first.arrivals == repeated.arrivals, "the same experiment gave other arrivals: is there hidden state?"
+    )
+    reseeded = run(experiment(scenario(), changed(strategy), seed=2))
+    must(first.curve[-1] != reseeded.curve[-1], "another seed gave the same curve")
 
 
 def a_run_learns(strategy: Strategy) -> None:
@@ -101,11 +103,11 @@ def is_the_same_when_resumed(strategy: Strategy) -> None:
     """A run's record does not depend on interruptions."""
     away = {"name": "dropouts", "share": 0.4, "at": 3, "back": 5}
     described = experiment(scenario(availability=away), strategy)
-    whole = run(described, execution=AllInFlight())
+    uninterrupted = run(described, execution=AllInFlight())
     for stop in STOPS:
         begun, fresh = Recorder(Simulation(described)), Recorder(Simulation(described))
         must(
-            resumed(begun, fresh, stop, AllInFlight()) == whole,
+            resumed(begun, fresh, stop, AllInFlight()) == uninterrupted,
             f"resumed after {stop} events, a run ended otherwise",
         )
 
@@ -150,8 +152,8 @@ class Faulty(SGD):
 
 def refused_updates_end_nothing_early(strategy: Strategy) -> None:
     """With every third update of a client refused, the budget is still spent."""
-    where = scenario().model_copy(update={"non_finite": "refuse"})
-    record = run(experiment(where, changed(strategy).model_copy(update={"local": Faulty()})))
+    setting = scenario().model_copy(update={"non_finite": "refuse"})
+    record = run(experiment(setting, changed(strategy).model_copy(update={"local": Faulty()})))
     must(record.non_finite > 0, "no client was sent a third job")
     must(
         record.reason == Reason.UPDATES,
@@ -176,10 +178,10 @@ def its_steps_are_as_linear_as_it_says(strategy: Strategy) -> None:
             x, y = torch.randn(2, 2, len(job.start), generator=random, dtype=job.start.dtype)
             contents = [Content(job.start, *pair) for pair in (x, y, (x + y) / 2)]  # Δ and gradient each
         model = simulation.server.model
-        first, second, both = (
+        first, second, summed = (
             shadow.follow(event, content, model) for shadow, content in zip(shadows, contents, strict=True)
         )
-        apart = float((both - (first + second) / 2).abs().max())
+        apart = float((summed - (first + second) / 2).abs().max())
         size = float((first.abs() + second.abs()).max())
         must(
             apart <= 1e-12 + 1e-9 * size,
@@ -192,8 +194,8 @@ def clients_take_part_as_often_as_it_says(strategy: Strategy) -> None:
     """Shares of arrivals under constant and exponential times are as `participation` says, if known."""
     for durations in ("fixed", "exponential"):
         law = {"name": durations, "times": TIMES}
-        where = scenario(noise=0.0, updates=SETTLED + COUNTED, durations=law)
-        simulation = Simulation(experiment(where, changed(strategy)))
+        setting = scenario(noise=0.0, updates=SETTLED + COUNTED, durations=law)
+        simulation = Simulation(experiment(setting, changed(strategy)))
         declared = surrogate_weights(simulation)
         if declared is None:
             continue

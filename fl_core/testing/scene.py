@@ -32,10 +32,10 @@ def scenario(noise: float = 0.3, updates: int = 150, **timing: Any) -> Scenario:
     )
 
 
-def experiment(where: Scenario, strategy: Strategy | None = None, seed: int = 1) -> Experiment:
+def experiment(setting: Scenario, strategy: Strategy | None = None, seed: int = 1) -> Experiment:
     """Return a strategy, plain asynchronous SGD unless given, in a scenario."""
     chosen = strategy if strategy is not None else ASGD(local_lr=LOCAL_LR)
-    return Experiment(scenario=where, strategy=chosen, seed=seed)
+    return Experiment(scenario=setting, strategy=chosen, seed=seed)
 
 
 def changed(strategy: Strategy, **fields: Any) -> Strategy:

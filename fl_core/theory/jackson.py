@@ -97,12 +97,15 @@ class Occupancy:
     def draw(self, stream: np.random.Generator) -> Array:
         """Return a state N [n] drawn from the stationary law, by a walk back through Buzen's table."""
         state = np.zeros(len(self._load), int)
-        client, left = len(self._load) - 1, self.tasks
-        while left:
-            with_one = self._load[client] * self._buzen[left - 1, client]
-            if client == 0 or stream.random() * self._buzen[left, client] * self._buzen[left, -1] < with_one:
+        client, tasks_left = len(self._load) - 1, self.tasks
+        while tasks_left:
+            with_one = self._load[client] * self._buzen[tasks_left - 1, client]
+            if (
+                client == 0
+                or stream.random() * self._buzen[tasks_left, client] * self._buzen[tasks_left, -1] < with_one
+            ):
                 state[client] += 1
-                left -= 1
+                tasks_left -= 1
             else:
                 client -= 1
         return state

@@ -14,8 +14,8 @@ def drawn(times: Sequence[Fraction], jobs: int) -> list[float]:
     so that its share is ∝ P(i ∈ S)/τ_i ∝ e(τ without τ_i), the elementary symmetric polynomial of degree
     jobs − 1. All shares are equal for one job, and ∝ 1/τ_i for n. Exact up to the last division.
     """
-    whole = lcm(*(time.denominator for time in times))
-    ticks = [int(time * whole) for time in times]
+    denominator = lcm(*(time.denominator for time in times))
+    ticks = [int(time * denominator) for time in times]
     sums = [1] + [0] * (jobs - 1)  # e_0, e_1, … of all times
     for time in ticks:
         for k in range(jobs - 1, 0, -1):
@@ -27,7 +27,7 @@ def drawn(times: Sequence[Fraction], jobs: int) -> list[float]:
 
 def _without(sums: Sequence[int], time: int) -> int:
     """Return the last elementary symmetric polynomial of all times except a single time."""
-    left = 0
+    polynomial = 0
     for total in sums:
-        left = total - time * left
-    return left
+        polynomial = total - time * polynomial
+    return polynomial

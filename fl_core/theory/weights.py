@@ -56,17 +56,17 @@ def fedbuff_participations(times: Sequence[Fraction], size: int, rounds: int) ->
     As in the published code: the c clients that return first are aggregated when the last of them is there,
     and restart together at that time; the first ones wait. Ties go to the lowest client.
     """
-    whole = math.lcm(*(time.denominator for time in times))
-    ticks = [int(time * whole) for time in times]  # as exact as fractions, and ten times as fast
+    denominator = math.lcm(*(time.denominator for time in times))
+    ticks = [int(time * denominator) for time in times]  # as exact as fractions, and ten times as fast
     returns = [(time, client) for client, time in enumerate(ticks)]
     counts = [0] * len(times)
     heapify(returns)
     for _ in range(rounds):
         buffer = [heappop(returns) for _ in range(size)]
-        now = buffer[-1][0]
+        latest = buffer[-1][0]
         for _, client in buffer:
             counts[client] += 1
-            heappush(returns, (now + ticks[client], client))
+            heappush(returns, (latest + ticks[client], client))
     return counts
 
 

@@ -74,10 +74,10 @@ def checked(
         TypeError: They cannot be iterated over.
         ValueError: One is no pair of times, or does not come after the one before.
     """
-    given = law.absences(client, n, seed) if ids is None else law.absences_of(ids, client, seed)
-    if not isinstance(given, Iterable):
-        raise TypeError(f"{type(law).__name__}.absences must yield absences, not return {given!r}")
-    return given if given is NEVER else _in_order(law, client, given)
+    absences = law.absences(client, n, seed) if ids is None else law.absences_of(ids, client, seed)
+    if not isinstance(absences, Iterable):
+        raise TypeError(f"{type(law).__name__}.absences must yield absences, not return {absences!r}")
+    return absences if absences is NEVER else _in_order(law, client, absences)
 
 
 def _in_order(law: Availability, client: int, absences: Iterable[Absence]) -> Iterator[Absence]:
@@ -208,10 +208,10 @@ class Diurnal(Availability):
     @model_validator(mode="after")
     def _are_shares(self) -> Self:
         if self.share * (1 + self.swing) > 1:
-            most = (self.ratio + 1) / (2 * self.ratio)
+            peak = (self.ratio + 1) / (2 * self.ratio)
             raise FieldError(
                 "share",
-                f"must be at most {most:.4g} with ratio {self.ratio:g}, not {self.share:g}; or give a ratio "
+                f"must be at most {peak:.4g} with ratio {self.ratio:g}, not {self.share:g}; or give a ratio "
                 f"of at most {1 / (2 * self.share - 1):.4g}",
             )
         return self
@@ -226,11 +226,12 @@ class Diurnal(Availability):
 
     def spells(self, rng: np.random.Generator) -> Iterator[Spell]:
         """Yield when a client is present, from the day before the first on."""
-        day, most = float(self.day), self.share * (1 + self.swing)  # the probability of any spell in a day
+        day = float(self.day)
+        peak_share = self.share * (1 + self.swing)  # the probability of any spell in a day
         peak = float((self.peak + self.zones[rng.integers(len(self.zones))]) % self.day) - 2 * day
         while True:
-            peak += day * int(rng.geometric(most))
-            height = (rng.uniform(0, most) / self.share - 1) / self.swing
+            peak += day * int(rng.geometric(peak_share))
+            height = (rng.uniform(0, peak_share) / self.share - 1) / self.swing
             half = day / (2 * math.pi) * math.acos(min(1, max(-1, height)))
             yield round((peak - half) / float(MICRO)), round((peak + half) / float(MICRO))
 
@@ -240,10 +241,10 @@ class Diurnal(Availability):
 
 def between(spells: Iterable[Spell]) -> Iterator[Absence]:
     """Yield the absences between spells of presence in order; spells may touch or lie before time 0."""
-    left = 0
+    departure = 0
     for begin, end in spells:
-        if begin < end and end > left:
-            if begin > left:
-                yield left * MICRO, begin * MICRO
-            left = end
-    yield left * MICRO, None
+        if begin < end and end > departure:
+            if begin > departure:
+                yield departure * MICRO, begin * MICRO
+            departure = end
+    yield departure * MICRO, None

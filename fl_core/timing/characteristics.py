@@ -102,8 +102,8 @@ def _under(
     jobs = np.array([[lengths(client, job) for job in range(JOBS)] for client in range(n)], float)
     means = np.array([float(mean) for mean in lengths.means])
     tails = np.quantile(jobs, RARE, axis=1) / jobs.mean(axis=1)
-    given = [checked(availability, client, n, seed, ids) for client in range(n)]
-    away = sum(sum(_lengths(absences, horizon)) for absences in given)
+    all_absences = [checked(availability, client, n, seed, ids) for client in range(n)]
+    away = sum(sum(_lengths(absences, horizon)) for absences in all_absences)
     present = 1 - away / (n * horizon)
     if present <= 0:
         raise ValueError(f"availability: no client is present before time {horizon:g}")
@@ -120,5 +120,5 @@ def _under(
 
 def _lengths(absences: Iterator[Absence], horizon: float) -> Iterator[float]:
     """Yield the lengths of a client's absences before the horizon."""
-    for left, back in takewhile(lambda span: span[0] < horizon, absences):
-        yield min(horizon, math.inf if back is None else float(back)) - float(left)
+    for departure, back in takewhile(lambda span: span[0] < horizon, absences):
+        yield min(horizon, math.inf if back is None else float(back)) - float(departure)

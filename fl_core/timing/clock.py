@@ -49,11 +49,11 @@ def exact(times: Iterable[Fraction], giver: str) -> tuple[Fraction, ...]:
     Raises:
         TypeError: One is neither a whole number nor a Fraction, or below 0; the text names the giver.
     """
-    given = tuple(times) if isinstance(times, Iterable) else (times,)
-    for time in given:
+    values = tuple(times) if isinstance(times, Iterable) else (times,)
+    for time in values:
         if not (isinstance(time, Rational) and time >= 0):
             raise TypeError(f"{giver} gives {time!r}: exact times are whole numbers or Fractions, 0 or more")
-    return given
+    return values
 
 
 def common_unit(times: Iterable[Fraction]) -> Fraction:

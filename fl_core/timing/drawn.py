@@ -81,7 +81,7 @@ class Iterations(Durations):
         return 1 + math.floor(rng.exponential(float(self.mean)))
 
     def label(self) -> str:
-        return label(self, f"delays of Exp({plain(self.mean)}) iterations", shown=("mean",))
+        return label(self, f"delays of Exp({plain(self.mean)}) iterations", except_for=("mean",))
 
 
 class ShiftedExponential(Drawn):
@@ -121,7 +121,7 @@ class Scipy(Drawn):
         return mean / its_mean * float(law.rvs(random_state=rng))
 
     def label(self) -> str:
-        return label(self, " ".join([self.law, *map(plain, self.shape)]), shown=("law", "shape"))
+        return label(self, " ".join([self.law, *map(plain, self.shape)]), except_for=("law", "shape"))
 
 
 @functools.cache
@@ -139,12 +139,12 @@ def frozen(law: str, shape: tuple[float, ...]) -> tuple[Any, float]:
             "law", f"scipy.stats has no continuous law '{law}'; it has gamma, lognorm, pareto, …"
         )
     if len(shape) != family.numargs:
-        wanted = f"({family.shapes})" if family.shapes else "none"
-        given = f"{law} has {family.numargs} shape parameters {wanted}, {len(shape)} given"
-        raise FieldError("shape", given)
+        parameters = f"({family.shapes})" if family.shapes else "none"
+        message = f"{law} has {family.numargs} shape parameters {parameters}, {len(shape)} given"
+        raise FieldError("shape", message)
     distribution = family(*shape)
-    mean, least = float(distribution.mean()), float(distribution.support()[0])
-    if not (least >= 0 and 0 < mean < math.inf):  # invalid parameters give mean nan
+    mean, minimum = float(distribution.mean()), float(distribution.support()[0])
+    if not (minimum >= 0 and 0 < mean < math.inf):  # invalid parameters give mean nan
         raise FieldError(
             "shape", f"{law} with {shape} must be positive with a finite mean, but its mean is {mean}"
         )

@@ -86,12 +86,12 @@ def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
         raise FieldError("durations", f"{law.reference()}.means must return {n} means, not {lengths!r}")
     if len(lengths) != n:
         raise FieldError("durations", f"{law.reference()} gives {len(lengths)} means for {n} clients")
-    kind, wanted = (Real, "a finite number above 0") if law.random else (Rational, EXACT)
+    kind, expected = (Real, "a finite number above 0") if law.random else (Rational, EXACT)
     for client, mean in enumerate(lengths):
         if not (isinstance(mean, kind) and 0 < mean < math.inf):
             raise FieldError(
                 "durations",
-                f"{law.reference()} gives client {client} jobs of mean length {mean}; a mean is {wanted}",
+                f"{law.reference()} gives client {client} jobs of mean length {mean}; a mean is {expected}",
             )
     return tuple(lengths)
 
@@ -104,12 +104,12 @@ def cycles(law: Durations, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...
     """
     lengths = law.cycles(n, seed)
     if not isinstance(lengths, Sequence) or len(lengths) != n:
-        what = f"{law.reference()}.cycles must return the lengths of jobs of {n} clients"
-        raise FieldError("durations", f"{what}, not {lengths!r}")
+        message = f"{law.reference()}.cycles must return the lengths of jobs of {n} clients"
+        raise FieldError("durations", f"{message}, not {lengths!r}")
     for client, cycle in enumerate(lengths):
         if not isinstance(cycle, Sequence) or not cycle:
-            what = f"{law.reference()}.cycles gives client {client} {cycle!r}"
-            raise FieldError("durations", f"{what}, not the lengths of its jobs in turn")
+            message = f"{law.reference()}.cycles gives client {client} {cycle!r}"
+            raise FieldError("durations", f"{message}, not the lengths of its jobs in turn")
         for length in cycle:
             if not (isinstance(length, Rational) and length > 0):
                 raise FieldError(
@@ -132,12 +132,12 @@ class Lengths:
         self.means = means(law, n, seed)
         fixed = () if law.random else cycles(law, n, seed)
         (unit,) = exact((law.unit,), f"{law.reference()}: unit")
-        own = VirtualClock(unit if law.random else common_unit(chain.from_iterable(fixed)))
-        self.clock = VirtualClock(common_unit((own.unit, *exact_times)))
+        own_clock = VirtualClock(unit if law.random else common_unit(chain.from_iterable(fixed)))
+        self.clock = VirtualClock(common_unit((own_clock.unit, *exact_times)))
         self._cycles = [tuple(map(self.clock.ticks, cycle)) for cycle in fixed]
         self._means = [float(mean) for mean in self.means]
-        self._own_ticks = float(1 / own.unit)  # ticks of the law's own clock in a unit of virtual time
-        self._refined = self.clock.ticks(own.unit)  # ticks of `clock` in one of those
+        self._own_ticks = float(1 / own_clock.unit)  # ticks of the law's own clock in a unit of virtual time
+        self._refined = self.clock.ticks(own_clock.unit)  # ticks of `clock` in one of those
         self._streams = Streams(seed, "duration")
 
     def __call__(self, client: int, job: int, steps: int = 1) -> int:

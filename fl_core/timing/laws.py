@@ -21,11 +21,11 @@ def chosen(share: float, n: int, seed: int, purpose: str) -> frozenset[int]:
     return frozenset(stream(seed, purpose).permutation(n)[:count].tolist())
 
 
-def label(part: Part, head: str = "", shown: Iterable[str] = ()) -> str:
-    """Return a label: `head` (or the name), and fields with non-default values, except for `shown`."""
+def label(part: Part, head: str = "", except_for: Iterable[str] = ()) -> str:
+    """Return a label: `head` (or the name), and non-default fields, without those in `except_for`."""
     words = [head or part.reference().rpartition(":")[2].replace("_", "-")]
     for key, value in part.changed().items():
-        if key not in shown:
+        if key not in except_for:
             words.append(key.replace("_", " ") + ("" if value is True else f" {plain(value)}"))
     return " ".join(words)
 

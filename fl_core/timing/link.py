@@ -47,28 +47,28 @@ class Link:
         self._fastest: Heap = []  # of those with their own rates, by −rate
         self._put_so_far = 0
 
-    def start(self, client: int, rate: Rate, left: int, now: int) -> None:
+    def start(self, client: int, rate: Rate, grains: int, now: int) -> None:
         """Begin a client's transfer.
 
         Args:
             client: One without a transfer on this link.
             rate: What the client's side lets through, grains a tick.
-            left: Grains to be sent.
+            grains: Number to be sent.
             now: Ticks.
         """
         self._advance(now)
-        self._add(client, rate, left, shares=self.capacity < inf)
+        self._add(client, rate, grains, shares=self.capacity < inf)
         self._balance()
 
     def stop(self, client: int, now: int) -> int:
         """Take a transfer off the link, at the end or before; return the remaining grains."""
         self._advance(now)
-        left = self._remove(self.transfers[client])
+        grains = self._remove(self.transfers[client])
         self.changed.pop(client, None)
         if not self.transfers:
             self.given = 0
         self._balance()
-        return left
+        return grains
 
     def _advance(self, now: int) -> None:
         if self._sharing:
@@ -82,10 +82,12 @@ class Link:
             return 0 if self.now > transfer.since else transfer.left
         return max(0, transfer.left - int(transfer.rate) * (self.now - transfer.since))
 
-    def _add(self, client: int, rate: Rate, left: int, shares: bool) -> None:
-        goal = self.given + left if shares else None
-        self._put(Transfer(client, rate, left, self.now, goal))
-        self.changed[client] = None if shares else self.now + (0 if rate == inf else nearest(left, int(rate)))
+    def _add(self, client: int, rate: Rate, grains: int, shares: bool) -> None:
+        goal = self.given + grains if shares else None
+        self._put(Transfer(client, rate, grains, self.now, goal))
+        self.changed[client] = (
+            None if shares else self.now + (0 if rate == inf else nearest(grains, int(rate)))
+        )
 
     def _put(self, transfer: Transfer) -> None:
         self._put_so_far += 1
@@ -121,9 +123,9 @@ class Link:
                 self._add(fast.client, fast.rate, self._remove(fast), shares=True)
             else:
                 break
-        before, self._first = self._first, self._top(self._ends)
-        if before is not None and before is not self._first and self._holds(before):
-            self.changed[before.client] = None
+        first, self._first = self._first, self._top(self._ends)
+        if first is not None and first is not self._first and self._holds(first):
+            self.changed[first.client] = None
         if self._first is not None:
             self.changed[self._first.client] = self.now + nearest(self._left(self._first), int(self._level))
 

@@ -51,8 +51,8 @@ class Network(Frozen):
         law, field = (self.downlink, "downlink") if way is Way.DOWN else (self.uplink, "uplink")
         rates = (inf,) * n if law is None else checked(law, n, seed, "rates", ids)
         if min(rates) <= 0:
-            where = "" if law is None or isinstance(law, Constant) else f"{law.label()}: "
-            raise FieldError(field, f"{where}a link of 0 Mbit/s lets nothing through; rates are above 0")
+            prefix = "" if law is None or isinstance(law, Constant) else f"{law.label()}: "
+            raise FieldError(field, f"{prefix}a link of 0 Mbit/s lets nothing through; rates are above 0")
         return rates
 
     def capacity(self, way: Way) -> Fraction | float:
@@ -79,11 +79,11 @@ class Network(Frozen):
         """Return a short name for tables and figures: "links of 50 and 10 Mbit/s, 1000 shared"."""
         links = {"down": self.downlink, "up": self.uplink}
         shared = {"down": self.shared.downlink, "up": self.shared.uplink}
-        own = [f"{law.label()} {way}" for way, law in links.items() if law]
+        link_labels = [f"{law.label()} {way}" for way, law in links.items() if law]
         together = [f"{float(rate):g} {way}" for way, rate in shared.items() if rate]
         message = "" if self.message is None else f", model of {size(self.message)}"
         shared_links = f", shared {', '.join(together)}" if together else ""
-        return f"links of {', '.join(own) or '∞'}{shared_links}{message}"
+        return f"links of {', '.join(link_labels) or '∞'}{shared_links}{message}"
 
 
 def size(number: int) -> str:

@@ -71,8 +71,8 @@ def checked(
         raise FieldError("values", f"{law.reference()}: {miscounted(values, n)}")
     for client, value in enumerate(values):
         if not (isinstance(value, Rational) and value >= 0):
-            what = f"{law.reference()} gives client {client} {value!r}"
-            raise FieldError("values", f"{what}, not a whole number or a Fraction, 0 or more")
+            message = f"{law.reference()} gives client {client} {value!r}"
+            raise FieldError("values", f"{message}, not a whole number or a Fraction, 0 or more")
     return tuple(map(Fraction, values))
 
 

@@ -79,7 +79,7 @@ class PresenceTrace(Availability):
         return (MICRO,)
 
     def label(self) -> str:
-        return label(self, f"present as in {self.path.name}", shown=("path", "digest"))
+        return label(self, f"present as in {self.path.name}", except_for=("path", "digest"))
 
 
 @functools.lru_cache(maxsize=32)
@@ -97,13 +97,13 @@ def _schedules(path: Path, digest: str, period: Fraction | None) -> Mapping[int,
         ValueError: The file has another digest, or a row that is no time of presence within the period.
     """
     seen: dict[str, list[tuple[Spell, int | None]]] = defaultdict(list)
-    given = None if period is None else VirtualClock(MICRO).round(period)
+    period_ticks = None if period is None else VirtualClock(MICRO).round(period)
     for line, (client, *cells) in traces.rows(path, traces.content(path, digest, traces.MOST_BYTES)):
         try:
-            begin, end, *own = (round(float(cell) / float(MICRO)) for cell in cells)
-            lasts = own[0] if given is None and own else given
+            begin, end, *period_of_row = (round(float(cell) / float(MICRO)) for cell in cells)
+            lasts = period_of_row[0] if period_ticks is None and period_of_row else period_ticks
             if (
-                len(own) > 1
+                len(period_of_row) > 1
                 or client.startswith("-")
                 or not (client and 0 <= begin < end <= (math.inf if lasts is None else lasts))
             ):
@@ -112,7 +112,7 @@ def _schedules(path: Path, digest: str, period: Fraction | None) -> Mapping[int,
             raise ValueError(
                 f"trace file {path}, line {line}: a row is a client, from when to when it is present, and "
                 f"perhaps the period in which that lies, such as 'a7,12.5,80' or 'a7,12.5,80,86400', "
-                f"not '{','.join([client, *cells])}'" + (f" with period {period}" if given else "")
+                f"not '{','.join([client, *cells])}'" + (f" with period {period}" if period_ticks else "")
             ) from None
         if seen[client] and seen[client][0][1] != lasts:
             raise ValueError(

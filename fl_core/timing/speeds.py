@@ -57,7 +57,7 @@ class DurationTrace(Durations):
         return traces.read(self.path, self.digest, n, seed if self.clients == "random" else None)
 
     def label(self) -> str:
-        return label(self, f"trace {self.path.name}", shown=("path", "digest"))
+        return label(self, f"trace {self.path.name}", except_for=("path", "digest"))
 
 
 class OwnSpeed(Durations):
@@ -99,7 +99,7 @@ class FX(OwnSpeed):
         return on_unit(1 - faster, self.unit)
 
     def label(self) -> str:
-        return label(self, f"F{plain(self.spread)}", shown=("spread",))
+        return label(self, f"F{plain(self.spread)}", except_for=("spread",))
 
 
 class LogNormalSpeeds(Durations):
@@ -162,7 +162,7 @@ class TwoSpeed(OwnSpeed):
 
     def label(self) -> str:
         factor = plain(self.slow / self.fast)
-        return label(self, f"two-speed {100 * self.share:g} % × {factor}", shown=("share", "slow"))
+        return label(self, f"two-speed {100 * self.share:g} % × {factor}", except_for=("share", "slow"))
 
 
 class Phones(OwnSpeed):

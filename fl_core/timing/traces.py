@@ -105,8 +105,8 @@ def ids(path: Path, digest: str, n: int | None = None, seed: int | None = None) 
         ValueError: The file has another digest, or does not fit n clients.
     """
     named = _ids(path, digest)
-    every = [named[client] for client in sorted(named)]
-    return every if n is None else of_clients(path, named, n, seed)
+    all_ids = [named[client] for client in sorted(named)]
+    return all_ids if n is None else of_clients(path, named, n, seed)
 
 
 def number(path: Path, digest: str, client: str) -> int:

@@ -43,8 +43,8 @@ class AppFolder:
             )
         self.config: dict[str, Scalar] = dict(_flat(table.get("config", {})))
         named = {path.partition(":")[0].partition(".")[0] for path in (self.client_app, *paths)}
-        others = {path.stem for path in folder.iterdir() if _is_package(path)} - named
-        packages = [*named, *(name for name in sorted(others) if find_spec(name) is None)]
+        unnamed = {path.stem for path in folder.iterdir() if _is_package(path)} - named
+        packages = [*named, *(name for name in sorted(unnamed) if find_spec(name) is None)]
         self.packages = AppPackages(folder.resolve(), packages)
 
     def run_config(self, overrides: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -134,15 +134,15 @@ def digest(folder: Path) -> str:
     Raises:
         InvalidProblemError: There are too many files for the folder of an app.
     """
-    whole = hashlib.sha256()
+    hasher = hashlib.sha256()
     for count, path in enumerate(sorted(_code(folder))):
         if count == MAX_FILES:
             raise InvalidProblemError(
                 f"{folder} has more than {MAX_FILES:,} files of code: name the folder of the app itself"
             )
         content = reading.content(path)
-        whole.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
-    return whole.hexdigest()[:16]
+        hasher.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    return hasher.hexdigest()[:16]
 
 
 def _code(folder: Path) -> Iterator[Path]:

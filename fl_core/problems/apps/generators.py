@@ -13,7 +13,7 @@ from fl_core.streams import stream
 @contextmanager
 def seeded(seed: int, purpose: str, *ids: int) -> Iterator[None]:
     """Seed the global generators from the stream for a purpose, and restore them on exit."""
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     drawn = int(stream(seed, purpose, *ids).integers(2**32))
     random.seed(drawn)
     np.random.seed(drawn)  # noqa: NPY002
@@ -23,6 +23,6 @@ def seeded(seed: int, purpose: str, *ids: int) -> Iterator[None]:
     try:
         yield
     finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
-        torch.set_rng_state(before[2])
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        torch.set_rng_state(states[2])

@@ -160,8 +160,8 @@ def packed(state: RecordDict) -> dict[str, Tensor]:
         for name, record in state.items()
     ]
     header = json.dumps(records).encode()
-    whole = b"".join([len(header).to_bytes(LENGTH, "little"), header, *data])
-    return {"state": torch.frombuffer(bytearray(whole), dtype=torch.uint8)}
+    content = b"".join([len(header).to_bytes(LENGTH, "little"), header, *data])
+    return {"state": torch.frombuffer(bytearray(content), dtype=torch.uint8)}
 
 
 def unpacked(tensors: dict[str, Tensor]) -> RecordDict:
@@ -169,15 +169,15 @@ def unpacked(tensors: dict[str, Tensor]) -> RecordDict:
     state = RecordDict()
     if not tensors:
         return state
-    whole = tensors["state"].cpu().numpy().tobytes()
-    at = LENGTH + int.from_bytes(whole[:LENGTH], "little")
+    content = tensors["state"].cpu().numpy().tobytes()
+    at = LENGTH + int.from_bytes(content[:LENGTH], "little")
 
     def array(dtype: str, shape: list[int], stype: str, length: int) -> Array:
         nonlocal at
         at += length
-        return Array(dtype=dtype, shape=tuple(shape), stype=stype, data=whole[at - length : at])
+        return Array(dtype=dtype, shape=tuple(shape), stype=stype, data=content[at - length : at])
 
-    for name, kind, items in json.loads(whole[LENGTH:at]):
+    for name, kind, items in json.loads(content[LENGTH:at]):
         if kind == ArrayRecord.__name__:
             state[name] = ArrayRecord({key: array(*value) for key, value in items})
         else:

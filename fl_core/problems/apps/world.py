@@ -177,11 +177,11 @@ class FlowerWorld(World):
                 "them negative, and runs diverge. GroupNorm holds none"
             )
         try:
-            first, again = (self._first_job(RATE) for _ in range(2))
-            read = not self.problem.local_lr or first != again or self._first_job(2 * RATE) != first
+            first, second = (self._first_job(RATE) for _ in range(2))
+            read = not self.problem.local_lr or first != second or self._first_job(2 * RATE) != first
         except AppError:
             return remarks
-        if first != again:
+        if first != second:
             remarks.append(
                 f"{self.problem.app}: the first job, run twice with equal seeds, gave two results: runs will "
                 "not repeat. Draw from the global generators, or from some that are seeded in each call"
@@ -287,9 +287,9 @@ class FlowerWorld(World):
 
 
 @contextmanager
-def _failures(what: str) -> Iterator[None]:
+def _failures(action: str) -> Iterator[None]:
     """Convert any exception of an app into an AppError of a single line."""
     try:
         yield
     except (Exception, SystemExit) as error:
-        raise AppError(f"{what} failed: {in_a_line(error)}") from error
+        raise AppError(f"{action} failed: {in_a_line(error)}") from error

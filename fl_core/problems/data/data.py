@@ -55,8 +55,8 @@ class Data:
     def fingerprint(self) -> str:
         """The hex digest of all data: SHA-256, the first 16 characters."""
         digest = hashlib.sha256()
-        known = (self.owner_train, self.owner_test, self.kind_train, self.kind_test)
-        rest = (part for part in known if part is not None)
+        labels = (self.owner_train, self.owner_test, self.kind_train, self.kind_test)
+        rest = (part for part in labels if part is not None)
         for part in (self.x_train, self.y_train, self.x_test, self.y_test, *rest):
             digest.update(f"{part.dtype}{tuple(part.shape)}".encode())
             digest.update(np.ascontiguousarray(part.numpy()).data)
@@ -110,17 +110,17 @@ def held_out(data: Data) -> Data:
     owner = data.owner_train
     labels, kinds = data.labels_train, data.kind_train
     chosen = drawn(labels, VALIDATION, "validation") if owner is None else _last(owner, VALIDATION)
-    kept = ~chosen
+    training = ~chosen
     return replace(
         data,
-        x_train=data.x_train[kept],
-        y_train=data.y_train[kept],
+        x_train=data.x_train[training],
+        y_train=data.y_train[training],
         x_test=data.x_train[chosen],
         y_test=data.y_train[chosen],
-        owner_train=None if owner is None else owner[kept],
+        owner_train=None if owner is None else owner[training],
         owner_test=None if owner is None else owner[chosen],
-        rows=torch.nonzero(kept).flatten() if data.rows is None else data.rows[kept],
-        kind_train=None if kinds is None else kinds[kept],
+        rows=torch.nonzero(training).flatten() if data.rows is None else data.rows[training],
+        kind_train=None if kinds is None else kinds[training],
         kind_test=None if kinds is None else kinds[chosen],
     )
 

@@ -33,15 +33,15 @@ def cache_dir() -> Path:
 
 def places() -> list[Path]:
     """Return the folders searched for data sets, in order."""
-    own = data_dir()
-    return [cache_dir()] if own is None else [own, cache_dir()]
+    data_folder = data_dir()
+    return [cache_dir()] if data_folder is None else [data_folder, cache_dir()]
 
 
 def located(
     name: str,
     folder: str,
     files: Sequence[str] = (),
-    wanted: str = "",
+    description: str = "",
     remedy: str = "put the files there",
     *,
     endings: Sequence[str] = ("",),
@@ -53,7 +53,7 @@ def located(
         name: The data set; torchvision's class if `published`.
         folder: The folder of the files, below one of the places.
         files: Their names.
-        wanted: The files in words; their names if left out.
+        description: The files in words; their names if left out.
         remedy: How to get them.
         endings: What may follow a name, such as ".gz".
         published: Whether torchvision knows where to download them; they go into the first place.
@@ -74,7 +74,7 @@ def located(
             failed = f", and the download failed ({reason})"
         else:
             return candidates[0]
-    missing = f"{wanted or ', '.join(files)} not found in {' or in '.join(map(str, candidates))}{failed}"
+    missing = f"{description or ', '.join(files)} not found in {' or in '.join(map(str, candidates))}{failed}"
     advice = f"{remedy}, or set ASYNCFL_DATA to the folder that holds {folder}"
     raise DataMissingError(f"{name}: {missing}; {advice}")
 
@@ -105,7 +105,7 @@ def download(name: str, folder: str, root: Path) -> None:
     from torchvision import datasets
 
     root.mkdir(parents=True, exist_ok=True)
-    before = socket.getdefaulttimeout()
+    timeout = socket.getdefaulttimeout()
     socket.setdefaulttimeout(PATIENCE)  # torchvision itself would wait for ever
     try:
         with tempfile.TemporaryDirectory(prefix=".download-", dir=root) as fresh:
@@ -114,4 +114,4 @@ def download(name: str, folder: str, root: Path) -> None:
             for file in (Path(fresh) / folder).iterdir():
                 file.replace(root / folder / file.name)
     finally:
-        socket.setdefaulttimeout(before)
+        socket.setdefaulttimeout(timeout)

@@ -47,9 +47,9 @@ def folders(name: str) -> tuple[Path, Path]:
 
 def folder(name: str, half: tuple[str, str]) -> Path:
     """Return the folder NAME/raw of a half, TRAIN or TEST; raise DataMissingError if missing."""
-    wanted = f"{' and '.join(half)} (or .gz)"
+    names = f"{' and '.join(half)} (or .gz)"
     try:
-        return files.located(name, f"{name}/raw", half, wanted, endings=ENDINGS, published=True)
+        return files.located(name, f"{name}/raw", half, names, endings=ENDINGS, published=True)
     except DataMissingError as error:
         if name == "KMNIST" and any(
             files.complete(place / name / "raw", TEST, ENDINGS) for place in files.places()
@@ -67,9 +67,9 @@ def load(name: str, half: tuple[str, str], folder: Path) -> tuple[Tensor, Tensor
     """
     images, labels = (_read(name, file, folder) for file in half)
     if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1] or labels.max() > 9:
-        both = f"{name}: the files {' and '.join(half)} in {folder}"
+        description = f"{name}: the files {' and '.join(half)} in {folder}"
         shapes = f"images {images.shape}, labels {labels.shape}, the largest {labels.max()}"
-        raise DataDamagedError(f"{both} do not go together ({shapes})")
+        raise DataDamagedError(f"{description} do not go together ({shapes})")
     return torch.from_numpy(images)[:, None], torch.from_numpy(labels.astype(np.int64))
 
 

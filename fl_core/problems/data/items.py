@@ -68,12 +68,12 @@ class Items:
             return replace(self, values=self[mask])
         return replace(self, values=[self.values[place] for place in mask.nonzero().flatten().tolist()])
 
-    def joined(self, *others: Self) -> Self:
+    def joined(self, *parts: Self) -> Self:
         """Append other points; ValueError for a different structure or shape."""
         if self.collate is not None:
-            return replace(self, values=self.values + [point for items in others for point in items.values])
+            return replace(self, values=self.values + [point for items in parts for point in items.values])
         try:
-            values = tree_map(lambda *columns: torch.cat(columns), self.values, *(x.values for x in others))
+            values = tree_map(lambda *columns: torch.cat(columns), self.values, *(x.values for x in parts))
         except RuntimeError as error:
             raise ValueError(f"they differ in shape: {error}") from error
         return replace(self, values=values)
@@ -124,8 +124,8 @@ def as_column(leaf: Any) -> Tensor:
         column = torch.as_tensor(leaf).detach()
     except TypeError:
         raise TypeError(f"an item holds an array of {np.asarray(leaf).dtype}") from None
-    kept = column.is_floating_point() or column.is_complex() or column.dtype in {torch.uint8, torch.bool}
-    return column if kept else column.long()
+    is_number = column.is_floating_point() or column.is_complex() or column.dtype in {torch.uint8, torch.bool}
+    return column if is_number else column.long()
 
 
 def _single(targets: Tensor) -> Tensor | None:

@@ -217,17 +217,19 @@ def _by_client(path: str, halves: list[tuple[Half, Half | None]]) -> Data:
 
 def _kept(path: str, half: Half, kinds: Tensor) -> tuple[Half, Half]:
     """Return training and test data, a fifth of each kind kept for testing."""
-    kept = drawn(kinds, TEST, "own")
-    if kept.all() or not kept.any():
-        raise InvalidProblemError(f"data {path}: of {len(kept)} data points none can be kept for testing")
-    return half.take(~kept), half.take(kept)
+    test_mask = drawn(kinds, TEST, "own")
+    if test_mask.all() or not test_mask.any():
+        raise InvalidProblemError(
+            f"data {path}: of {len(test_mask)} data points none can be kept for testing"
+        )
+    return half.take(~test_mask), half.take(test_mask)
 
 
 def _joined(path: str, halves: Sequence[Half]) -> Half:
     """Return all clients' data, concatenated."""
-    first, *others = (half.items for half in halves)
+    first, *rest = (half.items for half in halves)
     try:
-        items = first.joined(*others)
+        items = first.joined(*rest)
     except ValueError as error:
         raise InvalidProblemError(f"data {path}: the clients' data do not have one shape: {error}") from None
     sizes = [half.published or len(half.items) for half in halves]
@@ -242,8 +244,8 @@ def _joined(path: str, halves: Sequence[Half]) -> Half:
 def _data(path: str, train: Half, test: Half) -> Data:
     labels = train.items.labels(), test.items.labels()
     kinds = [_kinds(labels[0], labels[0]), _kinds(labels[1], labels[0])]
-    known: dict[str, Any] = {
-        "classes": int(max(each.max() for each in kinds)) + 1,
+    fields: dict[str, Any] = {
+        "classes": int(max(kind_values.max() for kind_values in kinds)) + 1,
         "kind_train": kinds[0],
         "kind_test": kinds[1],
         "rows": train.rows,
@@ -255,17 +257,17 @@ def _data(path: str, train: Half, test: Half) -> Data:
             raise InvalidProblemError(
                 f"data {path}: client {min(unknown)} has test data, but none to train on"
             )
-        known["owner_train"] = _places(train.clients, names)
-        known["owner_test"] = None if test.clients is None else _places(test.clients, names)
+        fields["owner_train"] = _places(train.clients, names)
+        fields["owner_test"] = None if test.clients is None else _places(test.clients, names)
     if train.items.is_pair and test.items.is_pair:
-        return Data(*train.items.values, *test.items.values, **known)
+        return Data(*train.items.values, *test.items.values, **fields)
     try:
         items = train.items.joined(test.items)
     except ValueError as error:
         raise InvalidProblemError(f"data {path}: training and test data differ: {error}") from None
     numbers = torch.arange(len(items))
     first = len(train.items)
-    return Data(numbers[:first], labels[0], numbers[first:], labels[1], items=items, **known)
+    return Data(numbers[:first], labels[0], numbers[first:], labels[1], items=items, **fields)
 
 
 def _names(half: Half) -> list[Any]:
@@ -287,7 +289,7 @@ def _kinds(y: Tensor, train: Tensor) -> Tensor:
     if y.is_floating_point():
         return deciles(y, train)
     values = torch.unique(train)
-    others = torch.unique(y[~torch.isin(y, values)])
+    unseen = torch.unique(y[~torch.isin(y, values)])
     return torch.where(
-        torch.isin(y, values), torch.searchsorted(values, y), len(values) + torch.searchsorted(others, y)
+        torch.isin(y, values), torch.searchsorted(values, y), len(values) + torch.searchsorted(unseen, y)
     )

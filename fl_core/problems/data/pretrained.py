@@ -84,10 +84,10 @@ def compressed(train: Tensor, test: Tensor, size: int) -> tuple[np.ndarray, np.n
         Training [N, k] and test values [M, k], int8, and scale [k]: component = scale · value / 127.
     """
     mean = train.double().mean(0)
-    centred, other = train.double() - mean, test.double() - mean
+    centred, centred_test = train.double() - mean, test.double() - mean
     axes = torch.linalg.eigh(centred.T @ centred)[1].flip(1)[:, :size]
     axes = axes * axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # the largest entry is positive
-    train, test = centred @ axes, other @ axes
+    train, test = centred @ axes, centred_test @ axes
     scale = train.abs().amax(0)
     levels = [(half / scale * 127).round().clamp(-127, 127).to(torch.int8).numpy() for half in (train, test)]
     return levels[0], levels[1], scale.float().numpy()

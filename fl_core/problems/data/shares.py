@@ -49,8 +49,8 @@ class Shares:
         """
         if self.test_owners is not None:
             tested = np.bincount(self.test_owners, minlength=self.n)
-            own = np.bincount(self.test_owners, weights=values, minlength=self.n) / np.maximum(tested, 1)
-            return np.where(tested > 0, own, values.mean())
+            own_mean = np.bincount(self.test_owners, weights=values, minlength=self.n) / np.maximum(tested, 1)
+            return np.where(tested > 0, own_mean, values.mean())
         total = np.bincount(self._test_labels, weights=values, minlength=self.data.classes)
         of_class = total / np.maximum(self._tested, 1)
         weight = self._mix.sum(1)

@@ -28,8 +28,8 @@ class KeyedDropout(nn.Module):
             return inputs
         units = torch.arange(inputs[0].numel(), device=inputs.device) + (self.layer << 24)
         drawn = mixed(mixed(units) ^ keys[:, None])  # [B, units], uniform on 0 … 2³² − 1
-        kept = (drawn >= int(self.share * 2**32)).view(inputs.shape)
-        return inputs * kept / (1 - self.share)
+        mask = (drawn >= int(self.share * 2**32)).view(inputs.shape)
+        return inputs * mask / (1 - self.share)
 
 
 def mixed(words: Tensor) -> Tensor:

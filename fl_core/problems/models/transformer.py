@@ -48,9 +48,9 @@ class Transformer(Model):
 
     @model_validator(mode="after")
     def _pretrained_has_its_own_size(self) -> Self:
-        if not self.random and (given := [key for key in SMALL if key in self.model_fields_set]):
+        if not self.random and (fixed_keys := [key for key in SMALL if key in self.model_fields_set]):
             raise ValueError(
-                f"{given[0]}: the pretrained weights '{self.weights}' have their own: leave this out"
+                f"{fixed_keys[0]}: the pretrained weights '{self.weights}' have their own: leave this out"
             )
         if self.width % self.heads:
             raise FieldError("heads", f"must divide the width {self.width}, and {self.heads} does not")
@@ -117,20 +117,20 @@ class Transformer(Model):
             network = getattr(library, self.network)(config)
         else:
             network = self._pretrained(self.network, ignore_mismatched_sizes=True, **options)
-            if (most := network.config.max_position_embeddings) < self.length:
+            if (limit := network.config.max_position_embeddings) < self.length:
                 raise InvalidProblemError(
-                    f"model {self.reference()}: '{self.weights}' reads {most} tokens, not {self.length}"
+                    f"model {self.reference()}: '{self.weights}' reads {limit} tokens, not {self.length}"
                 )
         return TextClassifier(network, self.dropout)
 
-    def _pretrained(self, what: str, **options: Any) -> Any:
+    def _pretrained(self, kind: str, **options: Any) -> Any:
         try:
-            return getattr(self._library(), what).from_pretrained(self.weights, **options)
+            return getattr(self._library(), kind).from_pretrained(self.weights, **options)
         except (OSError, ValueError) as error:
-            where = "in that folder" if Path(self.weights).is_dir() else "as a folder or on the hub"
+            location = "in that folder" if Path(self.weights).is_dir() else "as a folder or on the hub"
             reason = " ".join(str(error).split())
             raise InvalidProblemError(
-                f"model {self.reference()}: weights '{self.weights}' not found {where} ({reason:.200}); "
+                f"model {self.reference()}: weights '{self.weights}' not found {location} ({reason:.200}); "
                 "give a folder with a pretrained model and its tokenizer, or 'random'"
             ) from None
 

@@ -75,13 +75,13 @@ class CyclicLabels(Partition):
         for client in range(clients):
             held[(client * self.labels + np.arange(self.labels)) % len(classes), client] = 1
         holders = held.sum(1)
-        least = min(len(members) // count for members, count in zip(classes, holders, strict=True) if count)
+        piece = min(len(members) // count for members, count in zip(classes, holders, strict=True) if count)
         random = stream(seed, "partition")
         dealt = [
-            random.permutation(members)[: least * count]
+            random.permutation(members)[: piece * count]
             for members, count in zip(classes, holders, strict=True)
         ]
-        return cut(dealt, held * least, random)
+        return cut(dealt, held * piece, random)
 
 
 class DisjointLabels(Partition):

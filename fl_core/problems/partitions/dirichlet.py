@@ -90,26 +90,26 @@ class ClientDirichlet(Partition):
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
         random = stream(seed, "partition")
         classes = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-        left = np.array([len(members) for members in classes])
-        prior = left / left.sum()
+        remaining = np.array([len(members) for members in classes])
+        prior = remaining / remaining.sum()
         sizes = [len(part) for part in np.array_split(labels, clients)]
         counts = np.zeros((len(classes), clients), int)
         for client, size in enumerate(sizes):
             mix = random.dirichlet(self.alpha * prior)
-            counts[:, client] = _draw(mix, left, size, random)
-            left -= counts[:, client]
+            counts[:, client] = _draw(mix, remaining, size, random)
+            remaining -= counts[:, client]
         return cut(classes, counts, random)
 
 
-def _draw(mix: np.ndarray, left: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
+def _draw(mix: np.ndarray, remaining: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
     """Return the class counts of `size` draws from `mix` without replacement, `left` [classes] available.
 
     Draws of a class that is used up are drawn again. The law is that of drawing one by one.
     """
-    counts = np.zeros_like(left)
+    counts = np.zeros_like(remaining)
     while missing := size - counts.sum():
-        open_mix = mix * (counts < left)
+        open_mix = mix * (counts < remaining)
         if not open_mix.sum() > 0:  # all classes of its mix are used up: it takes others
-            open_mix = left - counts
-        counts = np.minimum(counts + random.multinomial(missing, open_mix / open_mix.sum()), left)
+            open_mix = remaining - counts
+        counts = np.minimum(counts + random.multinomial(missing, open_mix / open_mix.sum()), remaining)
     return counts

@@ -140,10 +140,10 @@ def _is_number(cell: str) -> bool:
 
 def _integer(cell: str) -> int:
     """Return a whole number, written as 3.0 by pandas where a row of the column is empty."""
-    whole, point, zeros = cell.partition(".")
+    digits, point, zeros = cell.partition(".")
     if point and zeros.strip("0"):
         raise ValueError(f"{cell} is no index")
-    return int(whole)
+    return int(digits)
 
 
 def _whole(index: Any) -> int:

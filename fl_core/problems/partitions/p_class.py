@@ -47,15 +47,15 @@ class PClass(Partition):
         for _ in range(clients):
             open_ = [label for label, pool in enumerate(pools) if len(pool) > take]
             chosen = random.choice(open_, min(self.p, len(open_)), replace=False) if open_ else ()
-            own = [_last(pools, int(label), take) for label in chosen]
-            while len(own) < self.p:
-                own.append(_last(pools, int(np.argmax([len(pool) for pool in pools])), take))
-            parts.append(np.concatenate(own))
+            own_data = [_last(pools, int(label), take) for label in chosen]
+            while len(own_data) < self.p:
+                own_data.append(_last(pools, int(np.argmax([len(pool) for pool in pools])), take))
+            parts.append(np.concatenate(own_data))
         return parts
 
 
 def _last(pools: list[np.ndarray], label: int, count: int) -> np.ndarray:
     """Take the last `count` data points, or all remaining, out of the pool of a class."""
-    kept = max(len(pools[label]) - count, 0)
-    taken, pools[label] = pools[label][kept:], pools[label][:kept]
+    remaining = max(len(pools[label]) - count, 0)
+    taken, pools[label] = pools[label][remaining:], pools[label][:remaining]
     return taken

@@ -104,4 +104,4 @@ def cut(classes: list[np.ndarray], counts: np.ndarray, random: np.random.Generat
         np.split(random.permutation(members), np.cumsum(count)[:-1])
         for members, count in zip(classes, counts, strict=True)
     ]
-    return [np.concatenate(own) for own in zip(*pieces, strict=True)]
+    return [np.concatenate(pieces_of_client) for pieces_of_client in zip(*pieces, strict=True)]

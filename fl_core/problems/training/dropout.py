@@ -76,14 +76,14 @@ class KeyedMasks(TorchFunctionMode):
         if self.key is None:
             return input
         axes = SINGLY[function](input.dim())
-        kept = self._kept((*input.shape[:axes], *[1] * (input.dim() - axes)), p, input.device)
+        mask = self._kept((*input.shape[:axes], *[1] * (input.dim() - axes)), p, input.device)
         if p == 1:
             output = input * 0
         elif alpha:
             scale = ((1 - p) * (1 + p * SATURATED**2)) ** -0.5
-            output = scale * torch.where(kept, input, SATURATED) - scale * SATURATED * p
+            output = scale * torch.where(mask, input, SATURATED) - scale * SATURATED * p
         else:
-            output = input * kept / (1 - p)
+            output = input * mask / (1 - p)
         return input.copy_(output) if inplace else output
 
     def _kept(self, shape: tuple[int, ...], p: float, device: torch.device) -> Tensor:

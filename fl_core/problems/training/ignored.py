@@ -24,8 +24,8 @@ def ignored(module: pl.LightningModule) -> list[str]:
     """Return sentences on ignored hooks, and on counters constant at 0, if any."""
     kind = type(module)
     hooks = [name for name in HOOKS if getattr(kind, name) is not getattr(pl.LightningModule, name)]
-    own = kind.__mro__[: kind.__mro__.index(pl.LightningModule)]
-    parts = [part for base in own for part in vars(base).values()]
+    user_classes = kind.__mro__[: kind.__mro__.index(pl.LightningModule)]
+    parts = [part for base in user_classes for part in vars(base).values()]
     read = {name for part in parts if isinstance(part, FunctionType) for name in part.__code__.co_names}
     counters = [name for name in COUNTERS if name in read]
     sentences = []

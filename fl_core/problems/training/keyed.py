@@ -69,6 +69,6 @@ def crop_and_flip(images: Tensor, variants: Tensor) -> Tensor:
     across = torch.arange(width, device=images.device).expand(len(images), width)
     columns = left[:, None] + torch.where(flipped[:, None] > 0, across.flip(1), across)
     padded = pad(images, (PADDING,) * 4)
-    each = torch.arange(len(images), device=images.device)
-    cut = padded[each[:, None, None], :, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
+    indices = torch.arange(len(images), device=images.device)
+    cut = padded[indices[:, None, None], :, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
     return cut.permute(0, 3, 1, 2)

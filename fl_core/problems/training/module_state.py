@@ -131,10 +131,10 @@ def changes(before: State, after: State) -> tuple[list[str], list[str]]:
         and after[path].size > before[path].size
     ]
     inside = tuple(f"{path}[" for path in grown)
-    others = [
+    different = [
         path for path in differ if path not in grown and not (path not in before and path.startswith(inside))
     ]
-    return others, grown
+    return different, grown
 
 
 def same(first: Any, second: Any) -> bool:

@@ -39,8 +39,8 @@ class OwnWorld(KeyedWorld):
             )
         self.keyed, self.drops = task.keyed, False  # masks follow from one key, which no mini-batch holds
         self._whole = OwnReport(task)
-        whole = self.data.items is None or self.data.items.collate is None
-        self._stacks = whole and self._stacked_as_alone(self._with_keys(sample, 0, 0))
+        tensors_only = self.data.items is None or self.data.items.collate is None
+        self._stacks = tensors_only and self._stacked_as_alone(self._with_keys(sample, 0, 0))
 
     def at(self, model: Tensor) -> OwnTask:
         super().at(model)
@@ -89,13 +89,13 @@ class OwnWorld(KeyedWorld):
     def _in_turn(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Report]:
         """Return gradients [J, d] and reports, [J] each, computed in turn."""
         slopes, reports = zip(*map(self._alone, models, samples), strict=True)
-        report = {name: torch.stack([each[name] for each in reports]) for name in reports[0]}
+        report = {name: torch.stack([entry[name] for entry in reports]) for name in reports[0]}
         return torch.stack(slopes), report
 
     def _vectorised(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Report]:
         jobs, size = samples.shape[:2]
-        whole = self.batch(samples.flatten(0, 1))
-        batches = tree_map(lambda part: part.view(jobs, size, *part.shape[1:]), whole)
+        batch = self.batch(samples.flatten(0, 1))
+        batches = tree_map(lambda part: part.view(jobs, size, *part.shape[1:]), batch)
         return self._derived(models, batches, *([samples[:, 0, 1]] if samples.ndim > 2 else []))
 
     def _loss(self, model: Tensor, *batch_and_key: Any) -> tuple[Tensor, Report]:
@@ -113,9 +113,9 @@ class OwnWorld(KeyedWorld):
         with torch.no_grad():  # not `inference_mode`: a metric of the module's may count in training, too
             metrics = self._tested(everything)
             scored = {name: torch.cat(values).double().cpu().numpy() for name, values in task.scored.items()}
-            own = self._own_tests(metrics)
+            by_client = self._own_tests(metrics)
         of_clients = {name: self.shares.on_test(values) for name, values in scored.items()}
-        return Evaluation(metrics, None, own | of_clients)
+        return Evaluation(metrics, None, by_client | of_clients)
 
     def _on_training(self, model: Tensor) -> np.ndarray:
         task = self.at(model)
@@ -128,7 +128,7 @@ class OwnWorld(KeyedWorld):
             metrics["test/loss"] = self.task.mean_loss(self._tests(rows))
         return metrics
 
-    def _own_tests(self, whole: dict[str, float]) -> dict[str, np.ndarray]:
+    def _own_tests(self, overall: dict[str, float]) -> dict[str, np.ndarray]:
         """Return each client's metrics on own test data; the overall metrics for clients without."""
         owners = self.shares.test_owners
         if owners is None:
@@ -136,8 +136,8 @@ class OwnWorld(KeyedWorld):
         by_client = []
         for client in range(self.n):
             rows = torch.from_numpy(np.flatnonzero(owners == client))
-            by_client.append({**whole, **(self._tested(rows) if len(rows) else {})})
-        return {name: np.array([metrics[name] for metrics in by_client]) for name in whole}
+            by_client.append({**overall, **(self._tested(rows) if len(rows) else {})})
+        return {name: np.array([metrics[name] for metrics in by_client]) for name in overall}
 
     def _tests(self, rows: Tensor) -> Iterator[Counted]:
         for chunk in torch.split(rows.to(self.device), PASS) if len(rows) else ():
@@ -153,7 +153,7 @@ class OwnWorld(KeyedWorld):
     def _stacked_as_alone(self, sample: Tensor) -> bool:
         alone = self.gradient(self.first, 0, sample)
         try:
-            both, _ = self._vectorised(self.first.expand(2, -1), sample.expand(2, *sample.shape))
+            pair, _ = self._vectorised(self.first.expand(2, -1), sample.expand(2, *sample.shape))
         except Exception:  # noqa: BLE001 - whatever `vmap` cannot do is done one after the other
             return False
-        return bool(torch.allclose(both[1], alone, rtol=1e-3, atol=1e-5))
+        return bool(torch.allclose(pair[1], alone, rtol=1e-3, atol=1e-5))

@@ -102,8 +102,8 @@ class OwnTask(Task):
         return KeyedMasks(key) if self.drops else nullcontext()
 
     def configure_optimizers(self) -> Any:
-        own = type(self.network).configure_optimizers is not pl.LightningModule.configure_optimizers
-        return self.network.configure_optimizers() if own else super().configure_optimizers()
+        has_optimizer = type(self.network).configure_optimizers is not pl.LightningModule.configure_optimizers
+        return self.network.configure_optimizers() if has_optimizer else super().configure_optimizers()
 
     def mean_loss(self, batches: Iterable[Counted]) -> float:
         """Return the mean loss of all data points; 0 without any."""
@@ -136,21 +136,21 @@ class OwnTask(Task):
 
     def _note(self, *arguments: Any, **options: Any) -> None:
         """Keep the module's logs, in place of Lightning's `log`."""
-        given = LOG.bind(self.network, *arguments, **options).arguments
-        name, value = given["name"], given["value"]
+        bound_arguments = LOG.bind(self.network, *arguments, **options).arguments
+        name, value = bound_arguments["name"], bound_arguments["value"]
         if not self._points:
             self.logged[name] = None
             return
         if isinstance(value, torchmetrics.Metric):
             self._logged[name] = value
         else:
-            reduction = given.get("reduce_fx", "mean")
+            reduction = bound_arguments.get("reduce_fx", "mean")
             reduction = getattr(reduction, "__name__", reduction)
             if reduction not in REDUCTIONS:
                 raise InvalidProblemError(
                     f"{self.called}: {name} is logged with reduce_fx={reduction!r}: use mean, sum, max or min"
                 )
-            size = given.get("batch_size")
+            size = bound_arguments.get("batch_size")
             _, values, sizes = self._logged.setdefault(name, (reduction, [], []))
             values.append(float(value))
             sizes.append(self._points if size is None else int(size))

@@ -81,13 +81,13 @@ def _fit(task: OwnTask, batches: PooledBatches, device: torch.device, steps: int
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Make Ctrl-C work as in Python: Lightning would ignore the signal from then on, and exit."""
-    before = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     except SystemExit as end:
         if not isinstance(end.__context__, KeyboardInterrupt):
             raise
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
         raise KeyboardInterrupt from None
 
 
@@ -95,11 +95,11 @@ def _interruptible() -> Iterator[None]:
 def _quiet() -> Iterator[None]:
     """Keep Lightning from remarks on hardware, workers and the like."""
     log = logging.getLogger("pytorch_lightning.utilities.rank_zero")
-    before = log.level
+    level = log.level
     log.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        log.setLevel(before)
+        log.setLevel(level)

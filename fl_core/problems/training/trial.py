@@ -70,8 +70,8 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
             f"logs {listed(list(task.logged))} in training_step, which is not recorded: use test_step"
         )
     if grown:
-        kept = listed([f"self.{path}" for path in grown])
-        remarks.append(f"adds to {kept} in its steps, which is emptied after each: clients have no epochs")
+        names = listed([f"self.{path}" for path in grown])
+        remarks.append(f"adds to {names} in its steps, which is emptied after each: clients have no epochs")
     if once and abs(twice / once - 2) < DOUBLE:
         remarks.append(
             "returns the sum of its data points' losses, not their mean: steps get longer with the mini-batch"
@@ -139,7 +139,7 @@ def _twice(
     """
     states = _generators()
     first = call()
-    before = state(task.network)
+    initial = state(task.network)
     second = call()
     for name, generator in _generators().items():
         if generator != states[name]:
@@ -147,7 +147,7 @@ def _twice(
                 f"{task.called}: its {step} draws from {name}, so that no run could be repeated: "
                 "draw in the data function, and drop units by torch's dropout"
             )
-    changed, grown = changes(before, state(task.network))
+    changed, grown = changes(initial, state(task.network))
     if changed:
         raise InvalidProblemError(
             f"{task.called}: its {step} changes self.{changed[0]}, which clients that work at the same time "

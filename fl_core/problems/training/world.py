@@ -200,10 +200,10 @@ class SupervisedWorld(World):
         return self._once("training", model, self._on_training)
 
     def _once(self, data: str, model: Tensor, judge: Callable[[Tensor], Judgement]) -> Judgement:
-        which = data, "first" if torch.equal(model, self.first) else "last"
-        if which not in self._judged or not torch.equal(model, self._judged[which][0]):
-            self._judged[which] = model.clone(), judge(model)
-        return self._judged[which][1]
+        key = data, "first" if torch.equal(model, self.first) else "last"
+        if key not in self._judged or not torch.equal(model, self._judged[key][0]):
+            self._judged[key] = model.clone(), judge(model)
+        return self._judged[key][1]
 
     def _on_test(self, model: Tensor) -> Evaluation:
         """Evaluate a model on the test data, without the clients' training losses."""
@@ -213,11 +213,11 @@ class SupervisedWorld(World):
         }
         with torch.inference_mode():
             test = self._judge(task, self._test_inputs, data.y_test, wholes)
-            others = {name: float(metric.compute()) for name, metric in wholes.items()}
+            means = {name: float(metric.compute()) for name, metric in wholes.items()}
         loss = test.pop("loss")
         metrics = {name: float(values.mean()) for name, values in test.items()}
         of_clients = {name: self.shares.on_test(values) for name, values in test.items()}
-        return Evaluation({**metrics, "test/loss": float(loss.mean()), **others}, None, of_clients)
+        return Evaluation({**metrics, "test/loss": float(loss.mean()), **means}, None, of_clients)
 
     def _on_training(self, model: Tensor) -> np.ndarray:
         """Return L_i [n] on each client's training data."""
