@@ -128,7 +128,7 @@ class LogNormalSpeeds(Durations):
 
     def label(self) -> str:
         text = f"log-normal speeds σ {self.sigma:g}" + (f", jobs σ {self.noise:g}" if self.noise else "")
-        return label(self, text, shown=("sigma", "noise"))
+        return label(self, text, except_for=("sigma", "noise"))
 
 
 def _log_normal(sigma: float, normal: Any) -> Any:
