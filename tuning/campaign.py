@@ -19,7 +19,7 @@ from benchmarks.errors import GO_ON, UserError
 from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp, Message
 from benchmarks.runs.jobs import RunJob
-from benchmarks.runs.messages import Evaluated, Finished, NoRoom, Stop
+from benchmarks.runs.messages import Evaluated, Finished, NoRoom
 from benchmarks.runs.session import delivering, missing
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
@@ -360,7 +360,7 @@ class Driver:
         if isinstance(event, Evaluated) and trial is not None:
             trial.evaluated(run, event)
             if trial.given_up:  # sent again at every evaluation: a note to a worker that died is lost
-                pool.send(job, Stop())
+                pool.cancel(job)
         if isinstance(event, Finished):
             result = self.results[run.key] = event.result
             if result.status is Status.ERROR:

@@ -33,8 +33,8 @@ class WorkerHandle(ABC, Generic[J]):
         """Send it a job; that it is dead is detected when receiving from it."""
 
     @abstractmethod
-    def hand_note(self, key: str, note: object) -> None:
-        """Send it a note to a job."""
+    def cancel(self, key: str) -> None:
+        """Ask it to end a job."""
 
 
 H = TypeVar("H", bound=WorkerHandle[Any])
@@ -89,11 +89,11 @@ class Pool(ABC, Generic[J, H]):
         self.waiting = deque(job for job in self.waiting if job.key not in dropped)
         return dropped
 
-    def send(self, job: J, note: object) -> None:
-        """Send a note to the worker that computes the job; one that is not in progress does not get it."""
+    def cancel(self, job: J) -> None:
+        """Ask a job in progress to end; nothing happens to any other, see `withdraw`."""
         for worker in self.workers:
             if job.key in worker.jobs:
-                worker.hand_note(job.key, note)
+                worker.cancel(job.key)
 
     @property
     def idle(self) -> int:
@@ -162,7 +162,6 @@ class Pool(ABC, Generic[J, H]):
         log.warning("job %s: %s", job.key, "given up" if deaths == DEATHS else f"retry {deaths}")
         if deaths == DEATHS:
             return GivenUp(self.lost(deaths, death))
-        retries = job.retries()
-        self._deaths |= {retry.key: deaths for retry in retries}
-        self.waiting.extendleft(reversed(retries))
+        self._deaths[job.key] = deaths
+        self.waiting.appendleft(job)
         return death

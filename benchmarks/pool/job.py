@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -73,13 +73,6 @@ class PoolJob(ABC):
     def compute(self, worker: Worker) -> None:
         """Compute the job, and companions in the worker; the last message of each is a `Final`."""
 
-    def retries(self) -> Sequence[Self]:
-        """Return what is computed instead once the worker has died: the job, or its parts.
-
-        Each is then computed alone, so that one that kills its workers is given up alone.
-        """
-        return [self]
-
     def files(self) -> dict[str, bytes]:
         """Return what the job has left on this machine's disk so far, by name."""
         return {}
@@ -93,11 +86,10 @@ class PoolJob(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """A note on its way to a job."""
+class Cancel:
+    """A request to a job in progress to end."""
 
     key: str
-    content: object
 
 
 class Worker(ABC):
@@ -106,7 +98,7 @@ class Worker(ABC):
     def __init__(self) -> None:
         self.stopping = False  # whether the pool is stopped: the job must save its state and return
         self.companions: deque[PoolJob] = deque()
-        self.notes: deque[Note] = deque()
+        self.cancelled: set[str] = set()  # keys of jobs that are to end
         self._shared: dict[Callable[[], Any], Any] = {}
 
     @abstractmethod
@@ -117,21 +109,17 @@ class Worker(ABC):
     def look(self) -> None:
         """Queue what has arrived."""
 
-    def take(self, arrived: PoolJob | Note) -> None:
-        """Queue a job, or a note to one."""
-        if isinstance(arrived, Note):
-            self.notes.append(arrived)
+    def take(self, arrived: PoolJob | Cancel) -> None:
+        """Queue a job, or note that one is to end."""
+        if isinstance(arrived, Cancel):
+            self.cancelled.add(arrived.key)
         else:
             self.companions.append(arrived)
 
-    def note(self, job: PoolJob) -> Any:
-        """Return the next note that was sent to a job in progress, or None."""
+    def is_cancelled(self, job: PoolJob) -> bool:
+        """Return whether a job in progress is to end."""
         self.look()
-        for note in self.notes:
-            if note.key == job.key:
-                self.notes.remove(note)
-                return note.content
-        return None
+        return job.key in self.cancelled
 
     def companion(self) -> PoolJob | None:
         """Return another job to run beside those in progress, or None; call it while there is capacity."""

@@ -11,7 +11,7 @@ from time import monotonic
 
 from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.fork_server import same_import_path
-from benchmarks.pool.job import Died, J, Message, Note
+from benchmarks.pool.job import Cancel, Died, J, Message
 from benchmarks.pool.worker import serve
 from fl_core.import_guard import own_packages
 
@@ -33,11 +33,11 @@ class WorkerProcess(WorkerHandle[J]):
         """Send it a job."""
         self._send(job)
 
-    def hand_note(self, key: str, note: object) -> None:
-        """Send it a note to a job."""
-        self._send(Note(key, note))
+    def cancel(self, key: str) -> None:
+        """Ask it to end a job."""
+        self._send(Cancel(key))
 
-    def _send(self, what: J | Note) -> None:
+    def _send(self, what: J | Cancel) -> None:
         with suppress(OSError):
             self.pipe.send(what)
 

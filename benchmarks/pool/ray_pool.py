@@ -82,9 +82,9 @@ class WorkerOnNode(WorkerHandle[J]):
         """Send it a job, with the files that the driver has of it."""
         self.actor.begin.remote(job, job.files())
 
-    def hand_note(self, key: str, note: object) -> None:
-        """Send it a note to a job."""
-        self.actor.hand_note.remote(key, note)
+    def cancel(self, key: str) -> None:
+        """Ask it to end a job."""
+        self.actor.cancel.remote(key)
 
 
 class RayPool(Pool[J, WorkerOnNode[J]]):

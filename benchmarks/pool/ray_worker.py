@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from benchmarks.pool.job import Final, Message, Note, PoolJob, Worker
+from benchmarks.pool.job import Cancel, Final, Message, PoolJob, Worker
 from fl_core.import_guard import OwnPackages
 
 HEARTBEAT = 30.0  # seconds between two copies of a job's checkpoint at least
@@ -55,7 +55,7 @@ class RayWorker(Worker):
         for name, value in environment.items():
             os.environ.setdefault(name, value)  # the node's own settings come first
         self.heartbeat = heartbeat
-        self._arrived: queue.SimpleQueue[PoolJob | Note] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[PoolJob | Cancel] = queue.SimpleQueue()
         self._outgoing: queue.SimpleQueue[WorkerReport | None] = queue.SimpleQueue()
         self._begun: dict[str, Begun] = {}
         self._saves = False
@@ -81,9 +81,9 @@ class RayWorker(Worker):
         self._begun[mine.key] = Begun(mine, folder, monotonic() + self.heartbeat)
         self._arrived.put(mine)
 
-    def hand_note(self, key: str, note: object) -> None:
-        """A note to a job."""
-        self._arrived.put(Note(key, note))
+    def cancel(self, key: str) -> None:
+        """Ask a job to end."""
+        self._arrived.put(Cancel(key))
 
     def reports(self, seconds: float) -> list[WorkerReport | None]:
         """Return what jobs have sent, at the latest after `seconds`; None is the end of a stopped worker.

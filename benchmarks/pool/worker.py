@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-from collections import deque
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
@@ -34,7 +33,7 @@ class ProcessWorker(Worker):
                 job = self.companions.popleft()
             except EOFError:
                 return
-            self.notes = deque(note for note in self.notes if note.key == job.key)  # the others have ended
+            self.cancelled &= {job.key}  # the others have ended
             if job.saves:  # else SIGTERM ends the process at once
                 signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stopping", True))
             try:

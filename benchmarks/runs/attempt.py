@@ -34,11 +34,11 @@ class Attempt(RunSlot):
         *,
         world: Callable[[], World],
         tell: Callable[[Message], None],
-        stopped: Callable[[], bool],
+        cancelled: Callable[[], bool],
     ) -> None:
         super().__init__()
         self.task, self.recording, self.execution = task, recording, execution
-        self.world, self.tell, self.stopped = world, tell, stopped
+        self.world, self.tell, self.cancelled = world, tell, cancelled
         self.watch = recording.watch
         self.saved = recording.outbox.checkpoint(task.suite, task.key)
         self.recorder: Recorder | None = None  # once it has begun
@@ -58,7 +58,7 @@ class Attempt(RunSlot):
                 if recorder.see(event):
                     self.watch.stamp(len(curve))
                     reported = self._report(reported)
-                    if self.task.prunable and self.stopped():
+                    if self.task.prunable and self.cancelled():
                         self._finished = self._ended(recorder, pruned=True)
                         return
                 self.charge()

@@ -148,7 +148,7 @@ class RunJob(TaskJob[PlannedRun]):
             execution,
             world=lambda: worlds.of(self.task.problem, self.task.seed),
             tell=lambda message: worker.tell(self, message),
-            stopped=lambda: worker.note(self) is not None,
+            cancelled=lambda: worker.is_cancelled(self),
         )
 
 

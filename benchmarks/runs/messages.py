@@ -38,11 +38,6 @@ class Resumed(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """A note to a prunable run: it ends at its next evaluation."""
-
-
-@dataclass(frozen=True, slots=True)
 class NoRoom(Final):
     """A task's disk is full: nothing new is kept, and a later session resumes from what is."""
 

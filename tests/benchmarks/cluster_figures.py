@@ -50,7 +50,7 @@ class AtOnce(WorkerHandle[RunJob]):
     def hand_over(self, job: RunJob) -> None:
         job.files()  # as for a real one
 
-    def hand_note(self, key: str, note: object) -> None:
+    def cancel(self, key: str) -> None:
         pass
 
 

@@ -38,8 +38,8 @@ class InProcess:
     def tell(self, job: PoolJob, message: Message) -> None:
         self.told.append((job.key, message))
 
-    def note(self, job: PoolJob) -> Any:
-        return None
+    def is_cancelled(self, job: PoolJob) -> bool:
+        return False
 
     def companion(self) -> PoolJob | None:
         return next(self._companions, None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from patience import PATIENCE
-from toy import Count, Counted, Deadly, Parts, Saving, Sociable, Sum, finals, told
+from toy import Count, Counted, Deadly, Saving, Sociable, Sum, finals, told
 
 from benchmarks.pool.job import DEATHS, Died, GivenUp, Message
 from benchmarks.pool.local import LocalPool
@@ -81,14 +81,6 @@ def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path, log: Path, dea
         assert log.is_file()
 
 
-def test_the_parts_of_a_job_are_retried_one_by_one(log: Path) -> None:
-    with LocalPool[Parts](2, log) as pool:
-        pool.submit(Parts(("a", "b", "c"), deadly=("b",)))
-        ended = finals(pool)
-    assert sorted(ended) == ["a", "b", "c"]
-    assert {key for key, message in ended.items() if isinstance(message, GivenUp)} == {"b"}
-
-
 def test_a_stopped_job_saves_itself_and_goes_on(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +109,7 @@ def test_a_job_that_cannot_save_itself_is_ended_at_once(log: Path, monkeypatch: 
     assert not multiprocessing.active_children()
 
 
-def test_a_note_reaches_its_job_alone(log: Path) -> None:
+def test_one_job_is_cancelled_and_no_other(log: Path) -> None:
     first, second = Count("first", numbers=10**6, pause=0.05), Count("second", numbers=3, pause=0.05)
     with LocalPool[Count](1, log) as pool:
         pool.submit(first)
@@ -125,12 +117,12 @@ def test_a_note_reaches_its_job_alone(log: Path) -> None:
         ended: dict[str, Sum] = {}
         for job, message in told(pool):
             if job is first and message == Counted(2):
-                pool.send(second, 1)  # it is not in progress, and does not get it
-                pool.send(first, 5)
+                pool.cancel(second)  # it is not in progress, and goes on
+                pool.cancel(first)
             if isinstance(message, Sum):
                 ended[job.key] = message
-                pool.send(job, 1)  # it has ended
-    assert ended["first"].total >= 15
+                pool.cancel(job)  # it has ended
+    assert 3 <= ended["first"].total < 10**6
     assert ended["second"].total == 6
 
 

@@ -41,19 +41,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.mark.usefixtures("cluster")
 def test_the_contract_of_a_pool(tmp_path: Path) -> None:
-    """Every job ends once; notes arrive; a job that kills its workers is given up, and no other."""
+    """Every job ends once; requests to end arrive; a job that kills its workers is given up, and no other."""
     jobs = [Count(f"job {number}", numbers=number) for number in range(1, 8)]
-    noted = Count("noted", numbers=10**6, pause=0.05)
+    cancelled = Count("cancelled", numbers=10**6, pause=0.05)
     deadly = Deadly("deadly", deaths=DEATHS, tally=str(tmp_path / "deaths"))
     ended: dict[str, Message] = {}
     heard: list[tuple[PoolJob, Message]] = []
     with RayPool[Any](10) as pool:
-        for job in (*jobs, noted, deadly):
+        for job in (*jobs, cancelled, deadly):
             pool.submit(job)
         for job, message in told(pool):
             heard.append((job, message))
-            if message == Counted(2) and job is noted:
-                pool.send(noted, 5)
+            if message == Counted(2) and job is cancelled:
+                pool.cancel(cancelled)
             if isinstance(message, Final):
                 assert job.key not in ended
                 ended[job.key] = message
@@ -62,7 +62,7 @@ def test_the_contract_of_a_pool(tmp_path: Path) -> None:
         *numbers, last = [message for about, message in heard if about is job]
         assert numbers == [Counted(number) for number in range(1, job.numbers + 1)]
         assert isinstance(last, Sum) and last.total == job.numbers * (job.numbers + 1) // 2
-    last = ended.pop("noted")
+    last = ended.pop("cancelled")
     assert isinstance(last, Sum)
     assert sorted(ended) == sorted(["deadly", *(job.key for job in jobs)])
     assert {key for key, message in ended.items() if isinstance(message, GivenUp)} == {"deadly"}

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -33,7 +33,7 @@ class Sum(Final):
 
 @dataclass(frozen=True)
 class Count:
-    """Adds up numbers, slowly; a note with a number ends it there."""
+    """Adds up numbers, slowly, until it is cancelled."""
 
     key: str
     numbers: int = 10
@@ -42,9 +42,6 @@ class Count:
     go: str = ""
     kind: Hashable = None
     saves: bool = False
-
-    def retries(self) -> Sequence["Count"]:
-        return [self]
 
     def files(self) -> dict[str, bytes]:
         return {}
@@ -62,14 +59,13 @@ class Count:
 
     def compute(self, worker: Worker) -> None:
         jobs = worker.shared(list)
-        total, last = 0, self.numbers
+        total = 0
         for number in range(1, self.numbers + 1):
             time.sleep(self.pause)
             total += number
             worker.tell(self, Counted(number))
             self.hold(number, worker)
-            last = worker.note(self) or last
-            if number >= last:
+            if worker.is_cancelled(self):
                 break
         worker.tell(self, Sum(total, os.getpid(), len(jobs)))
         jobs.append(self.key)
@@ -96,26 +92,6 @@ def die(tally: Path, deaths: int) -> None:
             return
         file.write(f"{os.getpid()}\n")
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-@dataclass(frozen=True)
-class Parts(PoolJob):
-    """Some jobs in one; those named in `deadly` kill their process whenever they are computed."""
-
-    parts: tuple[str, ...]
-    deadly: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        return " ".join(self.parts)
-
-    def retries(self) -> Sequence["Parts"]:
-        return [replace(self, parts=(part,)) for part in self.parts]
-
-    def compute(self, worker: Worker) -> None:
-        if set(self.parts) & set(self.deadly):
-            os.kill(os.getpid(), signal.SIGKILL)
-        worker.tell(self, Sum(len(self.parts), os.getpid()))
 
 
 @dataclass(frozen=True)
