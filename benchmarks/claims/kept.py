@@ -1,13 +1,14 @@
 """The numbers behind verdicts, as small files of the repository: one row per claim, sample and seed.
 
 `results/<paper>-<scale>.csv`. With them, verdicts can be made again, and compared, without repeating the
-runs. The file of the same name in `results/origins/` has the commit and versions that each origin stands for:
+runs. The file of the same name in `results/origins/` has what each origin stands for: commit, versions, and
+since 2026-11-27 the digest of the data.
 
     claim,sample,seed,value,runs,when,origin
     F-weights-FP/mnist,a,0,0.2893,1f6a…,2026-11-21T10:54:33+00:00,1
 
     origin,made_with
-    1,"0123abc, python 3.11.7 torch 2.13.0"
+    1,"0123abc, python 3.11.7 torch 2.13.0, data 89ab…"
 """
 
 import csv
@@ -54,7 +55,7 @@ class Number:
     value: float  # NaN where the run diverged, ∞ where a target was never reached
     runs: str  # keys of the runs that it was read off
     when: str  # end of the last of them, UTC
-    origin: str  # commit and versions
+    origin: str  # commit, versions and digest of the data
 
 
 def path(paper: str, scale: str, folder: Path = RESULTS) -> Path:

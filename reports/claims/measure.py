@@ -50,7 +50,7 @@ def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]])
             _number(claim, sample, runs[name], shared if sample.at == "shared" else sample.at),
             " ".join(run.key for run in runs[name]),
             max(run.ended.isoformat(timespec="seconds") if run.ended else "" for run in runs[name]),
-            _origin([run.commit for run in runs[name]], runs[name][0].versions),
+            _origin(runs[name]),
         )
         for name, sample in claim.samples.items()
     ]
@@ -113,6 +113,14 @@ def _function(path: str) -> Callable[..., Any]:
     return function
 
 
-def _origin(commits: Iterable[str], versions: Mapping[str, str]) -> str:
-    known = " ".join(dict.fromkeys(filter(None, commits))) or "no commit"
-    return f"{known}, {' '.join(f'{name} {number}' for name, number in versions.items())}"
+def _origin(runs: Sequence[RecordedRun]) -> str:
+    """Return commits, versions, and digests of the data sets or feature files of runs."""
+
+    def joined(texts: Iterable[str]) -> str:
+        return " ".join(dict.fromkeys(filter(None, texts)))
+
+    versions = joined(f"{name} {number}" for name, number in runs[0].versions.items())
+    digests = joined(run.data.get("data", "") for run in runs)
+    return f"{joined(run.commit for run in runs) or 'no commit'}, {versions}" + (
+        digests and f", data {digests}"
+    )

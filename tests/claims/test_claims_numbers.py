@@ -4,6 +4,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -122,6 +123,17 @@ def test_several_points_become_one_number(tmp_path: Path, ends: tuple[str, str],
     runs |= {key: recorded(key, 0, [0.0, 0.0]) for key in others}
     [a, _] = measured(plan, claim, runs)
     assert (a.value, a.runs.split()) == (pytest.approx(expected), keys)
+
+
+def test_origins_name_commits_versions_and_data(tmp_path: Path) -> None:
+    paper = written(tmp_path, CLAIM)
+    claim, plan = paper.claims["T-row/case"], ClaimPlan(paper, "small", ())
+    runs = {
+        run.key: replace(recorded(run.key, seed, [1.0]), data={"data": "89ab", "partition": f"p{seed}"})
+        for of in plan.picked(claim).values()
+        for seed, [run] in of.items()
+    }
+    assert {one.origin for one in measured(plan, claim, runs)} == {"abc, torch 2, data 89ab"}
 
 
 def test_an_unknown_metric_is_told_with_the_known_ones(tmp_path: Path) -> None:
