@@ -130,6 +130,13 @@ def line_of(text: bytes, steps: Sequence[str | int]) -> str:
     return place("", Document(content if isinstance(content, dict) else {}, lines), steps)
 
 
+def in_a_line(data: Mapping[str, Any]) -> str:
+    """Return a mapping of plain data as YAML in one line, to paste into a file."""
+    form: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": math.inf}
+    line = yaml.dump(dict(data), Dumper=_Dumper, default_flow_style=True, **form)
+    return line.strip()
+
+
 def dump(content: Any) -> str:
     """Return plain data as YAML for `parse`; keys stay in order."""
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)

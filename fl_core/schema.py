@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum, auto
 
 CAMPAIGN = ".tuning"  # ends the name of the experiment that holds a suite's campaign
+PILOT = ".pilot"  # ends the name under which a campaign on a changed suite is recorded, before CAMPAIGN
 VARIANT = "-tuned"  # ends the name of a suite with the values that were found for another
 UNTUNED = "Rates were set by hand, one for all: a difference may be a difference of rates."
 CLAIMS = "claims-"  # begins the name of what claims need
@@ -220,6 +221,7 @@ class Tag(StrEnum):
     # Of a trial's run, beside some of the above
     TRIAL = auto()
     ORIGIN = f"{TAGS}from"
+    CHOSEN = auto()  # "true" if the trial is the best of its study
 
     @property
     def short(self) -> str:

@@ -136,7 +136,7 @@ class Driver:
     @property
     def experiment(self) -> str:
         """Return the name of the experiment for trials."""
-        return f"{self.campaign.suite.name}{CAMPAIGN}"
+        return f"{self.campaign.name}{CAMPAIGN}"
 
     @property
     def ended(self) -> int:
@@ -170,7 +170,7 @@ class Driver:
             stack.enter_context(storage_errors_explained(self.storage.name))
             # No other process retries the trials of this one.
             stack.enter_context(self.storage.locks.held(f"worker {self.name}"))
-            log.info("%s: %d of %d trials ended", self.campaign.suite.name, self.before, self.campaign.trials)
+            log.info("%s: %d of %d trials ended", self.campaign.name, self.before, self.campaign.trials)
             try:
                 missing = self._left(delivery)
                 self._announce(delivery, StudyStatus.RUNNING)
@@ -407,7 +407,7 @@ class FixedTrials:
     @property
     def name(self) -> str:
         """Return the name of the recorded runs."""
-        return f"{self.campaign.suite.name}{CAMPAIGN}"
+        return f"{self.campaign.name}{CAMPAIGN}"
 
     @property
     def description(self) -> str:

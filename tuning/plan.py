@@ -10,7 +10,7 @@ from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.experiment import Experiment
 from fl_core.metrics import named
 from fl_core.scenario import Scenario
-from fl_core.schema import TO_TARGET
+from fl_core.schema import PILOT, TO_TARGET
 from fl_core.text import nearest, unknown
 from tuning import samplers
 from tuning.objective import Objective
@@ -23,9 +23,13 @@ IN_QUEUE = ("grid", "sobol")  # samplers whose points are known before
 FEWEST_FOR_WILCOXON = 5  # with four seeds, no pattern of signs is rare enough to stop a trial
 
 
-def plan(suite: Suite) -> Campaign:
-    """Return the campaign of a suite; UserError if impossible."""
+def plan(suite: Suite, *, pilot: bool = False) -> Campaign:
+    """Return the campaign of a suite; UserError if impossible.
+
+    A pilot, on a suite that is changed for the occasion, is recorded under a name of its own.
+    """
     spec = suite.spec
+    name = f"{suite.name}{PILOT}" if pilot else suite.name
     seeds, more = tuning_seeds(spec), seeds_again(spec)
     one_each = {(run.scenario, run.strategy): run for run in suite.runs()}
     _check_reuse(spec.tuning.reuse, list(dict.fromkeys(label for _, label in one_each)))
@@ -35,7 +39,7 @@ def plan(suite: Suite) -> Campaign:
     for run in one_each.values():
         source = spec.tuning.reuse.get(run.strategy)
         if source is None:
-            searched.append(_study(suite, run, seeds, more))
+            searched.append(_study(name, suite, run, seeds, more))
         else:
             reused.append((run, source))
     return Campaign(suite, tuple(searched), tuple(reused))
@@ -64,7 +68,7 @@ def seeds_again(spec: SuiteSpec) -> tuple[int, ...]:
     return tuple(range(first, first + spec.tuning.again.seeds))
 
 
-def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...], more: tuple[int, ...]) -> Study:
+def _study(name: str, suite: Suite, run: PlannedRun, seeds: tuple[int, ...], more: tuple[int, ...]) -> Study:
     spec = suite.spec.tuning
     scenario = tried_on(run.experiment.scenario, spec)
     strategy = run.experiment.strategy
@@ -78,7 +82,7 @@ def _study(suite: Suite, run: PlannedRun, seeds: tuple[int, ...], more: tuple[in
         raise UserError(f"tuning.space: {error}") from None
     trials = len(first) if spec.sampler in IN_QUEUE else spec.trials
     return Study(
-        suite=suite.name,
+        suite=name,
         scenario=run.scenario,
         strategy=run.strategy,
         tried_on=scenario,

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from statistics import fmean, stdev
+from typing import Any
 
 from benchmarks.suite import tuned
 from benchmarks.suite.tuned import TunedEntry, TunedFile
 from benchmarks.tracking.provenance import version, versions
 from benchmarks.tracking.run_result import TrialResult
+from benchmarks.yaml_io import in_a_line
 from fl_core.schema import Origin, TrialState
 from fl_core.strategies.hyperparameters import FACTOR, fields_of
+from fl_core.strategies.strategy import Strategy
+from tuning.samplers import ADAPTIVE, STARTUP
 from tuning.study import Campaign, Study
 
 GOOD = 0.02  # a trial is good if its objective differs by so little from the best one, relative to it
@@ -84,6 +88,75 @@ def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
         versions={name: versions_used[name] for name in LIBRARIES if versions_used.get(name)},
         tuned=tuple(usable[place] for place in order if place in usable),
     )
+
+
+def caveats(studies: Sequence[StudyResult]) -> list[str]:
+    """Return what to mind about the best values of a campaign: one sentence each."""
+    plan = studies[0].plan
+    lines = []
+    informed = max(0, plan.trials - STARTUP)
+    if plan.sampler in ADAPTIVE and informed < plan.trials / 2:
+        lines.append(
+            f"{plan.trials} trials: {plan.sampler} draws at random until {STARTUP} have ended, so it chose "
+            f"{informed} by results; {2 * STARTUP} or more trials search better"
+        )
+    at_edge, at_default, single = [], [], []
+    for study in studies:
+        best, space = study.best, study.plan.space
+        if best is None:
+            continue
+        name = f"{study.plan.strategy} ({study.plan.scenario})"
+        ends = {parameter: space.edge(parameter, value) for parameter, value in best.parameters.items()}
+        if edges := [f"{parameter} {end}" for parameter, end in ends.items() if end]:
+            at_edge.append(f"{name}: {', '.join(edges)}")
+        if best.origin == Origin.PAPER:
+            at_default.append(name)
+        if best.parameters.get("buffer") == 1:
+            single.append(name)
+    if at_edge:
+        lines.append(f"best value at an edge of the space, better ones may lie beyond: {'; '.join(at_edge)}")
+    if at_default:
+        lines.append(
+            f"no trial was better than the suite's own values or the defaults: {', '.join(at_default)}"
+        )
+    if single:
+        lines.append(f"buffer 1 applies each update at once, so nothing is buffered: {', '.join(single)}")
+    return lines
+
+
+def pasteable(campaign: Campaign, tuned_file: TunedFile) -> list[str]:
+    """Return what was found as YAML for a suite, a block for each scenario: `lr`, or `strategies`.
+
+    A strategy for which nothing was found has no entry; a factor `c` of a rate is no key of a strategy.
+    """
+    runs = {(run.scenario, run.strategy): run.experiment.strategy for run in campaign.suite.runs()}
+    lines = []
+    for scenario in dict.fromkeys(entry.scenario for entry in tuned_file.tuned):
+        entries = [entry for entry in tuned_file.tuned if entry.scenario == scenario]
+        if any(FACTOR in entry.parameters for entry in entries):
+            continue
+        names = [runs[scenario, entry.strategy].reference() for entry in entries]
+        lines.append(f"# {scenario}")
+        if len({*names}) == len(names) and all({*entry.parameters} == {"local_lr"} for entry in entries):
+            rates = {name: entry.parameters["local_lr"] for name, entry in zip(names, entries, strict=True)}
+            lines.append(f"lr: {in_a_line(rates)}")
+            continue
+        lines.append("strategies:")
+        for entry in entries:
+            strategy = runs[scenario, entry.strategy]
+            fields: dict[str, Any] = {"name": strategy.reference(), **_written(strategy)}
+            for name, value in entry.parameters.items():
+                head, dot, inner = name.partition(".")
+                target = fields.setdefault(head, {}) if dot else fields
+                target[inner or head] = value
+            lines.append(f"  - {in_a_line(fields)}")
+    return lines
+
+
+def _written(strategy: Strategy) -> dict[str, Any]:
+    """Return the fields of a strategy that are not at their defaults."""
+    fields = strategy.model_dump(mode="json", exclude_defaults=True)
+    return {name: value for name, value in fields.items() if name not in ("name", "local_lr")}
 
 
 def _entry(study: StudyResult) -> TunedEntry | None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from optuna.pruners import BasePruner
     from optuna.samplers import BaseSampler
 
+ADAPTIVE = ("tpe", "gp", "cmaes")  # samplers that look at what was found
 STARTUP = 10  # trials before TPE, GP or CMA-ES look at what was found
 
 

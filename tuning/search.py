@@ -7,7 +7,6 @@ take trials puts them back into the queue. Results stand in the runs of trials a
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 from benchmarks.errors import warn
@@ -101,12 +100,13 @@ class Search:
         from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", UserWarning)  # "too few: importances will be equal"
-                shares = get_param_importances(self.study, evaluator=PedAnovaImportanceEvaluator())
-        except (ValueError, RuntimeError, TypeError, UserWarning):  # the third: bounds beyond 64 bits
+            shares = get_param_importances(
+                self.study, evaluator=PedAnovaImportanceEvaluator(), normalize=False
+            )
+        except (ValueError, RuntimeError, TypeError):  # the third: bounds beyond 64 bits
             return {}
-        return {name: float(share) for name, share in shares.items()}
+        total = sum(shares.values())  # 0 where trials are too few
+        return {name: float(share / total) for name, share in shares.items()} if total else {}
 
     def take(self, count: int) -> list[Trial]:
         """Return up to `count` trials for this process; empty if others have the rest, or all are done."""

@@ -168,6 +168,11 @@ class Campaign:
     ]  # a run of each strategy that takes over values, and from which label
 
     @property
+    def name(self) -> str:
+        """The name under which it is recorded: the suite's, or that of its pilot."""
+        return self.studies[0].suite if self.studies else self.suite.name
+
+    @property
     def spec(self) -> Tuning:
         """Return the settings of tuning."""
         return self.suite.spec.tuning

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from tuning.campaign import Driver
     from tuning.results import StudyResult
     from tuning.study import Campaign
+
+
+MAX_SILENCE_SECONDS = 600  # between two lines on how far a campaign is
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}  # of such a line
 
 
 @click.command(short_help="Tune the strategies of SUITE, all with the same trials.")
@@ -82,6 +86,7 @@ def command(
     from benchmarks import engine as engines
     from benchmarks.device import processes
     from benchmarks.suite.tuned import HEAD
+    from tuning.results import caveats, pasteable
 
     asked = {"trials": trials, "seeds": seeds, "sampler": sampler, "objective": objective}
     options_ = [f"tuning.{name}={value}" for name, value in asked.items() if value is not None]
@@ -106,8 +111,12 @@ def command(
     tuned, path = keep(driver, out, settings)
     if tuned.tuned:
         _show(tuned, path)
+        for caveat in caveats(driver.studies):
+            click.echo(f"Note: {caveat}")
+        for line in pasteable(campaign, tuned):
+            click.echo(line)
     if not driver.away:
-        _write_page(campaign.suite.name, store)
+        _write_page(campaign.name, store)
     if not tuned.tuned:
         sys.exit(1)
     out = None if path == campaign.suite.tuned_values else path
@@ -122,7 +131,7 @@ def planned(suite: str, settings: Sequence[str], scale: str | None) -> Campaign:
     from benchmarks.suite.suite import load
     from tuning.plan import plan
 
-    campaign = plan(load(suite, settings, scale, tuned=False))
+    campaign = plan(load(suite, settings, scale, tuned=False), pilot=bool(_suite_settings(settings)))
     campaign.check()
     return campaign
 
@@ -193,28 +202,54 @@ def _what_happened(driver: Driver, seconds: float) -> str:
 
 
 def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
-    """Run a campaign, with a bar where there is a terminal, else a line for each tenth; warn of errors."""
+    """Run a campaign, with its progress on stderr; warn of errors.
+
+    A line for each tenth, and now and then in a long one, says how long it will take and what is best so
+    far; where there is a terminal, there is a bar as well.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     total, began = driver.campaign.trials, monotonic()
-    tenths = 10 * driver.before // total
+    tenths, printed = 10 * driver.before // total, began
+    if not quiet and not driver.finished:
+        words = ["asyncfl", "ui", driver.experiment, *driver.store.options]
+        console.print(f"To follow it, in a second terminal: {command_line(words)}", **PLAIN)
     columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task("trials", total=total, completed=driver.before)
 
         def show(ended: int) -> None:
-            nonlocal tenths
+            nonlocal tenths, printed
             bar.update(task, completed=ended)
-            if 10 * ended // total > tenths and not (quiet or console.is_terminal):
-                tenths = 10 * ended // total
-                click.echo(f"[{ended:,}/{total:,}] trials, {monotonic() - began:.0f} s", err=True)
+            seconds = monotonic() - began
+            due = 10 * ended // total > tenths or monotonic() - printed > MAX_SILENCE_SECONDS
+            if quiet or not due or ended == driver.before:
+                return
+            tenths, printed = 10 * ended // total, monotonic()
+            left = (total - ended) * seconds / (ended - driver.before)
+            after = f", about {duration(left)} left" if ended < total else ""
+            console.print(f"[{ended:,}/{total:,}] trials, {duration(seconds)}{after}", **PLAIN)
+            for line in _best_so_far(driver.studies):
+                console.print(f"  {line}", **PLAIN)
 
         driver.run(computes, show)
     errors = Counter((study.plan.strategy, error) for study in driver.studies for error in study.errors())
     for (strategy, error), count in errors.items():
         warn(f"{strategy}: {many(count, 'trial')} ended in error: {error}")
+
+
+def _best_so_far(studies: Sequence[StudyResult]) -> Iterator[str]:
+    """Yield a line for each scenario that was begun: the best objective of each strategy until now."""
+    by_scenario: dict[str, list[str]] = {}
+    for study in studies:
+        if study.best is not None and study.best.value is not None:
+            value = f"{study.plan.strategy} {study.best.value:.4g}"
+            by_scenario.setdefault(study.plan.scenario, []).append(value)
+    objective = studies[0].plan.objective
+    for scenario, values in by_scenario.items():
+        yield f"best {objective.kind} of {objective.metric.name} in {scenario}: {', '.join(values)}"
 
 
 def _write_page(name: str, store: Store) -> None:

@@ -183,13 +183,17 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
         there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
         raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
     id_ = experiment.id
-    links = [(name, views.page(id_, key)) for name, key in views.saved(valid_tags(experiment.tags))]
+    links = [
+        (name, views.page(id_, key, mode="TABLE" if name == views.SINGLE else "CHART"))
+        for name, key in views.saved(valid_tags(experiment.tags))
+    ]
     reports = [result.run_id for result in results if result.kind == Kind.REPORT]
     links += [("Report page", notes.report_page(suite, id_, report)) for report in reports[:1]]
     if (tuning := experiments.get(f"{suite}{CAMPAIGN}")) is not None:
         studies = views.saved(valid_tags(tuning.tags))
         links += [(f"Tuning · {name}", views.page(tuning.id, key)) for name, key in studies]
-    return links or [(f"All runs (asyncfl run {suite} adds comparisons)", views.page(id_, mode="TABLE"))]
+    adds = f"tune {suite.removesuffix(CAMPAIGN)}" if suite.endswith(CAMPAIGN) else f"run {suite}"
+    return links or [(f"All runs (asyncfl {adds} adds comparisons)", views.page(id_, mode="TABLE"))]
 
 
 def _taken(host: str, port: int) -> bool:

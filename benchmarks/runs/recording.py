@@ -10,7 +10,7 @@ from benchmarks.redaction import redacted
 from benchmarks.runs.stopwatch import Stopwatch
 from benchmarks.suite.suite import PlannedRun, Task
 from benchmarks.tracking.outbox import Outbox
-from benchmarks.tracking.run_result import MlflowStatus, RunResult, name_of_seed, now, params_of, texts_of
+from benchmarks.tracking.run_result import MlflowStatus, RunResult, now, params_of, texts_of
 from fl_core.diagnostics import summary as diagnostics
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Record
@@ -21,7 +21,6 @@ from fl_core.schema import (
     DIAGNOSED,
     DIAGNOSTICS,
     TO_TARGET,
-    Kind,
     MlflowTag,
     Name,
     Status,
@@ -101,20 +100,13 @@ class Recording:
             start_time=watch.began,
             end_time=now(),
             artifact_uri="",
-            tags=texts_of(tags) | {MlflowTag.NAME: _name(task)},
+            tags=texts_of(tags) | {MlflowTag.NAME: task.name},
             params=dict(params_of(shown or description)),
             metrics={**(metrics or {}), Total.WALL_SECONDS: watch.seconds},
             evaluated=watch.evaluated if tables else [],
         )
         self.outbox.put(result, description, tables, texts)
         return result
-
-
-def _name(task: Task) -> str:
-    """Return the name of the task's run in MLflow."""
-    if isinstance(task, PlannedRun) and task.kind is Kind.RUN:
-        return name_of_seed(task.scenario, task.strategy, task.seed)
-    return task.name
 
 
 def summary(record: Record) -> dict[str, float]:

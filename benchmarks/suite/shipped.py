@@ -5,7 +5,7 @@ from pathlib import Path
 from benchmarks.errors import UserError
 from benchmarks.suite.document import is_path
 from benchmarks.yaml_io import read
-from fl_core.schema import CAMPAIGN, CLAIMS, DEFAULT, LIVE, VARIANT
+from fl_core.schema import CAMPAIGN, CLAIMS, DEFAULT, LIVE, PILOT, VARIANT
 from fl_core.text import nearest
 
 SUITES = Path(__file__).parents[1] / "suites"
@@ -37,6 +37,8 @@ def reserved(name: str) -> str:
     """Return the reason why a name is reserved; empty for a free name."""
     if name.endswith(CAMPAIGN):
         return f"names that end in '{CAMPAIGN}' are those of campaigns"
+    if name.endswith(PILOT):
+        return f"names that end in '{PILOT}' are those of campaigns on a suite that --set changes"
     if name.endswith(VARIANT):
         return f"names that end in '{VARIANT}' are those of suites with tuned values"
     if LIVE in name:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from benchmarks.tracking.run_result import NEEDED, Pair, RunResult
+from benchmarks.tracking import views
+from benchmarks.tracking.run_result import NEEDED, Pair, RunResult, names_of
 from benchmarks.tracking.store import Store
 from fl_core.schema import Kind, MlflowTag, Tag
 
@@ -23,6 +24,8 @@ INDEXED = (
     Tag.SUPERSEDED,
     Tag.IDENTITY,
     Tag.MEAN_OF,
+    Tag.CHOSEN,
+    MlflowTag.NAME,
     MlflowTag.PARENT,
     MlflowTag.COLOUR,
 )
@@ -61,7 +64,20 @@ class TrackedExperiment:
     groups: dict[Pair, RunResult] = field(default_factory=dict)  # parents of the seeds of a strategy
     studies: dict[str, RunResult] = field(default_factory=dict)  # parents of trials, by identity
     meant: dict[Pair, set[str]] = field(default_factory=dict)  # the keys of each group's seeds
+    names: dict[Pair, str] = field(default_factory=dict)  # short, for charts
+    best: set[tuple[str, str]] = field(default_factory=set)  # best trials: id of the study, number
     report: RunResult | None = None  # the run that holds the page
+
+    def name_of(self, pair: Pair) -> str:
+        """Return the short name of a strategy in a scenario."""
+        if pair not in self.names:
+            there = {study.pair for study in self.studies.values()}
+            self.names = names_of({*self.meant, *self.groups, *there, *self.names, pair})
+        return self.names[pair]
+
+    def colour_of(self, strategy: str) -> str:
+        """Return the colour of a strategy."""
+        return views.colours({strategy, *(label for _, label in self.names)})[strategy]
 
     def add(self, run: RunResult) -> None:
         """Take note of a run of MLflow's."""

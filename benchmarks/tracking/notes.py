@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from benchmarks.tracking import views
 from fl_core.metrics import Metric
-from fl_core.schema import Kind, Tag
+from fl_core.schema import CAMPAIGN, Kind, Tag
 from fl_core.text import many
 
 REPORT = f"tags.`{Tag.KIND}` = '{Kind.REPORT}'"
@@ -16,7 +16,11 @@ def of_suite(suite: str, experiment: str, tags: Mapping[str, str], report: str) 
     links = [f"- [{_plain(name)}]({views.page(experiment, key)})" for name, key in views.saved(tags)]
     parts = [tags.get(Tag.DESCRIPTION, "").strip()]
     if links:
-        about = "Mean over seeds against client updates, virtual time and, with a network, bytes sent"
+        about = (
+            "Best trials, all trials, and each study"
+            if suite.endswith(CAMPAIGN)
+            else "Mean over seeds against client updates, virtual time and, with a network, bytes sent"
+        )
         parts.append("\n".join([f"**{about}** (also in the menu of views)", "", *links]))
     if report:
         parts.append(f"[Report page]({report_page(suite, experiment, report)})")

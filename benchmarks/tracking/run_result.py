@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks.errors import UserError
 from fl_core.keys import is_older
-from fl_core.schema import TAGS, Kind, MlflowTag, Status, Tag, Total, TrialMetric, TrialState
+from fl_core.schema import JOINT, TAGS, Kind, MlflowTag, Status, Tag, Total, TrialMetric, TrialState
 from fl_core.sources import digests
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
 MAX_PARAM_CHARACTERS, MAX_TAG_CHARACTERS = 6000, 8000
+MAX_NAME_CHARACTERS = 40  # of a run's name, as far as MLflow shows it beside its charts
 ALL = "clients"  # what is evaluated at every mark where a record does not say it: all training losses
 
 TEXT, DIGITS, STATUSES = "(?s).+", "[0-9]{1,18}", "|".join(Status)
@@ -158,6 +159,11 @@ class RunResult:
         return *self.pair, self.tags.get(Tag.TRIAL, ""), self.tags.get(Tag.SEED, "")
 
     @property
+    def name(self) -> str:
+        """The name in MLflow's pages."""
+        return self.tags.get(MlflowTag.NAME, "")
+
+    @property
     def superseded(self) -> bool:
         """Whether other runs of the same names replace it."""
         return Tag.SUPERSEDED in self.tags
@@ -271,9 +277,35 @@ def must_be_current(results: Iterable[RunResult], store: str) -> None:
         raise UserError(f"{store}: made by an earlier version of asyncfl; choose another folder with --store")
 
 
-def name_of_seed(scenario: str, strategy: str, seed: object) -> str:
-    """Return the name of a seed's run in MLflow: it begins with what tells it from its siblings."""
-    return f"seed {seed} · {strategy} · {scenario}"
+def names_of(pairs: Collection[Pair]) -> dict[Pair, str]:
+    """Return a short name for each strategy in each scenario: what varies in a suite, for MLflow's legends.
+
+    Parts of a scenario's label that all scenarios share are left out.
+    """
+    parts = {scenario: scenario.split(JOINT) for scenario, _ in pairs}
+    shared = set.intersection(*map(set, parts.values())) if parts else set()
+    names: dict[Pair, str] = {}
+    for scenario, strategy in sorted(pairs):
+        varying = [part for part in parts[scenario] if part not in shared]
+        name = cut(JOINT.join([strategy, *varying]), MAX_NAME_CHARACTERS)
+        taken, copies = {*names.values()}, 1
+        while name in taken:
+            copies += 1
+            suffix = f" ({copies})"
+            name = cut(JOINT.join([strategy, *varying]), MAX_NAME_CHARACTERS - len(suffix)) + suffix
+        names[scenario, strategy] = name
+    return names
+
+
+def name_of_seed(name: str, seed: object) -> str:
+    """Return the name of a seed's run, from that of its group: it begins with what tells it from siblings."""
+    return cut(f"seed {seed}{JOINT}{name}", MAX_NAME_CHARACTERS)
+
+
+def name_of_trial(tags: Mapping[str, str]) -> str:
+    """Return the name of a trial's run under one seed; a long label of a strategy is cut."""
+    end = f"{JOINT}trial {tags[Tag.TRIAL]}{JOINT}seed {tags[Tag.SEED]}"
+    return cut(tags[Tag.STRATEGY], MAX_NAME_CHARACTERS - len(end)) + end
 
 
 def texts_of(tags: Mapping[Tag, Any]) -> dict[str, str]:

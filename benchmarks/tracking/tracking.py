@@ -42,6 +42,8 @@ from benchmarks.tracking.run_result import (
     fault_of,
     must_be_current,
     name_of_seed,
+    name_of_trial,
+    names_of,
     now,
     valid_tags,
 )
@@ -164,12 +166,31 @@ class Tracking:
             if study[Tag.STATUS] == StudyStatus.FINISHED and not known.finished:
                 self._client.set_terminated(known.run_id, MlflowStatus.FINISHED)
                 known.state = MlflowStatus.FINISHED
-        scenarios = {scenario for scenario, _ in pairs}
-        for study in studies:
-            parts = (study[Tag.STRATEGY], study[Tag.SCENARIO])
-            view = views.study_view(study, " · ".join(parts[: min(2, len(scenarios))]))
-            self._label(experiment, view.tag, view.value)
+        self._choose(experiment, studies)
+        experiment.names = names_of(pairs)
+        self._rename(experiment)
+        wanted_views = {view.tag: view.value for view in views.of_campaign(studies, experiment.names)}
+        for tag in [tag for tag in experiment.tags if tag.startswith(views.TAG + views.OURS)]:
+            if tag not in wanted_views:  # of a study, or a name, that the suite has no more
+                self._client.delete_experiment_tag(experiment.id, tag)
+                del experiment.tags[tag]
+        for tag, value in wanted_views.items():
+            self._label(experiment, tag, value)
         self._annotate(experiment)
+
+    def _choose(self, experiment: TrackedExperiment, studies: Sequence[Mapping[str, str]]) -> None:
+        """Mark the runs of each study's best trial."""
+        experiment.best = {
+            (experiment.studies[study[Tag.IDENTITY]].run_id, study.get(Tag.BEST_TRIAL, ""))
+            for study in studies
+        }
+        for run in experiment.runs.values():
+            chosen = (run.parent, run.tags.get(Tag.TRIAL, "")) in experiment.best
+            if chosen and Tag.CHOSEN not in run.tags:
+                self._tag(run, Tag.CHOSEN, "true")
+            elif Tag.CHOSEN in run.tags and not chosen:
+                self._client.delete_tag(run.run_id, Tag.CHOSEN)
+                del run.tags[Tag.CHOSEN]
 
     def _study(self, experiment: TrackedExperiment, tags: Mapping[str, str]) -> RunResult:
         """Return the study with these tags, or of a trial with them; made if it is not there."""
@@ -178,7 +199,8 @@ class Tracking:
             pair = tags[Tag.SCENARIO], tags[Tag.STRATEGY]
             own: dict[str, str] = {tag: tags[tag] for tag in (Tag.STUDY, Tag.IDENTITY)}
             own |= {Tag.KIND: Kind.STUDY, Tag.SCENARIO: pair[0], Tag.STRATEGY: pair[1]}
-            run = self._client.create_run(experiment.id, now(), own, " · ".join(reversed(pair)))
+            own[MlflowTag.COLOUR] = experiment.colour_of(pair[1])
+            run = self._client.create_run(experiment.id, now(), own, experiment.name_of(pair))
             experiment.add(RunResult.of_run(run))
         return experiment.studies[identity]
 
@@ -205,7 +227,9 @@ class Tracking:
         for runs, superseded in ((others, True), (chosen, False)):
             for run in runs:
                 self._supersede(run, superseded)
-        self._rename(experiment, places)
+        pairs = {(scenario, strategy) for scenario, strategy, _, _ in places.values()}
+        experiment.names = names_of(pairs)
+        self._relabel(experiment, places)
         experiment.meant = {}
         for key, (scenario, strategy, trial, _) in places.items():
             if trial:
@@ -213,9 +237,25 @@ class Tracking:
             experiment.meant.setdefault((scenario, strategy), set()).add(key)
         for pair in experiment.meant:
             self._sum_up(experiment, pair)
+        self._rename(experiment)
         self._paint(experiment)
 
-    def _rename(self, experiment: TrackedExperiment, places: Mapping[str, Place]) -> None:
+    def _rename(self, experiment: TrackedExperiment) -> None:
+        """Give groups, their seeds and studies short names: what varies in the suite as it is now."""
+        for key in set().union(*experiment.meant.values()) & experiment.runs.keys():
+            run = experiment.runs[key]
+            self._name(run, name_of_seed(experiment.name_of(run.pair), run.tags[Tag.SEED]))
+        groups = [group for pair, group in experiment.groups.items() if pair in experiment.names]
+        for parent in (*groups, *experiment.studies.values()):
+            self._name(parent, experiment.name_of(parent.pair))
+
+    def _name(self, run: RunResult, name: str) -> None:
+        """Give a run a name, if that changes anything."""
+        if run.name != name:
+            self._client.update_run(run.run_id, name=name)
+            run.tags[MlflowTag.NAME] = name
+
+    def _relabel(self, experiment: TrackedExperiment, places: Mapping[str, Place]) -> None:
         """Give runs the labels that their suite has now, and delete the groups that lose all their seeds.
 
         A renaming that was interrupted is completed: the name is changed before the tags, and a deserted
@@ -226,7 +266,7 @@ class Tracking:
             if run is None or run.place == place:
                 continue
             scenario, strategy, _, seed = place
-            self._client.update_run(run.run_id, name=name_of_seed(scenario, strategy, seed))
+            self._name(run, name_of_seed(experiment.name_of((scenario, strategy)), seed))
             for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy), (Tag.SEED, seed)):
                 self._tag(run, tag, text)
         inhabited = {run.pair for run in experiment.runs.values()}
@@ -286,19 +326,25 @@ class Tracking:
     def _begin(self, experiment: TrackedExperiment, result: RunResult) -> RunResult:
         tags = dict(result.tags)
         if result.kind == Kind.RUN:
+            tags[MlflowTag.NAME] = name_of_seed(experiment.name_of(result.pair), tags[Tag.SEED])
             tags[MlflowTag.PARENT] = self._group(experiment, tags, result.start_time).run_id
         elif result.kind == Kind.TRIAL:
-            tags[MlflowTag.PARENT] = self._study(experiment, tags).run_id
+            tags[MlflowTag.NAME] = name_of_trial(tags)
+            study = tags[MlflowTag.PARENT] = self._study(experiment, tags).run_id
+            if (study, tags[Tag.TRIAL]) in experiment.best:
+                tags[Tag.CHOSEN] = "true"
+        if result.kind != Kind.POOLED:
+            tags[MlflowTag.COLOUR] = experiment.colour_of(tags[Tag.STRATEGY])
         run = self._client.create_run(experiment.id, result.start_time, tags)
         return RunResult.of_run(run)
 
     def _group(self, experiment: TrackedExperiment, seed_tags: Mapping[str, str], began: int) -> RunResult:
         """The parent of a run's seeds, from the tags of one of them."""
-        scenario, strategy = pair = seed_tags[Tag.SCENARIO], seed_tags[Tag.STRATEGY]
+        pair = seed_tags[Tag.SCENARIO], seed_tags[Tag.STRATEGY]
         if pair not in experiment.groups:
             tags: dict[str, str] = {tag: seed_tags.get(tag, "") for tag in SHARED}
             tags |= {Tag.KIND: Kind.GROUP, MlflowTag.NOTE: notes.of_group(experiment.id, seed_tags)}
-            run = self._client.create_run(experiment.id, began, tags, f"{strategy} · {scenario}")
+            run = self._client.create_run(experiment.id, began, tags, experiment.name_of(pair))
             if data_sets := data_set_of(seed_tags, of_seeds=True):
                 self._client.log_inputs(run.info.run_id, data_sets)
             experiment.groups[pair] = RunResult.of_run(run)
@@ -377,9 +423,8 @@ class Tracking:
 
     def _paint(self, experiment: TrackedExperiment) -> None:
         """Give each strategy of the suite one colour in all scenarios."""
-        wanted = views.colours(strategy for _, strategy in experiment.meant)
         for pair in experiment.meant.keys() & experiment.groups.keys():
-            group, colour = experiment.groups[pair], wanted[pair[1]]
+            group, colour = experiment.groups[pair], experiment.colour_of(pair[1])
             if group.tags.get(MlflowTag.COLOUR) != colour:
                 self._tag(group, MlflowTag.COLOUR, colour)
 
@@ -396,6 +441,7 @@ class Tracking:
         for view in (
             views.view(metrics),
             views.view(metrics, tags[Tag.SCENARIO], network=network, target=target),
+            views.runs_view(metrics, target=target),
         ):
             self._label(experiment, view.tag, view.value)
         self._annotate(experiment)

@@ -7,27 +7,43 @@ deflated). The format is that of MLflow 3.17; a version that does not know it ig
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import compress
 
-from fl_core.metrics import Metric
-from fl_core.schema import SPREAD, Clock, Kind, Tag, Total, TrialMetric
+from fl_core.metrics import Metric, from_text, named
+from fl_core.schema import JOINT, OF_STRATEGY, SPREAD, Clock, JudgedOn, Kind, Tag, Total, TrialMetric
 from fl_core.text import natural
 
 TAG = "mlflow.sharedViewState."
 OURS = "asyncfl-"  # begins the keys of our views; users may save others
 EVERYTHING = "All scenarios"
+SINGLE = "Single runs"
+BEST = "Best of each strategy"  # of a campaign
+ALL_TRIALS = "All trials"  # … of all strategies
 FIRST = 1_000_000_000_000  # milliseconds; the menu shows views by age, so theirs gives them an order
 
-# Okabe–Ito hues, each with a contrast of 3 : 1 to white (see `reports.figures.look`).
-COLOURS = ("#244d85", "#cf2f17", "#3a7e66", "#d77f29", "#a280b1", "#4e94fe", "#3e204a", "#7f43cf")
+# Hues far from each other (OKLab), each with a contrast of 3 : 1 to MLflow's light and dark background.
+COLOURS = (
+    *("#3673cb", "#f46622", "#27a833", "#d05df2", "#8f5d04", "#be0693", "#938fa3", "#e30e2d"),
+    *("#108968", "#873bdd", "#f83b8c", "#a0832a", "#8f6584", "#7e77fa", "#0fa196", "#b163b9"),
+)
+# The strategy of each colour, then again from the first: those that are often compared lie far apart.
+COLOURED = (
+    *("FedBuff", "ASGD", "ACE", "FedAvg", "Async FedAvg", "FedFix", "CA²FL", "FedAsync"),
+    *("Generalized AsyncSGD", "ACED", "AFA-CD", "AFA-CS", "Delay-adaptive ASGD", "FedStale", "MIFA"),
+    *("FAVAS", "FedFa", "Rennala SGD", "Ringmaster ASGD", "Ringleader ASGD", "MindFlayer SGD", "FADAS"),
+    *("Malenia SGD", "QuAFL", "FedAST", "FedBuff-c", "AsyncFedED", "CGAD", "AsGrad", "Delayed Nesterov"),
+    *("HeLoCo", "ASGD (server nesterov)", "ASGD (server look_ahead)", "FedAvg (server nesterov)"),
+)
 
 CLOCKS = (Clock.UPDATES, Clock.TIME)  # of the charts of a metric
 TO_TARGET = "to_target"  # the section of charts of it
 PARAMETERS = "parameters"  # the section of charts of a study's parameters
 COLUMNS = 2  # as charts stand side by side: there is room for two
+MOST_RUNS = 1000  # of a chart
+CURRENT = f"tags.`{Tag.SUPERSEDED}` IS NULL"  # the filter of runs that count
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +66,18 @@ class View:
     @property
     def value(self) -> str:
         """What the tag says; the whole suite comes first in the menu."""
-        created = FIRST + (self.name == EVERYTHING)
+        created = FIRST + 3 - _rank(self.name)
         state = "deflate;" + b64encode(compress(json.dumps(self.state).encode(), 9)).decode()
         envelope = {"name": self.name, "createdAt": created, "updatedAt": created, "state": state}
         return json.dumps(envelope, ensure_ascii=False)
 
 
 def view(
-    metrics: Sequence[Metric], scenario: str = "", *, network: bool = False, target: bool = False
+    metrics: Sequence[Metric],
+    scenario: str = "",
+    *,
+    network: bool = False,
+    target: bool = False,
 ) -> View:
     """The mean curves of a scenario's strategies, or of all, each metric against every clock.
 
@@ -65,21 +85,23 @@ def view(
     are a clock, too.
     """
     clocks = (*CLOCKS, Clock.BYTES) if network else CLOCKS
-    which = f" AND tags.`{Tag.SCENARIO}` {_is(scenario)}" if scenario else ""
-    values = [name for metric in metrics for name in (metric.name, f"{SPREAD}{metric.name}")]
+    which = f" AND {_of_scenario(scenario)}" if scenario else ""
+    values = [metric.name for metric in metrics]
+    spread = [f"{SPREAD}{name}" for name in values]
     reached = [clock.to_target for clock in clocks] if target else []
-    sections = [_section(metric.name, metric.title) for metric in metrics]
-    bars = [_section(TO_TARGET, "To the target (no bar: not met)")] if target else []
+    sections = [_section(metric.name, _by(metric.heading, clocks)) for metric in metrics]
+    name = _by("To the target", clocks) + "; no bar: not met"
+    bars = [_section(TO_TARGET, name)] if target else []
     state = {
         "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.GROUP}'{which}",
         "orderByKey": f"metrics.`{metrics[0].name}`",
         "orderByAsc": metrics[0].higher is False,
         "selectedColumns": [
             *(f"tags.`{tag}`" for tag in (Tag.SCENARIO, Tag.STRATEGY)),
-            *(f"metrics.`{name}`" for name in (*values, *reached, Total.SEEDS_DONE)),
+            *(f"metrics.`{name}`" for name in (*values, *reached, *spread, Total.SEEDS_DONE)),
         ],
         "runsHiddenMode": "SHOW_ALL",
-        "runListHidden": True,  # legends name the runs, and charts have its room
+        "runListHidden": False,  # it names all strategies; MLflow's legends have room for a few
         "isAccordionReordered": True,  # or MLflow sorts the sections by name
         "compareRunSections": [*sections[:1], *bars, *sections[1:]],
         "compareRunCharts": [
@@ -90,19 +112,115 @@ def view(
     return View(scenario or EVERYTHING, state)
 
 
+def runs_view(metrics: Sequence[Metric], *, target: bool = False) -> View:
+    """Return a table of the single runs, with what a reader looks for first."""
+    values = [metric.name for metric in metrics]
+    reached = [clock.to_target for clock in CLOCKS] if target else []
+    state = {
+        "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.RUN}' AND {CURRENT}",
+        "orderByKey": f"metrics.`{metrics[0].name}`",
+        "orderByAsc": metrics[0].higher is False,
+        "selectedColumns": [
+            *(f"tags.`{tag}`" for tag in (Tag.STRATEGY, Tag.SCENARIO, Tag.SEED)),
+            *(f"metrics.`{name}`" for name in (*values, *reached, Total.STALENESS_MEAN)),
+            *(f"params.`{OF_STRATEGY}{rate}`" for rate in ("local_lr", "server_lr")),
+        ],
+        "runsHiddenMode": "SHOW_ALL",
+    }
+    return View(SINGLE, state)
+
+
 def study_view(study: Mapping[str, str], name: str) -> View:
     """Return the trials of a study: their objective over each parameter, and their learning curves.
-
-    MLflow has no logarithmic axes for parameters: their logarithms are metrics of their own (`log10`).
 
     Args:
         study: Its tags.
         name: The name of the view.
     """
-    space = json.loads(study[Tag.SPACE])
+    metric = _metric(study)
+    which = f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND tags.`{Tag.IDENTITY}` = '{study[Tag.IDENTITY]}'"
+    state = _trials([study], which) | {
+        "compareRunSections": [
+            _section(PARAMETERS, "Objective over each parameter"),
+            _section(metric.name, _by(metric.heading, CLOCKS)),
+        ],
+    }
+    state["compareRunCharts"] += [_curves(metric, clock) for clock in CLOCKS]
+    return View(name, state)
+
+
+def trials_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
+    """Return all trials of a scenario's strategies, each in its colour: the objective over each parameter.
+
+    Args:
+        studies: The tags of each of its studies.
+        name: The name of the view.
+    """
+    scenario = studies[0][Tag.SCENARIO]
+    which = f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND {_of_scenario(scenario)} AND {CURRENT}"
+    sections = [_section(PARAMETERS, "Objective over each parameter, all strategies")]
+    return View(name, _trials(studies, which) | {"compareRunSections": sections})
+
+
+def best_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
+    """Return the best trial of each strategy of a scenario: the curves, and the parameters beside each other.
+
+    Args:
+        studies: The tags of each of its studies.
+        name: The name of the view.
+    """
+    metric, scenario = _metric(studies[0]), studies[0][Tag.SCENARIO]
+    which = f"tags.`{Tag.CHOSEN}` = 'true' AND {_of_scenario(scenario)} AND {CURRENT}"
+    table = _described("DIFFERENCE", "Parameters", PARAMETERS) | {
+        "chartName": "Parameters",
+        "compareGroups": ["Parameters"],
+        "showChangeFromBaseline": False,
+        "showDifferencesOnly": False,
+        "baselineColumnUuid": "",
+    }
+    state = _trials(studies, which) | {
+        "compareRunSections": [
+            _section(metric.name, f"{_by(metric.heading, CLOCKS)}, best trial of each strategy"),
+            _section(PARAMETERS, "Best parameters", columns=1),
+        ],
+        "compareRunCharts": [*(_curves(metric, clock) for clock in CLOCKS), table],
+    }
+    return View(name, state)
+
+
+def of_campaign(studies: Sequence[Mapping[str, str]], names: Mapping[tuple[str, str], str]) -> Iterator[View]:
+    """Return the views of a campaign: for each scenario the best trials and all, and one for each study.
+
+    Args:
+        studies: The tags of each of its studies.
+        names: A short name for each scenario and strategy.
+    """
+    for study in studies:
+        yield study_view(study, names[study[Tag.SCENARIO], study[Tag.STRATEGY]])
+    by_scenario: dict[str, list[Mapping[str, str]]] = {}
+    for study in studies:
+        by_scenario.setdefault(study[Tag.SCENARIO], []).append(study)
+    for scenario, those in by_scenario.items():
+        where = f"{JOINT}{scenario}" if len(by_scenario) > 1 else ""
+        yield best_view(those, f"{BEST}{where}")
+        yield trials_view(those, f"{ALL_TRIALS}{where}")
+
+
+def _metric(study: Mapping[str, str]) -> Metric:
+    """Return the metric of a study's objective, as it was declared."""
+    metric = named(study[Tag.METRIC], from_text(study.get(Tag.METRICS, "")))
+    validated = study.get(Tag.JUDGED_ON) == JudgedOn.VALIDATION
+    return metric.judged_on("Validation") if validated else metric
+
+
+def _trials(studies: Sequence[Mapping[str, str]], which: str) -> dict[str, Any]:
+    """Return the state of a page of trials: objective over parameters, best first.
+
+    MLflow has no logarithmic axes for parameters: their logarithms are metrics of their own (`log10`).
+    """
+    space = {name: spec for study in studies for name, spec in json.loads(study[Tag.SPACE]).items()}
     logarithmic = [parameter for parameter, spec in space.items() if spec.get("log")]
     plain = [parameter for parameter in space if parameter not in logarithmic]
-    metric, identity = Metric(study[Tag.METRIC]), study[Tag.IDENTITY]
     axes = [(log10(parameter), "METRIC") for parameter in logarithmic]
     axes += [(parameter, "PARAM") for parameter in plain]
     objective = {"key": TrialMetric.OBJECTIVE, "type": "METRIC"}
@@ -113,13 +231,13 @@ def study_view(study: Mapping[str, str], name: str) -> View:
     }
     scatter = [
         _described("SCATTER", f"Objective over {key}", PARAMETERS)
-        | {"xaxis": {"key": key, "type": kind}, "yaxis": objective, "runsCountToCompare": 100}
+        | {"xaxis": {"key": key, "type": kind}, "yaxis": objective, "runsCountToCompare": MOST_RUNS}
         for key, kind in axes
     ]
-    state = {
-        "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND tags.`{Tag.IDENTITY}` = '{identity}'",
+    return {
+        "searchFilter": which,
         "orderByKey": f"metrics.`{TrialMetric.OBJECTIVE}`",
-        "orderByAsc": study[Tag.DIRECTION] == "minimize",
+        "orderByAsc": studies[0][Tag.DIRECTION] == "minimize",
         "selectedColumns": [
             *(f"tags.`{tag}`" for tag in (Tag.STRATEGY, Tag.TRIAL, Tag.SEED)),
             f"metrics.`{TrialMetric.OBJECTIVE}`",
@@ -127,10 +245,8 @@ def study_view(study: Mapping[str, str], name: str) -> View:
         ],
         "runsHiddenMode": "SHOW_ALL",
         "isAccordionReordered": True,
-        "compareRunSections": [_section(PARAMETERS, "Parameters"), _section(metric.name, metric.title)],
-        "compareRunCharts": [parallel, *scatter, *(_curves(metric, clock) for clock in CLOCKS)],
+        "compareRunCharts": [*scatter, parallel],
     }
-    return View(name, state)
 
 
 def log10(parameter: str) -> str:
@@ -139,16 +255,33 @@ def log10(parameter: str) -> str:
 
 
 def colours(strategies: Iterable[str]) -> dict[str, str]:
-    """A colour for each label, the same as on the report page; after eight they begin again."""
-    ordered = sorted(set(strategies), key=natural)
-    return {strategy: COLOURS[at % len(COLOURS)] for at, strategy in enumerate(ordered)}
+    """Return a colour for each label: that of the strategy in every suite, if no other has it here.
+
+    A label that is not listed has one by its hash, or the next that is free; once all are taken they are
+    given again.
+    """
+    order = {label: at for at, label in enumerate(COLOURED)}
+    ordered = sorted(set(strategies), key=lambda label: (order.get(label, len(order)), natural(label)))
+    slots: dict[str, int] = {}
+    for label in ordered:
+        own = order.get(label, int(hashlib.sha256(label.encode()).hexdigest(), 16)) % len(COLOURS)
+        free = set(range(len(COLOURS))) - {*slots.values()} or {own}
+        slots[label] = min(free, key=lambda slot: (slot - own) % len(COLOURS))
+    return {label: COLOURS[slot] for label, slot in slots.items()}
 
 
 def saved(tags: Mapping[str, str]) -> list[tuple[str, str]]:
     """Name and key of our views among an experiment's tags; the whole suite first, then by name."""
     ours = {tag.removeprefix(TAG): value for tag, value in tags.items() if tag.startswith(TAG + OURS)}
     views = [(name, key) for key, value in ours.items() if (name := _name(value))]
-    return sorted(views, key=lambda view: (view[0] != EVERYTHING, view[0].casefold()))
+    return sorted(views, key=lambda view: (_rank(view[0]), view[0].casefold()))
+
+
+def _rank(name: str) -> int:
+    """Return where a view stands in menus: the whole first, single runs last."""
+    if name == SINGLE:
+        return 3
+    return 0 if name == EVERYTHING or name.startswith(BEST) else 1 if name.startswith(ALL_TRIALS) else 2
 
 
 def _name(value: str) -> str:
@@ -165,15 +298,28 @@ def page(experiment: str, key: str = "", mode: str = "CHART") -> str:
     return f"#/experiments/{experiment}/runs?workflowType=machine_learning&compareRunsMode={mode}{view}"
 
 
-def _section(key: str, name: str) -> dict[str, Any]:
-    """A section with charts side by side."""
+def _section(key: str, name: str, columns: int = COLUMNS) -> dict[str, Any]:
+    """Return a section with charts side by side."""
     return {
         "uuid": key,
         "name": name,
         "display": True,
         "isReordered": True,
-        "columns": COLUMNS,
+        "columns": columns,
     }
+
+
+def _by(what: str, clocks: Sequence[Clock]) -> str:
+    """Return a title that names the axes: Test accuracy (%) by client updates and virtual time.
+
+    MLflow calls a chart of one metric by that metric's name: what is drawn stands over its charts.
+    """
+    *most, last = (clock.words for clock in clocks)
+    return f"{what} by {', '.join(most)} and {last}"
+
+
+def _of_scenario(scenario: str) -> str:
+    return f"tags.`{Tag.SCENARIO}` {_is(scenario)}"
 
 
 def _bars(clock: Clock) -> dict[str, Any]:
@@ -204,7 +350,7 @@ def _chart(kind: str, clock: Clock, metric: str, section: str) -> dict[str, Any]
         "uuid": f"{metric} {clock.metric}",
         "metricKey": metric,
         "selectedMetricKeys": [metric],
-        "runsCountToCompare": 100,
+        "runsCountToCompare": MOST_RUNS,
     }
 
 

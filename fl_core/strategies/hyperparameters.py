@@ -18,6 +18,7 @@ from fl_core.text import nearest
 Values = dict[str, Any]  # parameter → its value
 
 FACTOR = "c"  # the parameter that sets a local rate of c·√(n/T)
+EDGE_FRACTION = 0.05  # of a range, on its scale: so near to an end a value lies at an edge
 OPTIMIZER = "server.name"  # the parameter that chooses the server's optimiser
 
 
@@ -200,6 +201,27 @@ class Space:
         field = type(getattr(self.strategy, head) if head else self.strategy).model_fields.get(inner)
         kinds = () if field is None else (field.annotation, *get_args(field.annotation))
         return any(kind is int or get_args(kind)[:1] == (int,) for kind in kinds)
+
+    def edge(self, name: str, value: Any) -> str:
+        """Return which end of what is searched a value lies at, "lower" or "upper"; empty if at neither.
+
+        That is within 5 % of a range, on its scale, or the first or last of a list of numbers. A count's
+        1 is no edge: there is nothing below it.
+        """
+        candidate = self.candidates[name]
+        if not isinstance(value, int | float) or (self.whole(name) and value == 1):
+            return ""
+        if isinstance(candidate, Tune):
+            low, high = float(candidate.low), float(candidate.high)
+            if candidate.log:
+                low, high, value = math.log(low), math.log(high), math.log(value)
+            near = EDGE_FRACTION * (high - low)
+        else:
+            numbers = [choice for choice in candidate if isinstance(choice, int | float)]
+            if len({*numbers}) < 2 or len(numbers) < len(candidate):
+                return ""
+            low, high, near = min(numbers), max(numbers), 0.0
+        return "lower" if value - low <= near else "upper" if high - value <= near else ""
 
     def described(self) -> dict[str, dict[str, Any]]:
         """Return the space as plain data: low, high and log, or choices; only a count has whole ends."""

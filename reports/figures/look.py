@@ -6,9 +6,7 @@ two stay as far apart as they can for normal, protanope, deuteranope and tritano
 
 from markupsafe import Markup
 
-from benchmarks.tracking.views import COLOURS
-
-LIGHT = COLOURS
+LIGHT = ("#244d85", "#cf2f17", "#3a7e66", "#d77f29", "#a280b1", "#4e94fe", "#3e204a", "#7f43cf")
 DARK = ("#5c8bb3", "#ea5935", "#48c7a0", "#f7a420", "#bb9ff9", "#b2daf4", "#fffee3", "#a959fd")
 LIGHT_PAPER, DARK_PAPER = "#ffffff", "#15181d"
 LIGHT_TEXT = {"ink": "#1c2026", "muted": "#5f6773", "rule": "#e2e5ea", "quiet": "#8b929c"}

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from math import isfinite, log, nan, sqrt
 from typing import Any
 
+from fl_core.strategies.hyperparameters import EDGE_FRACTION
 from reports.records.values import clean, number
-
-NEAR = 0.05  # share of a range at each end of it that is its edge
 
 Value = float | str | bool
 
@@ -67,7 +66,7 @@ class Parameter:
 
         A count's 1 is no edge: there is nothing below it that could be better.
         """
-        if not self.to_edge(value) <= (0 if self.choices else NEAR) or (self.counts and value == 1):
+        if not self.to_edge(value) <= (0 if self.choices else EDGE_FRACTION) or (self.counts and value == 1):
             return ""
         return "lower" if self.place(value) < 0.5 else "upper"
 

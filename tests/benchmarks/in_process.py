@@ -60,9 +60,11 @@ def compute(task: Task, outbox: Outbox, about: dict[str, Any] | None = None) -> 
     return worker.finished[task.key]
 
 
-def small(folder: Path, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> list[Task]:
+def small(
+    folder: Path, *, seeds: int = 2, strategies: str = "fedbuff, asgd", updates: int = 60
+) -> list[Task]:
     """The tasks of a small suite."""
-    return tasks(load(str(write_suite(folder, strategies, seeds=seeds))).runs())
+    return tasks(load(str(write_suite(folder, strategies, seeds=seeds, updates=updates))).runs())
 
 
 def places(found: list[Task]) -> dict[str, Place]:
@@ -70,9 +72,11 @@ def places(found: list[Task]) -> dict[str, Place]:
     return {task.key: task.place for task in found if isinstance(task, PlannedRun)}
 
 
-def deliver(folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fedbuff, asgd") -> None:
+def deliver(
+    folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fedbuff, asgd", updates: int = 60
+) -> None:
     """Compute what MLflow does not have of a small suite, and deliver it as a session does."""
-    found = small(folder, seeds=seeds, strategies=strategies)
+    found = small(folder, seeds=seeds, strategies=strategies, updates=updates)
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
     finished = delivery.finished("small", {task.key: RunRequirements.of(task.about()) for task in found})

@@ -18,16 +18,17 @@ from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from recorded import runs, write_suite
 
+from benchmarks.catalogue import entries
 from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
 from benchmarks.tracking.groups import mean_curve, reached
 from benchmarks.tracking.outbox import Announcement, Outbox, read
+from benchmarks.tracking.run_result import names_of
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
-from benchmarks.tracking.views import COLOURS
 from fl_core.metrics import LOSS
-from reports.figures import look
+from fl_core.strategies.strategy import Strategy
 from reports.records.store import load as load_report
 
 
@@ -90,7 +91,7 @@ def test_a_group_has_the_parameters_of_its_seeds_and_can_be_found_by_them(
     experiments = [one.experiment_id for one in client.search_experiments()]
     which = "params.`strategy.name` = 'fedbuff' AND tags.`asyncfl.kind` = 'group'"
     (found,) = client.search_runs(experiments, which)
-    assert found.info.run_name == "FedBuff · quadratic · F80"
+    assert found.info.run_name == "FedBuff"
 
 
 def test_when_the_target_was_reached_is_what_the_report_says(tmp_path: Path, store: Store) -> None:
@@ -274,7 +275,7 @@ def test_a_group_that_was_half_written_is_completed(
 
 def test_a_curve_that_is_damaged_holds_up_nothing(tmp_path: Path, store: Store) -> None:
     deliver(tmp_path, store)
-    (damaged,) = (run for run in runs(store) if run.info.run_name == "seed 0 · ASGD · quadratic · F80")
+    (damaged,) = (run for run in runs(store) if run.info.run_name == "seed 0 · ASGD")
     (Path(damaged.info.artifact_uri.removeprefix("file://")) / "curve.parquet").write_bytes(b"PAR1")
     deliver(tmp_path, store, seeds=3)
     assert {name: group.data.metrics.get("seeds/done") for name, group in groups(store).items()} == {
@@ -283,11 +284,48 @@ def test_a_curve_that_is_damaged_holds_up_nothing(tmp_path: Path, store: Store) 
     }
 
 
-def test_another_strategy_moves_the_colours(tmp_path: Path, store: Store) -> None:
+def test_a_strategy_keeps_its_colour_beside_others(tmp_path: Path, store: Store) -> None:
+    def shown(kind: str) -> dict[str, str]:
+        tags = [run.data.tags for run in runs(store, kind=kind)]
+        return {own["asyncfl.strategy"]: own["mlflow.runColor"] for own in tags}
+
     deliver(tmp_path, store)
+    before = shown("group")
     deliver(tmp_path, store, strategies="ace, fedbuff, asgd")
-    shown = [group.data.tags["mlflow.runColor"] for _, group in sorted(groups(store).items())]
-    assert shown == list(COLOURS[:3])
+    assert shown("group") == shown("run") == before | {"ACE": shown("group")["ACE"]}
+    assert len({*shown("group").values()}) == 3
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of WCAG 2."""
+    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("background", ["#ffffff", "#11171c"])  # MLflow's light and dark mode
+def test_colours_are_seen_in_light_and_dark_mode(background: str) -> None:
+    for colour in views.COLOURS:
+        dark, light = sorted([luminance(colour), luminance(background)])
+        assert (light + 0.05) / (dark + 0.05) >= 3, colour
+
+
+def test_every_strategy_has_a_colour_of_its_own_in_shipped_suites() -> None:
+    names = [entry.name for entry in entries("strategies")]
+    assert {Strategy.model_validate({"name": name}).label() for name in names} == {*views.COLOURED}
+    for suite in ("quickstart", "standard", "ace"):
+        labels = {run.strategy for run in load(suite).runs()}
+        apart = min(len(labels), len(views.COLOURS))
+        assert len({*views.colours(labels).values()}) == apart, suite
+
+
+def test_names_say_what_varies_and_are_short() -> None:
+    scenarios = ["digits · Dirichlet 0.1 · F80", "digits · Dirichlet 0.1 · two-speed 0.2 × 10"]
+    names = names_of([(scenario, label) for scenario in scenarios for label in ("FedBuff", "x" * 60)])
+    assert names[scenarios[0], "FedBuff"] == "FedBuff · F80"
+    assert names[scenarios[1], "FedBuff"] == "FedBuff · two-speed 0.2 × 10"
+    assert len({*names.values()}) == 4 and max(map(len, names.values())) <= 40
+    assert names_of([(scenarios[0], "ACE")]) == {(scenarios[0], "ACE"): "ACE"}
 
 
 def test_more_seeds_make_a_new_mean(tmp_path: Path, store: Store) -> None:
@@ -318,7 +356,7 @@ def state(value: str) -> dict[str, Any]:
 def test_a_saved_view_finds_the_groups_of_its_scenario(tmp_path: Path, store: Store) -> None:
     deliver(tmp_path, store)
     tags = experiment_tags(store)
-    assert [name for name, _ in views.saved(tags)] == ["All scenarios", "quadratic · F80"]
+    assert [name for name, _ in views.saved(tags)] == ["All scenarios", "quadratic · F80", "Single runs"]
     page = state(tags[views.TAG + views.saved(tags)[1][1]])
     client = MlflowClient(store.tracking_uri)
     ids = [one.experiment_id for one in client.search_experiments()]
@@ -332,12 +370,14 @@ def test_a_saved_view_finds_the_groups_of_its_scenario(tmp_path: Path, store: St
         ("BAR", "time_to_target"),
     ]
     assert "metrics.`time_to_target`" in page["selectedColumns"]
-    names = [chart["displayName"] for chart in curves]
-    assert names == ["Client updates", "Virtual time"]
     assert [(section["uuid"], section["columns"]) for section in page["compareRunSections"]] == [
         ("distance", 2),
         ("to_target", 2),
     ]
+    name = page["compareRunSections"][0]["name"]
+    assert name == "Distance to the optimum by client updates and virtual time"
+    columns = page["selectedColumns"]
+    assert columns.index("metrics.`distance`") < columns.index("metrics.`std/distance`")
     assert tags["mlflow.note.content"].startswith("Three clients.")
     assert all(key in tags["mlflow.note.content"] for _, key in views.saved(tags))
 
@@ -347,7 +387,7 @@ def test_with_a_network_a_view_has_bytes_as_a_clock() -> None:
         state(views.view([LOSS], "phones", network=True).value)[f"compareRun{part}"]
         for part in ("Charts", "Sections")
     )
-    assert len(before) == 2 and charts["displayName"] == "Bytes sent"
+    assert len(before) == 2
     assert charts["selectedXAxisMetricKey"] == "clock/bytes"
     assert [section["columns"] for section in sections] == [2]
 
@@ -385,8 +425,18 @@ def test_reports_see_the_runs_alone(tmp_path: Path, store: Store) -> None:
     assert len(found.runs) == 4 and len(found.pooled) == 2 and found.description == "Three clients."
 
 
-def test_strategies_have_the_colours_of_the_report_page(tmp_path: Path, store: Store) -> None:
+def test_the_view_of_single_runs_has_columns_that_runs_have(tmp_path: Path, store: Store) -> None:
+    """Runs that others replaced, of another budget, are not among them."""
     deliver(tmp_path, store)
-    order = load_report(store.tracking_uri, "small").strategies
-    shown = {strategy: group.data.tags["mlflow.runColor"] for strategy, group in groups(store).items()}
-    assert shown == {strategy: look.LIGHT[order.index(strategy)] for strategy in order}
+    deliver(tmp_path, store, updates=30)
+    tags = experiment_tags(store)
+    page = state(tags[views.TAG + dict(views.saved(tags))["Single runs"]])
+    client = MlflowClient(store.tracking_uri)
+    found = client.search_runs(
+        [one.experiment_id for one in client.search_experiments()], page["searchFilter"]
+    )
+    assert len(found) == 4 and {run.data.params["budget.updates"] for run in found} == {"30"}
+    for run in found:
+        for column in page["selectedColumns"]:
+            table, _, name = column.partition(".")
+            assert name.strip("`") in getattr(run.data, table), column

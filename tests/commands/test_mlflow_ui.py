@@ -1,5 +1,6 @@
 """MLflow's own pages on a small suite, in Chromium: curves are drawn against each clock."""
 
+import json
 import os
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from urllib.request import urlopen
 import pytest
 from mlflow import MlflowClient
 from patience import PATIENCE
-from recorded import write_campaign, write_suite
+from recorded import runs, write_campaign, write_suite
 
 from benchmarks.commands.ui import pages
 from benchmarks.engine import Local
@@ -48,11 +49,11 @@ def recorded(tmp_path: Path, store: Store, fork_server: None) -> Store:
 def test_links_to_every_scenario_and_to_the_report(recorded: Store, tmp_path: Path) -> None:
     found = pages(recorded.tracking_uri, "small")
     assert pages(recorded.tracking_uri, str(tmp_path / "small.yaml")) == found
-    assert [title for title, _ in found] == ["All scenarios", "quadratic · F80", "Report page"]
+    assert [title for title, _ in found] == ["All scenarios", "quadratic · F80", "Single runs", "Report page"]
     client = MlflowClient(recorded.tracking_uri)
     experiment = client.get_experiment_by_name("small")
     assert experiment is not None
-    for _, address in found[:2]:
+    for _, address in found[:3]:
         key = address.partition("viewStateShareKey=")[2]
         assert f"mlflow.sharedViewState.{key}" in experiment.tags
     with pytest.raises(UserError, match=r"no runs of 'smal' are recorded .*; did you mean 'small'\?"):
@@ -63,6 +64,9 @@ def test_a_suite_without_saved_views_has_a_link(store: Store) -> None:
     experiment = MlflowClient(store.tracking_uri).create_experiment("bare")
     ((title, address),) = pages(store.tracking_uri, "bare")
     assert "asyncfl run bare" in title and f"experiments/{experiment}/runs" in address
+    MlflowClient(store.tracking_uri).create_experiment("bare.tuning")
+    ((title, _),) = pages(store.tracking_uri, "bare.tuning")
+    assert "asyncfl tune bare " in title
 
 
 @pytest.fixture
@@ -76,7 +80,9 @@ def tuned(tmp_path: Path, recorded: Store) -> Store:
 
 def test_each_study_has_a_view_of_its_trials(tuned: Store) -> None:
     links = dict(pages(tuned.tracking_uri, "small"))
-    assert {title for title in links if title.startswith("Tuning")} == {"Tuning · ASGD", "Tuning · FedBuff"}
+    titles = ["Best of each strategy", "All trials", "ASGD", "FedBuff"]
+    assert [title for title in links if title.startswith("Tuning")] == [f"Tuning · {name}" for name in titles]
+    assert pages(tuned.tracking_uri, "small.tuning") == [(name, links[f"Tuning · {name}"]) for name in titles]
     client = MlflowClient(tuned.tracking_uri)
     experiment = client.get_experiment_by_name("small.tuning")
     assert experiment is not None
@@ -84,9 +90,12 @@ def test_each_study_has_a_view_of_its_trials(tuned: Store) -> None:
         if title.startswith("Tuning"):
             key = address.partition("viewStateShareKey=")[2]
             assert f"mlflow.sharedViewState.{key}" in experiment.tags
-    runs = client.search_runs([experiment.experiment_id], "tags.`asyncfl.kind` = 'trial'")
-    assert len(runs) == 24
-    for run in runs:
+    trials = runs(tuned, "small.tuning", "trial")
+    assert len(trials) == 24
+    best = {run.data.tags["asyncfl.best_trial"] for run in runs(tuned, "small.tuning", "study")}
+    chosen = [run.data.tags for run in trials if "asyncfl.chosen" in run.data.tags]
+    assert len(chosen) == 4 and {tags["asyncfl.trial"] for tags in chosen} == best
+    for run in trials:
         rate = float(run.data.params["local_lr"])
         assert run.data.params.keys() == {"local_lr"} and rate in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
@@ -100,6 +109,32 @@ def test_a_study_is_drawn_over_its_parameters(tuned: Store, ui: dict[str, str], 
     for axis, lines in curves:
         assert axis in ("clock/updates", "clock/virtual_time")
         assert len({name for name, _ in lines}) == 12
+
+
+@pytest.mark.slow
+def test_best_rates_and_their_curves_are_two_clicks_away(tuned: Store, ui: dict[str, str], tab: Any) -> None:
+    """Which rate was best for FedBuff, and how do its curves look beside those of ASGD?"""
+    best = {
+        run.data.tags["asyncfl.strategy"]: (
+            run.data.tags["asyncfl.best_trial"],
+            run.data.tags["asyncfl.best"],
+        )
+        for run in runs(tuned, "small.tuning", "study")
+    }
+    tab.goto(ui["Tuning · All trials"])  # the first
+    tab.wait_for_function(f"{LINES}.length >= 1", timeout=PATIENCE * 1000)
+    (axis, points), *_ = tab.evaluate(LINES)
+    assert axis == "local_lr" and [count for _, count in points] == [24]
+    tab.goto(ui["Tuning · Best of each strategy"])  # the second
+    tab.wait_for_function(f"{LINES}.length >= 2", timeout=PATIENCE * 1000)
+    for axis, lines in tab.evaluate(LINES)[:2]:
+        assert axis in ("clock/updates", "clock/virtual_time")
+        names = {f"{label} · trial {number} · seed" for label, (number, _) in best.items()}
+        assert {name.rpartition(" ")[0] for name, _ in lines} == names
+        assert len({name for name, _ in lines}) == 4  # two seeds of each
+    for _, rates in best.values():
+        rate = json.loads(rates)["local_lr"]
+        tab.get_by_text(str(rate), exact=True).first.wait_for(timeout=PATIENCE * 1000)
 
 
 @pytest.fixture
@@ -157,7 +192,7 @@ def test_curves_are_drawn_against_every_clock(ui: dict[str, str], tab: Any) -> N
     charts = tab.evaluate(LINES)[:2]  # below are bars, and what MLflow makes of every other metric
     assert [axis for axis, _ in charts] == ["clock/updates", "clock/virtual_time"]
     for _, lines in charts:
-        assert {name for name, _ in lines} == {"ASGD · quadratic · F80", "FedBuff · quadratic · F80"}
+        assert {name for name, _ in lines} == {"ASGD", "FedBuff"}
         assert all(points == 5 for _, points in lines)  # an evaluation at the start, and four
 
 

@@ -23,12 +23,14 @@ from small import QUADRATIC, RATE, Make, Write, tune
 from benchmarks.engine import Local
 from benchmarks.runs.messages import Finished
 from benchmarks.suite import tuned
+from benchmarks.suite.suite import load as load_suite
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.store import Store
 from fl_core.schema import TrialState
 from reports.records.store import load
 from tuning import results
 from tuning.campaign import Driver
+from tuning.plan import plan
 from tuning.storage import open_storage
 from tuning.study import Campaign
 
@@ -140,6 +142,21 @@ def test_an_edit_makes_another_study_and_marks_the_one_before(make: Make, store:
         for run in recorded(store, "study")
         if "asyncfl.superseded" not in run.data.tags
     } == {"20 client updates"}
+
+
+def test_a_pilot_stands_beside_the_campaign(make: Make, write: Write, store: Store) -> None:
+    tune(make(), store)
+    settings = ["budget.updates=12"]
+    pilot = plan(load_suite(str(write()), settings, tuned=False), pilot=True)
+    tune(pilot, store)
+    assert not any("asyncfl.superseded" in run.data.tags for run in recorded(store, "trial"))
+    assert {run.data.tags["asyncfl.budget"] for run in recorded(store, "study")} == {"20 client updates"}
+    (study,) = recorded(store, "study", "small.pilot")
+    assert study.data.tags["asyncfl.budget"] == "12 client updates"
+    assert [study.budget for study in load(store.tracking_uri, "small").studies] == ["20 client updates"]
+    assert [study.budget for study in load(store.tracking_uri, "small.pilot").studies] == [
+        "12 client updates"
+    ]
 
 
 def test_runs_of_trials_that_are_lost_are_computed_again(make: Make, store: Store) -> None:

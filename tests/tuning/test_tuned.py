@@ -9,8 +9,11 @@ from small import Make, Write, tune
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
+from benchmarks.tracking.run_result import RunResult, TrialResult
 from benchmarks.tracking.store import Store
+from fl_core.schema import Origin, TrialMetric
 from tuning import results
+from tuning.results import StudyResult
 
 pytestmark = pytest.mark.usefixtures("fork_server")
 
@@ -54,6 +57,61 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
     ):
         with pytest.raises(UserError, match=line):
             load(str(write(**{"strategies": strategies, **changed})), tuned=True).runs()
+
+
+@pytest.mark.parametrize(
+    ("strategies", "space"),
+    [
+        (["fedavg", "asgd"], {"local_lr": [0.01, 0.1]}),
+        (
+            [{"name": "fedbuff", "max_staleness": 3}, "asgd"],
+            {"local_lr": [0.01, 0.1], "fedbuff.buffer": [1, 2]},
+        ),
+        (["fedavg"], {"local_lr": [0.1], "server.name": ["momentum"]}),
+    ],
+)
+def test_tuned_values_can_be_pasted_into_a_suite(
+    write: Write, make: Make, store: Store, strategies: list[object], space: dict[str, list[object]]
+) -> None:
+    campaign = make(strategies=strategies, tuning={"sampler": "grid", "seeds": 1, "space": space})
+    found = results.found(campaign, tune(campaign, store).studies)
+    tuned.write(campaign.suite.tuned_values, found)
+    pasted = yaml.safe_load("\n".join(results.pasteable(campaign, found)))
+    assert pasted.keys() == ({"lr"} if len({*space}) == 1 else {"strategies"})
+    expected = load(str(write(strategies=strategies)), tuned=True).runs()
+    same = load(str(write(**{"strategies": strategies, **pasted}))).runs()
+    assert [run.key for run in same] == [run.key for run in expected]
+
+
+def trial(number: int, value: float, origin: Origin = Origin.SAMPLER, **values: object) -> TrialResult:
+    """A trial of one seed with that objective."""
+    metrics: dict[str, float] = {TrialMetric.OBJECTIVE: value}
+    run = RunResult("", "", "FINISHED", 1, 2, "", {"asyncfl.status": "done"}, metrics=metrics)
+    return TrialResult(number, origin, values, {1001: run}, seeds=(1001,))
+
+
+@pytest.mark.parametrize(
+    ("best", "origin", "search", "words"),
+    [
+        ({"local_lr": 0.1, "buffer": 5}, Origin.SAMPLER, (30, "tpe"), []),
+        ({"local_lr": 0.0011, "buffer": 5}, Origin.SAMPLER, (30, "tpe"), ["local_lr lower"]),
+        ({"local_lr": 0.1, "buffer": 10}, Origin.SAMPLER, (30, "tpe"), ["buffer upper"]),
+        ({"local_lr": 0.1, "buffer": 1}, Origin.SAMPLER, (30, "tpe"), ["buffer 1"]),
+        ({"local_lr": 0.1, "buffer": 5}, Origin.PAPER, (30, "tpe"), ["defaults"]),
+        ({"local_lr": 0.1, "buffer": 5}, Origin.SAMPLER, (12, "tpe"), ["it chose 2 by results"]),
+        ({"local_lr": 0.1, "buffer": 5}, Origin.SAMPLER, (12, "random"), []),
+    ],
+)
+def test_caveats_of_best_values(
+    make: Make, best: dict[str, object], origin: Origin, search: tuple[int, str], words: list[str]
+) -> None:
+    space = {"local_lr": {"low": 0.001, "high": 1}, "buffer": [1, 5, 10]}
+    trials, sampler = search
+    tuning = {"trials": trials, "sampler": sampler, "seeds": 1, "space": space}
+    (study,) = make(strategies=["fedbuff"], tuning=tuning).studies
+    ended = [trial(0, 0.5, local_lr=0.2, buffer=5), trial(1, 0.1, origin, **best)]
+    said = results.caveats([StudyResult(study, ended)])
+    assert len(said) == len(words) and all(word in line for word, line in zip(words, said, strict=True))
 
 
 def test_a_file_that_asyncfl_tune_did_not_write(write: Write) -> None:
