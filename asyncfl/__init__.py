@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fl_core.metrics import Metric
     from fl_core.parts import Count, Length, Rate, Share, Tune, TuneAmong
     from fl_core.problems.models.model import Model
-    from fl_core.problems.partitions.partition import Partition
+    from fl_core.problems.partitions import Partition
     from fl_core.problems.problem import Evaluation, Problem, World
     from fl_core.scenario import Budget, Scenario, Timing
     from fl_core.server.jobs import Send, Update
@@ -109,7 +109,7 @@ HOMES = {
     "fl_core.metrics": "Metric",
     "fl_core.parts": "Count Length Rate Share Tune TuneAmong",
     "fl_core.problems.models.model": "Model",
-    "fl_core.problems.partitions.partition": "Partition",
+    "fl_core.problems.partitions": "Partition",
     "fl_core.problems.problem": "Evaluation Problem World",
     "fl_core.scenario": "Budget Scenario Timing",
     "fl_core.server.jobs": "Send Update",

@@ -26,7 +26,7 @@ FAMILIES = {
     "strategies": "fl_core.strategies.strategy:Strategy",
     "samplings": "fl_core.strategies.sampling:Sampling",
     "problems": "fl_core.problems.problem:Problem",
-    "partitions": "fl_core.problems.partitions.partition:Partition",
+    "partitions": "fl_core.problems.partitions:Partition",
     "models": "fl_core.problems.models.model:Model",
     "durations": "fl_core.timing.durations:Durations",
     "availability": "fl_core.timing.availability:Availability",

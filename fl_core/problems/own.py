@@ -14,8 +14,7 @@ from fl_core.parts import imported
 from fl_core.problems.data import own as own_data
 from fl_core.problems.data.data import Data
 from fl_core.problems.hidden_state import hidden_state
-from fl_core.problems.partitions.natural import Given
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import Given, Partition
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.problems.supervised import Supervised
 

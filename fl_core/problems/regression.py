@@ -14,8 +14,7 @@ from fl_core.parts import Count
 from fl_core.problems.data.data import Data, deciles, drawn
 from fl_core.problems.models.linear import Affine
 from fl_core.problems.models.model import Model
-from fl_core.problems.partitions.natural import Natural
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import Natural, Partition
 from fl_core.problems.supervised import Modelled
 from fl_core.streams import stream
 

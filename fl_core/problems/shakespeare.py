@@ -18,8 +18,7 @@ from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, located
 from fl_core.problems.models.lstm import LSTM
 from fl_core.problems.models.model import Model
-from fl_core.problems.partitions.natural import Natural
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import Natural, Partition
 from fl_core.problems.problem import InvalidProblemError
 
 PERPLEXITY = Metric("test/perplexity", "Test perplexity", higher=False)

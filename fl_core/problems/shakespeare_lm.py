@@ -18,8 +18,7 @@ from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, located
 from fl_core.problems.models.decoder import Decoder
 from fl_core.problems.models.model import Model
-from fl_core.problems.partitions.iid import IID
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import IID, Partition
 from fl_core.problems.shakespeare import largest
 from fl_core.problems.supervised import Modelled
 

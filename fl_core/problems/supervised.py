@@ -20,8 +20,7 @@ from fl_core.problems.data.shares import Shares
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
-from fl_core.problems.partitions.iid import IID
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import IID, Partition
 from fl_core.problems.problem import CPU, InvalidProblemError, Precision, Problem
 from fl_core.streams import torch_stream
 

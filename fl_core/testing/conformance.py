@@ -15,7 +15,7 @@ from typing import Any
 from fl_core.coding import Coding
 from fl_core.local_work import LocalWork
 from fl_core.parts import Part
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import Partition
 from fl_core.problems.problem import Problem
 from fl_core.server.optimizers import ServerOptimizer
 from fl_core.strategies.asgd import ASGD

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from fl_core.coding import Coding
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import Partition
 from fl_core.recording.recorder import run
 from fl_core.scenario import Scenario
 from fl_core.schema import Status

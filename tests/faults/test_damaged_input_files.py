@@ -19,7 +19,7 @@ from benchmarks.commands.replay import of_file
 from benchmarks.errors import UserError
 from fl_core.live.replay import InvalidLogError
 from fl_core.live.saved import SavedRun
-from fl_core.problems.partitions.files import PartitionFile
+from fl_core.problems.partitions import PartitionFile
 from fl_core.timing import traces
 from fl_core.timing.per_client import ColumnLaw
 from tests.fl_core.live.in_threads import lived

@@ -12,7 +12,7 @@ from fl_core.arrangements import Arrangement
 from fl_core.coding import QSGD, Coding, TopK
 from fl_core.local_work import AdamW, LocalWork
 from fl_core.parts import Part
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import Partition
 from fl_core.problems.problem import Problem
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fl_core.experiment import Experiment
 from fl_core.problems.data.data import Data, held_out
 from fl_core.problems.digits import Digits
-from fl_core.problems.partitions.natural import Natural
+from fl_core.problems.partitions import Natural
 from fl_core.scenario import Budget, Scenario
 from fl_core.strategies.asgd import ASGD
 

@@ -18,7 +18,7 @@ from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, DataMissingError
 from fl_core.problems.models.model import Model
 from fl_core.problems.newsgroups import Newsgroups
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import Partition
 from fl_core.problems.problem import InvalidProblemError, Problem
 from fl_core.problems.shakespeare import ALPHABET, Shakespeare
 from fl_core.problems.training.keyed import VARIANTS, KeyedWorld, crop_and_flip

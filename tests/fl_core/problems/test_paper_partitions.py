@@ -9,11 +9,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fl_core.problems.data.data import Data
-from fl_core.problems.partitions.by_labels import CyclicLabels, DisjointLabels, SharedTypes
-from fl_core.problems.partitions.fraboni import FraboniDirichlet
-from fl_core.problems.partitions.natural import Natural
-from fl_core.problems.partitions.p_class import PClass
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import (
+    CyclicLabels,
+    DisjointLabels,
+    FraboniDirichlet,
+    Natural,
+    Partition,
+    PClass,
+    SharedTypes,
+)
 from fl_core.problems.problem import InvalidProblemError, Problem
 
 

@@ -17,12 +17,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fl_core.problems.partitions.by_labels import ClassesPerClient, CyclicLabels, DisjointLabels, SharedTypes
-from fl_core.problems.partitions.dirichlet import ClassDirichlet, ClientDirichlet
-from fl_core.problems.partitions.fraboni import FraboniDirichlet
-from fl_core.problems.partitions.iid import IID
-from fl_core.problems.partitions.p_class import PClass
-from fl_core.problems.partitions.partition import Partition
+from fl_core.problems.partitions import (
+    IID,
+    ClassDirichlet,
+    ClassesPerClient,
+    ClientDirichlet,
+    CyclicLabels,
+    DisjointLabels,
+    FraboniDirichlet,
+    Partition,
+    PClass,
+    SharedTypes,
+)
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.streams import stream
 

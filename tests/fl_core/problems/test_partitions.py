@@ -7,10 +7,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fl_core.problems.partitions.by_labels import ClassesPerClient
-from fl_core.problems.partitions.dirichlet import ClassDirichlet, ClientDirichlet, _draw
-from fl_core.problems.partitions.iid import IID
-from fl_core.problems.partitions.partition import Partition, check
+from fl_core.problems.partitions import (
+    IID,
+    ClassDirichlet,
+    ClassesPerClient,
+    ClientDirichlet,
+    Partition,
+    _draw,
+    check,
+)
 from fl_core.problems.problem import InvalidProblemError
 
 alphas = st.sampled_from([1e-3, 0.05, 0.3, 1.0, 10.0, 1e4])

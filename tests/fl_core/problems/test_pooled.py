@@ -11,7 +11,7 @@ import torch
 from fl_core.lightning import pl
 from fl_core.problems.digits import Digits
 from fl_core.problems.mnist import MNIST
-from fl_core.problems.partitions.dirichlet import ClassDirichlet
+from fl_core.problems.partitions import ClassDirichlet
 from fl_core.problems.training.pooled import PooledBatches, train
 
 

@@ -1,1 +1,0 @@
-"""Partitions by name, an idea per module; the interface is in `partition`."""
