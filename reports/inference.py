@@ -23,7 +23,7 @@ import numpy as np
 from scipy import special
 
 Array = np.ndarray
-Question = TypeVar("Question", bound=Hashable)
+QuestionKey = TypeVar("QuestionKey", bound=Hashable)
 
 LEVEL = 0.95  # of intervals and tests
 ERROR = 1 - LEVEL
@@ -151,8 +151,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def holm_by_question(
-    questions: Mapping[Question, Mapping[str, float]],
-) -> dict[tuple[Question, str], float]:
+    questions: Mapping[QuestionKey, Mapping[str, float]],
+) -> dict[tuple[QuestionKey, str], float]:
     """Return p-values of hypotheses, adjusted for the number of questions that they belong to.
 
     At most one of the hypotheses of a question is true: A and B are equal, or they differ by at least the

@@ -213,7 +213,7 @@ def test_claims_without_stored_numbers_name_the_folder_that_has_them(installed: 
         )
         assert done.returncode == 2 and "--claims" in done.stderr, done.stderr
         assert len(done.stderr.splitlines()) < 5 and "Traceback" not in done.stderr
-    sections = "from reports.claims.section import sections; print(sections('claims-ace-small'))"
+    sections = "from reports.claims.html import sections; print(sections('claims-ace-small'))"
     assert python(installed, tmp_path, sections).strip() == "[]"
 
 

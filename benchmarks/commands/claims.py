@@ -277,7 +277,7 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     from benchmarks.claims import kept, register
     from benchmarks.errors import UserError
     from reports.claims.cost import merged
-    from reports.claims.measure import measured
+    from reports.claims.measured import measured
     from reports.records.store import load
 
     there = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})

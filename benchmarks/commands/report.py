@@ -90,7 +90,7 @@ def write_page(recorded: RecordedSuite, store: Store) -> Path | None:
 def page_of(recorded: RecordedSuite, store: Store) -> Path:
     """Write the page beside an old one that shows more runs, or else in its place. The path."""
     from reports import page
-    from reports.claims.section import sections
+    from reports.claims.html import sections
 
     wanted = store.reports / f"{recorded.name}.html"
     with writing(f"the report page {wanted}", "; copy the store to where it can be"):

@@ -9,8 +9,8 @@ from benchmarks.claims.claim import Claim
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import RESULTS, Number
 from benchmarks.claims.plan import ClaimPlan
-from reports.claims.looks import SEEDS
 from reports.claims.readings import readings
+from reports.claims.verdicts import SEEDS
 
 OPEN = {"not run", "undecided", "leans for", "leans against", "compatible"}
 

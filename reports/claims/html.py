@@ -1,17 +1,23 @@
-"""The page of all claims: one HTML file with a forest plot for every block, and filters."""
+"""The page of all claims, a forest plot for every block; and a paper's claims on the page of their runs."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import FileSystemLoader, Template
+from markupsafe import Markup
 
+from benchmarks.claims.files import papers
+from benchmarks.claims.kept import RESULTS
+from fl_core.schema import CLAIMS
 from fl_core.text import many
-from reports.claims import basis, matrix, overview
-from reports.claims.blocks import Block, blocks
+from reports.claims import basis, forest, matrix, overview
+from reports.claims.basis import RanOn
 from reports.claims.main_results import outcomes
-from reports.claims.ran_on import RanOn
-from reports.claims.readings import Reading
+from reports.claims.readings import THEOREM, Reading, by_scale, readings
 from reports.claims.terminal import (
+    ORDER,
     anchor,
     arranged,
     besides,
@@ -25,6 +31,65 @@ from reports.claims.terminal import (
     worded,
 )
 from reports.page import environment
+from reports.sections.section import Section
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The claims of a row; their effects share an axis."""
+
+    name: str
+    entries: Sequence[tuple[Reading, Markup | None]]  # with a line of the plot
+    ends: tuple[str, str] | None  # of the axis
+    what: str  # is drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The claims of a paper at one scale that have run."""
+
+    paper: str
+    name: str
+    scale: str
+    title: str
+    rows: Sequence[Row]
+    left: str  # what has not run, in a sentence
+
+
+def blocks(readings: Sequence[Reading]) -> list[Block]:
+    """Return the blocks of the page: each paper and scale of which a claim has run."""
+    return [_block(group) for group in by_scale(readings) if any(reading.ran for reading in group)]
+
+
+def _block(group: Sequence[Reading]) -> Block:
+    paper, scale = group[0].paper, group[0].scale
+    words = Counter(reading.word for reading in group)
+    what = "theorems" if scale == THEOREM else f"scale {scale}"
+    counts = ", ".join(f"{words[word]} {word}" for word in ORDER if words[word])
+    waiting = words["not run"]
+    left = f"{many(waiting, 'further claim')} of this scale: not run yet." if waiting else ""
+    return Block(paper.title, paper.name, scale, f"{what}: {counts}", list(_rows(group)), left)
+
+
+def _rows(group: Sequence[Reading]) -> Iterator[Row]:
+    """By row of the list of claims, and in it by what is drawn: a difference and a level share no axis."""
+    by_row: dict[tuple[str, str], list[Reading]] = {}
+    for reading in group:
+        if reading.ran:
+            by_row.setdefault((reading.claim.row, forest.what(reading.claim)), []).append(reading)
+    for (name, what), row in by_row.items():
+        effects = [(reading, forest.effect(reading.claim, reading.verdict)) for reading in ranked(row)]
+        drawn = [effect for _, effect in effects if effect]
+        axis = forest.Axis.around(drawn) if drawn else None
+        entries = [(reading, _strip(reading, effect, axis)) for reading, effect in effects]
+        yield Row(name, entries, axis.texts if axis else None, what)
+
+
+def _strip(reading: Reading, effect: forest.DrawnEffect | None, axis: forest.Axis | None) -> Markup | None:
+    if effect is None or axis is None:
+        return None
+    return forest.strip(effect, axis, reading.word, f"{worded(reading)}: {found(reading)}")
+
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -73,3 +138,24 @@ def _filters(shown: Sequence[Block]) -> list[tuple[str, str, list[tuple[str, str
 
 def _choices(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(pairs))
+
+
+NOTE = (
+    "Verdicts from paired differences over seeds: each look spends a share of 5 % of error, and the tests of "
+    "a row share it (Holm). What a refutation means stands beside it. "
+    "All numbers: asyncfl claims show ID."
+)
+
+
+def sections(suite: str) -> list[Section]:
+    """Return the verdicts of a paper at the scale of a page, and its theorems.
+
+    None for any other suite, and where the package has no stored numbers, as from a wheel.
+    """
+    name, _, scale = suite.removeprefix(CLAIMS).rpartition("-")
+    if not suite.startswith(CLAIMS) or not RESULTS.is_dir() or not (paper := papers().get(name)):
+        return []
+    shown = blocks([reading for at in (scale, THEOREM) for reading in readings(paper, at)])
+    return (
+        [Section("claims", "Claims", template("section.html.j2"), NOTE, {"blocks": shown})] if shown else []
+    )

@@ -12,8 +12,8 @@ from benchmarks.claims.kept import RESULTS
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value
 from reports import numbers
 from reports.claims import basis, matrix, overview, simulated
+from reports.claims.basis import RanOn
 from reports.claims.main_results import Outcome, outcomes
-from reports.claims.ran_on import RanOn
 from reports.claims.readings import THEOREM, Reading, by_scale
 from reports.claims.rules import Verdict, flat
 from reports.claims.terminal import MEANS, arranged, interval, number, ranked, remarks, sides, worded

@@ -1,18 +1,28 @@
-"""Metrics of claims that no column holds: functions of the runs of one seed.
+"""The numbers of claims, read off recorded runs: metrics of samples, and functions of the runs of one seed.
 
-An entry names one as its `metric`, `reports.claims.measured:kept_bytes`. Of training losses (fp/*,
-sp/*) it reads the last row only, unless the scenario says `evaluate: clients`.
+Where no column holds a number, an entry names a function as its `metric`, as
+`reports.claims.measured:kept_bytes`. Of training losses (fp/*, sp/*) it reads the last row only, unless the
+scenario says `evaluate: clients`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf, nan
+from typing import Any
 
 import numpy as np
 
+from benchmarks.claims.claim import DIVERGED, Claim, Sample
+from benchmarks.claims.kept import Number
+from benchmarks.claims.plan import ClaimPlan
+from benchmarks.errors import UserError
+from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility
 from fl_core.metrics import FP_LOSS
-from fl_core.schema import Name, Total
+from fl_core.schema import BY_BUDGET, Clock, Name, Status, Total
+from fl_core.time_to_target import time_to_target
 from reports.records.runs import RecordedRun
+from reports.records.steps import value_at
 
 
 def kept_bytes(runs: Sequence[RecordedRun]) -> float:
@@ -44,3 +54,112 @@ def unusable_share(runs: Sequence[RecordedRun]) -> float:
     """Share of recorded runs, one per pair of η_l and K, that diverge or end above twice their best loss."""
     finals = [float(run.files.curve[FP_LOSS][-1]) if run.status.finite else math.inf for run in runs]
     return sum(final > 2 * min(finals) for final in finals) / len(finals)
+
+
+# Of several runs; one that diverged has no number, and is never the best.
+OVER: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": np.mean,
+    "min": np.fmin.reduce,
+    "max": np.fmax.reduce,
+    "sum": sum,
+}
+
+
+def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RecordedRun]) -> list[Number]:
+    """The numbers of a claim, for the seeds whose runs (by key) have all ended."""
+    picked = plan.picked(claim)
+    seeds = sorted(set.intersection(*(set(by_seed) for by_seed in picked.values())))
+    numbers = []
+    for seed in seeds:
+        keys = {name: [run.key for run in by_seed[seed]] for name, by_seed in picked.items()}
+        if all(key in recorded and recorded[key].whole for of_sample in keys.values() for key in of_sample):
+            numbers += _of_seed(
+                claim, seed, {name: [recorded[key] for key in of_sample] for name, of_sample in keys.items()}
+            )
+    return numbers
+
+
+def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]]) -> list[Number]:
+    shared = _shared(claim, runs)
+    return [
+        Number(
+            claim.id,
+            name,
+            seed,
+            _number(claim, sample, runs[name], shared if sample.at == "shared" else sample.at),
+            " ".join(run.key for run in runs[name]),
+            max(run.ended.isoformat(timespec="seconds") if run.ended else "" for run in runs[name]),
+            _origin(runs[name]),
+        )
+        for name, sample in claim.samples.items()
+    ]
+
+
+def _shared(claim: Claim, runs: Mapping[str, Sequence[RecordedRun]]) -> float:
+    """The last clock value that all runs have reached, runs that diverged or stalled left out."""
+    whole = [run for of_sample in runs.values() for run in of_sample if run.status is Status.DONE]
+    return min((float(run.files.curve[_column(claim)][-1]) for run in whole), default=inf)
+
+
+def _column(claim: Claim) -> str:
+    return BY_BUDGET[claim.clock] if claim.clock else Clock.UPDATES
+
+
+def _number(claim: Claim, sample: Sample, runs: Sequence[RecordedRun], at: float | str | None) -> float:
+    """The value of a sample for one seed."""
+    metric = sample.metric or ""
+    if ":" in metric:
+        return float(_function(metric)(runs))
+    end = at if isinstance(at, int | float) else inf
+    each = [_of_run(claim, sample, run, end) for run in runs]
+    return float(each[0] if sample.over is None else OVER[sample.over](each))
+
+
+def _of_run(claim: Claim, sample: Sample, run: RecordedRun, end: float) -> float:
+    metric = sample.metric or ""
+    if metric == DIVERGED.name:
+        return float(run.status is Status.DIVERGED)
+    curve = run.files.curve
+    if metric not in curve:
+        if metric in run.totals:
+            return run.totals[metric]
+        known = ", ".join([*curve, *run.totals, DIVERGED.name])
+        raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. There are: {known}")
+    clock, column = curve[_column(claim)].astype(float), curve[metric].astype(float)
+    if sample.reach is not None:
+        higher = run.measure(metric).higher
+        return time_to_target(clock, column, sample.reach, claim.sign > 0 if higher is None else higher)
+    if run.status is Status.DIVERGED:
+        return nan
+    if sample.along == "last":
+        return float(value_at(np.array([min(end, clock[-1])]), clock, column)[0])
+    return _along(sample.along, column[clock <= end])
+
+
+def _along(how: str, column: np.ndarray) -> float:
+    if how in {"step_std", "spikes"}:
+        return float(getattr(volatility(list(column)), how)) if len(column) > 2 else nan
+    return float(getattr(np, how)(column)) if len(column) else nan
+
+
+def _function(path: str) -> Callable[..., Any]:
+    if not path.startswith("reports.claims.") and not import_guard.ALLOWED.get():
+        raise UserError(f"{path} is not imported, since a claims file names it: {import_guard.HOW}")
+    try:
+        function: Callable[..., Any] = import_guard.load(path)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"{path}: there is no such function ({error})") from None
+    return function
+
+
+def _origin(runs: Sequence[RecordedRun]) -> str:
+    """Return commits, versions, and digests of the data sets or feature files of runs."""
+
+    def joined(texts: Iterable[str]) -> str:
+        return " ".join(dict.fromkeys(filter(None, texts)))
+
+    versions = joined(f"{name} {number}" for name, number in runs[0].versions.items())
+    digests = joined(run.data.get("data", "") for run in runs)
+    return f"{joined(run.commit for run in runs) or 'no commit'}, {versions}" + (
+        digests and f", data {digests}"
+    )

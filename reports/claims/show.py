@@ -12,12 +12,12 @@ from benchmarks.suite.labels import value as written
 from benchmarks.tables import entry
 from fl_core.text import many
 from reports import numbers
-from reports.claims.looks import SEEDS
 from reports.claims.main_results import outcomes
 from reports.claims.matrix import scoped, sentence
 from reports.claims.readings import Reading, all_of, readings, scales
 from reports.claims.rules import Verdict
 from reports.claims.terminal import ORDER, arranged, besides, interval, line, said
+from reports.claims.verdicts import SEEDS
 
 SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at_least", "arguments", "found")
 

@@ -18,9 +18,8 @@ from benchmarks.claims.files import Paper
 from benchmarks.claims.kept import RESULTS
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Value
 from fl_core.streams import stream
-from reports.claims.looks import SEEDS
 from reports.claims.rules import collapses
-from reports.claims.verdicts import verdicts
+from reports.claims.verdicts import SEEDS, verdicts
 from reports.inference import Array
 
 FILE = "false-verdicts.csv"  # beside the numbers

@@ -1,11 +1,11 @@
 """Verdicts on the numbers of claims, by rules that were fixed before any number was seen.
 
-A claim is judged at the looks of its plan (`looks.py` beside this) until it is decided. Before the first
+A claim is judged at the looks of its plan (`Looks`) until it is decided. Before the first
 look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
 The tests of a row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held
 against the band that the claim names: inside it the claim is *confirmed*, outside *refuted*, across its edge
 *undecided*, with the number of seeds that would decide it. It takes t, corrected for skewness, and an exact
-sign-flip test at 5 % (`robust.agreed`), which fewer than six seeds cannot pass. Where no test decides and
+sign-flip test at 5 % (`inference.agreed`), which fewer than six seeds cannot pass. Where no test decides and
 all seeds are on one side, the claim *leans*.
 
     better     A − B in the direction of the metric: ahead is confirmed, behind is refuted; within the margin
@@ -21,10 +21,16 @@ all seeds are on one side, the claim *leans*.
 Where runs collapse (`rules.collapses`), the sign test takes the place of both in comparisons, contrasts
 and ratios of means; ratios of spreads are not tested. Entries that apply the same rule to the same numbers
 are one test.
+
+Looking at 8, 16, 32 and 64 seeds and stopping as soon as something is decided gives four chances to be wrong.
+So the 5 % are spent over the looks, in proportion to the new seeds at each: at look k of K with
+n₁ < … < n_K seeds, α·(n_k − n_{k−1})/n_K (Lan and DeMets, Biometrika 70, 1983, with a linear spending
+function). The shares are simply added up (Bonferroni), which is slightly conservative and leaves Student's t
+exact at every look.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
@@ -33,9 +39,34 @@ import numpy as np
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.kinds import Report, Theorem, Value
 from reports.claims import rules
-from reports.claims.looks import SEEDS, Looks
 from reports.claims.rules import Look, Values, Verdict, Word
 from reports.inference import ERROR, holm_by_question, simultaneous_level
+
+SEEDS = (8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Numbers of seeds, increasing; decisions at one of them are final."""
+
+    seeds: Sequence[int] = SEEDS
+
+    def reached(self, n: int) -> tuple[int, ...]:
+        """The looks that n seeds allow, 0 the first."""
+        return tuple(look for look, seeds in enumerate(self.seeds) if seeds <= n)
+
+    def share(self, look: int) -> float:
+        """The share of the error that a look may spend; the shares of all looks add up to 1."""
+        before = self.seeds[look - 1] if look else 0
+        return (self.seeds[look] - before) / self.seeds[-1]
+
+    def level(self, look: int) -> float:
+        """The level of an interval at that look."""
+        return 1 - ERROR * self.share(look)
+
+    def p(self, p: float, look: int) -> float:
+        """A p-value at that look, adjusted for the whole plan: the smallest of them over looks is valid."""
+        return min(1.0, p / self.share(look))
 
 
 def verdicts(claims: Mapping[str, Claim], values: Mapping[str, Values]) -> dict[str, Verdict]:

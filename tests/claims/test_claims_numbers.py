@@ -19,8 +19,7 @@ from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from fl_core.import_guard import ALLOWED
 from fl_core.schema import Status
-from reports.claims.measure import measured
-from reports.claims.measured import other_accuracy, slowest_accuracy, unusable_share
+from reports.claims.measured import measured, other_accuracy, slowest_accuracy, unusable_share
 from reports.records.runs import Files, RecordedRun
 
 CURVES: Mapping[str, Sequence[float]] = {"a": [0.9, 0.5, 0.7, 0.3], "b": [0.8, 0.6, 0.4]}

@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.claims.files import MainResult, Paper, papers
 from reports.claims import basis, overview
+from reports.claims.basis import RanOn
 from reports.claims.main_results import Outcome, outcomes
 from reports.claims.pooled import PooledEffect, RandomEffects
-from reports.claims.ran_on import RanOn
 from reports.claims.readings import all_of
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,11 +11,10 @@ import pytest
 
 from benchmarks.claims.files import Paper, papers
 from reports.claims import forest, html
-from reports.claims.blocks import blocks
+from reports.claims.html import blocks, sections
 from reports.claims.main_results import outcomes
 from reports.claims.readings import Reading, all_of, readings
 from reports.claims.rules import Verdict
-from reports.claims.section import sections
 from reports.claims.terminal import quantity
 from reports.page import render
 from reports.records.records import RecordedSuite

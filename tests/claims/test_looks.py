@@ -2,7 +2,7 @@
 
 import pytest
 
-from reports.claims.looks import SEEDS, Looks
+from reports.claims.verdicts import SEEDS, Looks
 from reports.inference import holm, holm_by_question
 
 

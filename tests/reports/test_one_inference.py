@@ -21,7 +21,7 @@ from fl_core.recording.recorder import Record
 from fl_core.scenario import Budget
 from fl_core.schema import TO_TARGET, Clock, Status
 from reports import comparisons, rankings
-from reports.claims import measure, verdicts
+from reports.claims import measured, verdicts
 from reports.gate import baseline
 from reports.gate.baseline import Baseline, GateGoal
 from reports.gate.gate import LEVEL, GateQuestion, compare
@@ -220,7 +220,7 @@ def test_one_time_to_target_everywhere(outcome: str) -> None:
         assert len(row.ends) == (not isfinite(met[clock]))
     assert baseline._outcome(run, "0").updates_to_target == met[Clock.UPDATES]  # the gate
     a_sample = sample.samples["a"]
-    assert measure._of_run(sample, a_sample, run, inf) == met[Clock.TIME]  # claims
+    assert measured._of_run(sample, a_sample, run, inf) == met[Clock.TIME]  # claims
     configuration = Configuration([run.files.curve], METRIC)
     assert configuration.time_to(TARGET) == met[Clock.TIME]  # budgets of the leaderboard
     judged = objective.Objective("time_to_target", ACCURACY, 1, TARGET, Budget(time=100), 1)
