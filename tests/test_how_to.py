@@ -202,17 +202,6 @@ def test_the_strategy_of_the_guide_to_evidence_conforms(tmp_path: Path) -> None:
     assert int(said) == 12
 
 
-@pytest.mark.slow
-def test_a_metric_of_ones_own_has_a_column_and_is_compared(tmp_path: Path) -> None:
-    """Of own-problem.md, whose first suite has tests of its own (tests/benchmarks/test_own_problem.py)."""
-    assert written("own-problem.md", tmp_path).count("mine.py") == 2
-    run, compare = [line for line in commands("own-problem.md") if "punctual" in line]
-    said = asyncfl(tmp_path, run)
-    assert {"Mean", "absolute", "(minutes)", "Late", "arrivals", "(%)"} <= {*said.split()}, said
-    compared = asyncfl(tmp_path, compare)
-    assert "points" in compared or "%" in compared, compared
-
-
 def of_action(inputs: dict[str, str]) -> list[dict[str, Any]]:
     """The shell steps of action.yml, with the inputs of a workflow in their environment."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
