@@ -81,6 +81,7 @@ def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Out
         "key": task.key,
         "suite": "small",
         "scenario": "quadratic · F80",
+        "conditions": '["quadratic", "F80"]',
         "problem": "quadratic",
         "partition": "",
         "timing": "F80",
