@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from types import ModuleType
 from typing import Any
 
@@ -15,9 +16,27 @@ from benchmarks.part_descriptions import Description, Field, described, fields_o
 from benchmarks.peers import peers
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.labels import first_line
+from benchmarks.tracking.views import log10
 from fl_core.comments import of_fields
+from fl_core.metrics import ACCURACY, DISTANCE, EXCESS_LOSS, FEDERATED, LOSS
 from fl_core.parts import Frozen, Part
+from fl_core.schema import DIAGNOSED, SPREAD, TO_TARGET, Clock, Tag, Total, TrialMetric
 from fl_core.strategies.strategy import Strategy
+
+HEADER = ("metric", "what it is", "unit")
+COMMON_METRICS = (ACCURACY, LOSS, DISTANCE, EXCESS_LOSS)
+UNITS = {Clock.UPDATES: "updates", Clock.TIME: "units of virtual time", Clock.BYTES: "bytes"}
+
+INTRODUCTION = (
+    "Runs, groups, trials and studies have these. An evaluation is at a server iteration, which is MLflow's "
+    "step. Values of a group are means over seeds; those of the target are medians. Parameters are the keys "
+    "of a [suite](suite.md)."
+)
+CURVES = (
+    "A problem declares its metrics, with title, direction and unit (tag `asyncfl.metrics`); these are the "
+    "usual ones. Lᵢ is the loss on the training data of client i, pᵢ the weight of that client in the "
+    "objective, and sᵢ its share of all updates."
+)
 
 TITLES = {
     "strategies": "Strategies",
@@ -42,7 +61,7 @@ def pages(commands: click.Group, public: ModuleType) -> dict[str, str]:
     suites = f"# {TITLES['suites']}\n\n{_overview(entries('suites'))}"
     commands_page = "\n".join(_commands(commands))
     made = {"suites": suites, "suite": _keys(), "cli": commands_page, "names": _names(public)}
-    return {**found, **made, "switches": _switches(), "peers": _peers()}
+    return {**found, **made, "switches": _switches(), "peers": _peers(), "mlflow": _mlflow()}
 
 
 def _names(public: ModuleType) -> str:
@@ -90,6 +109,64 @@ def _peers() -> str:
         for one in peers()
     ]
     return table(header, rows)
+
+
+def _mlflow() -> str:
+    """The page of all metrics and tags that runs, groups, trials and studies have in MLflow."""
+    own = (*COMMON_METRICS, *FEDERATED)
+    curve = [
+        (f"`{metric.name}`", text(metric.title), metric.unit or ("share" if metric.share else ""))
+        for metric in own
+    ]
+    curve += [
+        ("`worst_client/…`", "Value of a metric at the client where it is worst", ""),
+        ("`…_se`", "Standard error of a loss on a sample of the training data", ""),
+    ]
+    clocks = [
+        (f"`{clock.metric}`", f"{clock.words} until an evaluation".capitalize(), UNITS[clock])
+        for clock in Clock
+        if clock.metric
+    ]
+    reached = [
+        (f"`{clock.to_target}`", f"{clock.words} until the target is met".capitalize(), UNITS[clock])
+        for clock in TO_TARGET.values()
+    ]
+    begun = [
+        (f"`{SPREAD}…`", "Standard deviation over the seeds of a group, of the metric named behind it", ""),
+        (f"`{DIAGNOSED}…`", "Mean over a run of a quantity that `diagnostics` measures", ""),
+        (f"`{log10('…')}`", "Decimal logarithm of a trial's parameter", ""),
+    ]
+    parts = [
+        "# Metrics and tags in MLflow",
+        INTRODUCTION,
+        "## Clocks",
+        table(HEADER, clocks),
+        "Missing where the target was not met:",
+        table(HEADER, reached),
+        "## Learning curve",
+        CURVES,
+        table(HEADER, curve),
+        "## A whole run, or a group",
+        table(HEADER, [*_members(Total), *begun]),
+        "## Trials and studies",
+        table(HEADER, _members(TrialMetric)),
+        "## Tags",
+        table(("tag", "what it is"), [row[:2] for row in _members(Tag)]),
+    ]
+    return "\n\n".join(parts)
+
+
+def _members(names: type[StrEnum]) -> list[tuple[str, str, str]]:
+    """Return a row for each member of an enumeration; a text that begins with its unit is in that."""
+    comments = of_fields(names)
+    rows = []
+    for member in names:
+        what = comments[member.name]
+        unit = next(
+            (unit for unit in ("bytes", "seconds", "virtual time", "share") if what.startswith(unit)), ""
+        )
+        rows.append((f"`{member.value}`", text(what[0].upper() + what[1:]), unit))
+    return rows
 
 
 def _parts(kind: str) -> str:

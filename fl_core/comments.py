@@ -9,6 +9,7 @@ import ast
 import functools
 import inspect
 import textwrap
+from enum import Enum
 
 
 @functools.cache
@@ -22,7 +23,7 @@ def of_fields(cls: type) -> dict[str, str]:
 
 @functools.cache
 def _own(cls: type) -> dict[str, str]:
-    """Return the descriptions of the fields annotated in the class body."""
+    """Return the descriptions of the fields annotated in the class body, or of an enumeration's members."""
     if cls.__module__ == "builtins" or cls.__module__.startswith("pydantic"):
         return {}
     try:
@@ -32,22 +33,30 @@ def _own(cls: type) -> dict[str, str]:
     (body,) = ast.parse("\n".join(lines)).body
     assert isinstance(body, ast.ClassDef)
     return {
-        field.target.id: text
+        name: text
         for field in body.body
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
+        if isinstance(field, ast.AnnAssign | ast.Assign)
+        and (name := _name(field, issubclass(cls, Enum)))
         and (text := _beside(field, lines) or _above(field, lines))
     }
 
 
-def _beside(field: ast.AnnAssign, lines: list[str]) -> str:
+def _name(field: ast.AnnAssign | ast.Assign, member: bool) -> str:
+    """Return the name of an annotated field, or of a member of an enumeration; empty for anything else."""
+    if isinstance(field, ast.Assign) and not member:
+        return ""
+    target = field.target if isinstance(field, ast.AnnAssign) else field.targets[0]
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _beside(field: ast.AnnAssign | ast.Assign, lines: list[str]) -> str:
     """Return the comment behind the field's last line."""
     assert field.end_lineno is not None
     rest = lines[field.end_lineno - 1].encode()[field.end_col_offset :].decode().strip()
     return rest.removeprefix("#").strip()
 
 
-def _above(field: ast.AnnAssign, lines: list[str]) -> str:
+def _above(field: ast.AnnAssign | ast.Assign, lines: list[str]) -> str:
     """Return the comment in the lines directly before the field."""
     text: list[str] = []
     for line in reversed(lines[: field.lineno - 1]):

@@ -174,11 +174,18 @@ def own_packages() -> OwnPackages | None:
     return next((finder for finder in sys.meta_path if type(finder) is OwnPackages), None)
 
 
+def search_beside(file: Path) -> None:
+    """Let packages that a file of the user's names be found beside that file first, then where they were."""
+    if own := own_packages():
+        folder = str(file.resolve().parent)
+        own.folders = [folder, *(other for other in own.folders if other != folder)]
+
+
 class OwnPackages(MetaPathFinder):
-    """Finder of packages named by the user in a folder off the import path."""
+    """Finder of packages named by the user in folders off the import path."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folders = [str(folder)]  # in the order in which they are searched
         self.trusted: dict[str, bool] = {}  # package → whether its files may be anyone's
 
     def install(self) -> None:
@@ -189,8 +196,8 @@ class OwnPackages(MetaPathFinder):
         """Return the path of a module in the folder but outside of the named packages; empty if nowhere."""
         package = module.partition(".")[0]
         allowed = package in self.trusted or package in sys.modules
-        spec = None if allowed else PathFinder.find_spec(package, [str(self.folder)])
-        return str(spec.origin or self.folder / package) if spec else ""
+        spec = None if allowed else PathFinder.find_spec(package, self.folders)
+        return str(spec.origin or next(iter(spec.submodule_search_locations or ()))) if spec else ""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -199,7 +206,7 @@ class OwnPackages(MetaPathFinder):
         package = fullname.partition(".")[0]
         if package not in self.trusted:
             return None
-        spec = PathFinder.find_spec(fullname, path or [str(self.folder)], target)
+        spec = PathFinder.find_spec(fullname, path or self.folders, target)
         if spec is None or spec.origin is None:
             return spec
         if not self.trusted[package] and (reason := not_own(Path(spec.origin))):

@@ -161,65 +161,67 @@ class Tag(StrEnum):
         return f"{TAGS}{name.lower()}"
 
     # Of every kind
-    KIND = auto()
-    SUITE = auto()
+    KIND = auto()  # run, group, pooled (a centralised baseline), report, study or trial
+    SUITE = auto()  # name of the suite, of its campaign or of its tuned variant
     SUPERSEDED = auto()  # there if other runs of the same labels, or another study, count in its place
     # Of a run, a group or a baseline
-    KEY = auto()
-    SCENARIO = auto()
+    KEY = auto()  # the run's identity: a hash of all that determines its numbers
+    SCENARIO = auto()  # label of the scenario, unique in the suite
     CONDITIONS = auto()  # the parts of a scenario's label, as JSON: problem, partition, timing, …
-    PROBLEM = auto()
-    PARTITION = auto()
-    TIMING = auto()
-    STRATEGY = auto()
-    PAPER = auto()
-    SEED = auto()
-    METRIC = auto()  # the one that ranks
-    HIGHER_IS_BETTER = auto()
-    METRICS = auto()  # declarations of all
-    TARGET = auto()
-    SHOW = auto()
-    CODE = auto()
-    EVALUATE = auto()
+    PROBLEM = auto()  # name of the problem
+    PARTITION = auto()  # how data are split among clients
+    TIMING = auto()  # how long jobs take, and who is available when
+    STRATEGY = auto()  # label of the strategy, unique in the suite
+    PAPER = auto()  # the strategy's paper
+    SEED = auto()  # seed of the run
+    METRIC = auto()  # name of the metric that ranks
+    HIGHER_IS_BETTER = auto()  # whether higher values of that metric are better
+    METRICS = auto()  # declarations of all metrics, as JSON: name, title, direction, unit
+    TARGET = auto()  # value of the ranking metric that counts as reached
+    SHOW = auto()  # metrics that reports show first
+    CODE = auto()  # import paths of the user's own code, with digests, as JSON
+    EVALUATE = auto()  # what is evaluated at every mark: test data, or clients' training data as well
+    # How it ended: done, diverged, stalled, error or pruned; of a study running, interrupted or finished
     STATUS = auto()
-    REASON = auto()
-    WALL_SECONDS = auto()
-    EXECUTION = auto()
-    DEVICE = auto()
-    MEMORY_FORMAT = auto()
-    DATA = auto()
-    VERSION = auto()
-    COMMIT = auto()  # of this package
+    REASON = auto()  # why it ended
+    WALL_SECONDS = auto()  # seconds of computing, over all attempts
+    EXECUTION = auto()  # how jobs were computed: one by one, stacked, or as CUDA graphs
+    DEVICE = auto()  # CPU or GPU that computed the run
+    MEMORY_FORMAT = auto()  # order of a tensor's dimensions in memory, on a GPU
+    DATA = auto()  # digests of data, partition and first weights, as JSON
+    VERSION = auto()  # version of asyncfl-bench
+    COMMIT = auto()  # commit of asyncfl-bench's repository
     REPOSITORY = auto()  # the commit of the repository in which the command was started
-    VERSIONS = auto()
-    MACHINE = auto()
-    PROCESSOR = auto()
-    CLOCK = auto()  # WALL for a run in real time; absent for others
-    UNIT = auto()  # seconds in a unit of such a run's virtual time
+    VERSIONS = auto()  # versions of Python and libraries, as JSON
+    MACHINE = auto()  # operating system, number of cores and memory
+    PROCESSOR = auto()  # model of the processor
+    CLOCK = auto()  # "wall" for a run in real time; absent for others
+    UNIT = auto()  # seconds in a unit of virtual time, of a run in real time
     TIME_UNIT = auto()  # name of the unit of virtual time, if a trace names it
     MEAN_OF = auto()  # ids of the runs that a group's curve is the mean of
     # Of an experiment
-    DESCRIPTION = auto()
+    DESCRIPTION = auto()  # description of the suite
     HIGHLIGHT = auto()  # labels of strategies, a JSON list
     # Of a study, beside some of the above
-    STUDY = auto()
-    IDENTITY = auto()
-    OBJECTIVE = auto()
-    DIRECTION = auto()
-    TRIALS = auto()
-    SEEDS = auto()
-    BUDGET = auto()
-    SAMPLER = auto()
-    SPACE = auto()
-    JUDGED_ON = auto()
-    PRUNER = auto()
-    BEST = auto()
-    BEST_VALUE = auto()
-    BEST_TRIAL = auto()
-    IMPORTANCE = auto()
+    STUDY = auto()  # name of the study
+    IDENTITY = auto()  # hash of all that a study's trials have in common; an edit makes another study
+    OBJECTIVE = auto()  # what a trial is judged by: final, auc, updates_to_target or time_to_target
+    DIRECTION = auto()  # maximize or minimize
+    TRIALS = auto()  # number of trials that are planned
+    SEEDS = auto()  # seeds of every trial, a JSON list
+    BUDGET = auto()  # where a trial's runs end, in words
+    SAMPLER = auto()  # how values are proposed
+    SPACE = auto()  # what is searched, as JSON: range or choices of each parameter
+    JUDGED_ON = auto()  # data on which trials are judged
+    PRUNER = auto()  # when trials are given up early
+    BEST = auto()  # parameters of the best trial, as JSON
+    BEST_VALUE = auto()  # objective of the best trial, mean over seeds
+    BEST_TRIAL = auto()  # number of the best trial
+    IMPORTANCE = auto()  # importance of each parameter (PED-ANOVA), as JSON: shares that sum to 1
     PRUNED = auto()  # numbers of the pruned trials
     # Of a trial's run, beside some of the above
-    TRIAL = auto()
+    TRIAL = auto()  # number of the trial in its study
+    # Where the values of a trial come from: paper (those of the suite, or defaults), grid or sampler
     ORIGIN = f"{TAGS}from"
     CHOSEN = auto()  # "true" if the trial is the best of its study
 
@@ -253,18 +255,20 @@ MODEL_NAME = "problem.model.name"
 class Total(StrEnum):
     """A metric of a whole run, or of the seeds of a group."""
 
-    KEPT_BY_SERVER = "kept_bytes/server"
-    KEPT_BY_CLIENTS = "kept_bytes/clients"
+    KEPT_BY_SERVER = "kept_bytes/server"  # bytes of state that the server keeps at the end
+    KEPT_BY_CLIENTS = "kept_bytes/clients"  # bytes of state that all clients keep at the end
+    # Server versions between the sending of a job and its arrival, mean over updates
     STALENESS_MEAN = "staleness/mean"
-    STALENESS_MAX = "staleness/max"
-    LOCAL_STEPS = "local_steps"  # of all updates
-    NON_FINITE = "non_finite_updates"
-    MISREAD = "misread_messages"
-    WALL_SECONDS = "wall_seconds"
-    TRANSFER_SHARE = "transfer_share"  # of the time that clients are at work, spent on downloads and uploads
+    STALENESS_MAX = "staleness/max"  # the greatest of these, in server versions
+    LOCAL_STEPS = "local_steps"  # gradient steps of clients, of all updates
+    NON_FINITE = "non_finite_updates"  # updates with an infinity or NaN; recorded only above 0
+    MISREAD = "misread_messages"  # messages that could not be decoded; recorded only above 0
+    WALL_SECONDS = "wall_seconds"  # seconds of computing over all attempts, waiting left out
+    TRANSFER_SHARE = "transfer_share"  # share of the working time of clients that downloads and uploads take
     SERVER_BUSY = "server_busy"  # share of a run in real time in which the server did not wait
-    SEEDS_DONE = "seeds/done"
-    SEEDS_DIVERGED = "seeds/diverged"
+    SEEDS_DONE = "seeds/done"  # seeds of a group that ended with a final model
+    SEEDS_DIVERGED = "seeds/diverged"  # seeds of a group that diverged, and are left out of means
+    # Seeds of a group whose model would not change any more; recorded only above 0
     SEEDS_STALLED = "seeds/stalled"
 
 
@@ -275,15 +279,15 @@ SPREAD = "std/"  # begins the names of standard deviations over seeds
 class TrialMetric(StrEnum):
     """A metric of a trial's run, or of a study."""
 
-    OBJECTIVE = "objective"
+    OBJECTIVE = "objective"  # value of the trial under this seed, in the unit of what it is judged by
     REACHED = "objective/reached"  # 1 if the objective's target was met, 0 if not
     TIME_EASY = "objective/time_easy"  # virtual time at which problem.target was met; absent if it was not
-    TIME_HARD = "objective/time_hard"  # … at which the objective's own target was
-    UPDATES = "objective/updates"  # of clients, until the latter, or else to the end
-    UPLOADS = "objective/uploads"  # bytes, likewise
+    TIME_HARD = "objective/time_hard"  # virtual time at which the objective's own target was; likewise
+    UPDATES = "objective/updates"  # client updates until the objective's target, or else to the end
+    UPLOADS = "objective/uploads"  # bytes uploaded until then
     END = "objective/end"  # the metric at the end; absent if diverged
     WORST_CLIENT = "objective/worst_client"  # the same at the client where it is worst
-    BEST_VALUE = "best_value"
+    BEST_VALUE = "best_value"  # objective of a study's best trial, mean over seeds
 
 
 class Name:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     metavar="METRIC",
     multiple=True,
     help="A recorded metric at the end of the runs, updates_to_target, time_to_target, bytes_to_target, or "
-    "auc, its mean over client updates. May be repeated.  [default: the one that ranks the suite]",
+    "auc, its mean over client updates. May be repeated.  [default: the one that ranks "
+    "the suite and, where a target is set, time_to_target]",
 )
 @click.option("--scenario", metavar="TEXT", help="Only scenarios with this in their name.")
 @options.store
@@ -59,7 +60,7 @@ def command(
 
     recorded = load(store, suite, (first, second), metrics, scenario)
     pair, scenarios = choose(recorded, first, second, scenario)
-    for metric in metrics or (scenarios[0].columns[0].name,):
+    for metric in metrics or _usual(scenarios):
         asked = with_metric(scenarios, metric)
         comparisons = in_each(asked, pair, metric)
         click.secho(f"{pair[0]} and {pair[1]}, {_title(asked[0], metric)}", bold=True)
@@ -90,6 +91,12 @@ def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric
     comparisons = compare(scenarios, *pair, metric)
     mean = overall(scenarios, comparisons)
     return [*comparisons, *([mean] if mean else [])]
+
+
+def _usual(scenarios: Sequence[RecordedScenario]) -> list[str]:
+    """Return what is compared by default: the metric that ranks and, with a target, the time to it."""
+    ranked = scenarios[0].columns[0].name
+    return [ranked, *([Clock.TIME.to_target] if any(one.target is not None for one in scenarios) else [])]
 
 
 def _title(scenario: RecordedScenario, metric: str) -> str:

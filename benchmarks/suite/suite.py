@@ -22,7 +22,7 @@ from benchmarks.suite.tuned import Tuned
 from benchmarks.yaml_io import place, read
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
-from fl_core.import_guard import guarded, not_own
+from fl_core.import_guard import guarded, not_own, search_beside
 from fl_core.keys import key
 from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
@@ -259,6 +259,8 @@ def load(
     """
     path = file_of(name_or_path)
     document = read(path)
+    if path.parent != SUITES:
+        search_beside(path)
     with guarded("" if path.parent == SUITES else not_own(path)):
         settings = (item if isinstance(item, Setting) else assignment(item) for item in overrides)
         suite = build(path, document, settings, scale, leave_out=leave_out)

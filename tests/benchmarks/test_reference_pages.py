@@ -1,18 +1,27 @@
 """The reference pages say of every part, key and command what the code says."""
 
 import re
+from pathlib import Path
 
 import pytest
+from in_process import deliver
+from recorded import runs, write_campaign
 from reference_pages import pages, table, text
 
 import asyncfl
 from benchmarks.catalogue import FAMILIES, family
 from benchmarks.commands.group import COMMANDS
 from benchmarks.commands.group import asyncfl as commands
+from benchmarks.engine import Local
 from benchmarks.suite.file import SuiteFile
 from benchmarks.suite.shipped import shipped
+from benchmarks.suite.suite import load
+from benchmarks.tracking.store import Store
 from fl_core.parts import Part
 from fl_core.strategies.strategy import Strategy
+from tuning.campaign import Driver
+from tuning.plan import plan
+from tuning.storage import open_storage
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +45,24 @@ def test_every_part_has_a_section_with_all_of_its_fields(made: dict[str, str], k
         rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", sections[name], re.MULTILINE)
         assert [field for field, _ in rows] == list(part.model_fields)
         assert f"[`{name}`](#{kind}-{name.replace('_', '-')})" in made[kind]
+
+
+def test_every_metric_and_tag_in_mlflow_is_explained(
+    made: dict[str, str], tmp_path: Path, store: Store, fork_server: None
+) -> None:
+    deliver(tmp_path, store, strategies="quafl, asgd")
+    campaign = plan(load(str(write_campaign(tmp_path, "asgd", updates=20)), tuned=False))
+    Driver(campaign, open_storage(str(tmp_path / "journal")), store).run(Local(1), lambda _: None)
+    names = re.findall(r"^\| `(\S+)` \|", made["mlflow"], re.MULTILINE)
+    known = re.compile("|".join(re.escape(name).replace("…", ".+") for name in names))
+    found = [*runs(store), *runs(store, kind="group"), *runs(store, kind="pooled")]
+    found += [run for kind in ("study", "trial") for run in runs(store, "small.tuning", kind)]
+    tags = {name for run in found for name in run.data.tags if name.startswith("asyncfl.")}
+    metrics = {name for run in found for name in run.data.metrics}
+    assert len(tags) > 40 and len(metrics) > 25
+    assert {name for name in tags | metrics if not known.fullmatch(name)} == set()
+    lines = [line for line in made["mlflow"].splitlines() if line.startswith("| `")]
+    assert all(re.match(r"\| `\S+` \| \S", line) for line in lines)
 
 
 def test_no_two_parts_share_a_label(made: dict[str, str]) -> None:

@@ -24,6 +24,7 @@ from fl_core.import_guard import (
     not_own,
     own_packages,
     place,
+    search_beside,
 )
 
 LATE = """
@@ -83,6 +84,24 @@ def test_a_class_of_a_notebooks_cell_is_refused_since_workers_cannot_see_it(
 def test_what_is_named_is_found_and_nothing_else(folder: Path) -> None:
     assert load("alone:value") == 2
     assert load("named.inside:late")() == 1
+    assert importlib.util.find_spec("beside") is None
+
+
+def test_a_module_beside_the_file_that_names_it_is_found_there(folder: Path) -> None:
+    """Before one in the current folder, under the same rules as there."""
+    suites = folder / "suites"
+    suites.mkdir()
+    (suites / "alone.py").write_text("value = 5\n")
+    (suites / "own.py").write_text("value = 6\n")
+    with pytest.raises(ModuleNotFoundError):
+        load("own:value")
+    search_beside(suites / "suite.yaml")
+    assert load("own:value") == 6 and load("alone:value") == 5
+    assert load("named.inside:late")() == 1
+    (suites / "open.py").write_text("value = 7\n")
+    (suites / "open.py").chmod(0o666)
+    with pytest.raises(ImportRefusedError, match=r"everyone can write to .*open\.py"):
+        load("open:value")
     assert importlib.util.find_spec("beside") is None
 
 

@@ -246,6 +246,14 @@ def test_the_command(store: str) -> None:
     assert "Median client updates: FedBuff 20 (2 of 3 seeds), ACE ∞ (0 of 3)." in said
 
 
+def test_the_time_to_a_target_is_compared_where_one_is_set(store: str, tmp_path: Path) -> None:
+    said = invoke(store, "fedbuff", "ACE")
+    assert said.index("test accuracy at the end") < said.index("virtual time until the target is met")
+    uri, runs = f"sqlite:///{tmp_path}/mlflow.db", [*fakes("FedBuff", ONE), *fakes("ACE", TWO)]
+    write_store(uri, tmp_path.as_uri(), "two", [replace(run, target=None) for run in runs])
+    assert "until the target is met" not in invoke(uri, "fedbuff", "ACE")
+
+
 def test_strategies_go_by_label_title_or_name(tmp_path: Path) -> None:
     """The title alone while no other label shares it; the name as a suite writes it, import path included."""
     own = {"strategy.name": "mine.strategies:Heavy"}
