@@ -166,12 +166,12 @@ def leave_the_path(folder: Path) -> None:
     os.environ |= {"PYTHONPATH": os.pathsep.join(named), "PYTHONSAFEPATH": "1"}
     if folder != SOURCES:
         sys.path[:] = [entry for entry in sys.path if entry in named or Path(entry).resolve() != folder]
-    OwnPackages(folder).install()
+    UserPackages(folder).install()
 
 
-def own_packages() -> OwnPackages | None:
+def own_packages() -> UserPackages | None:
     """Return the process's finder of the user's packages; None before `leave_the_path`."""
-    return next((finder for finder in sys.meta_path if type(finder) is OwnPackages), None)
+    return next((finder for finder in sys.meta_path if type(finder) is UserPackages), None)
 
 
 def search_beside(file: Path) -> None:
@@ -181,7 +181,7 @@ def search_beside(file: Path) -> None:
         own.folders = [folder, *(other for other in own.folders if other != folder)]
 
 
-class OwnPackages(MetaPathFinder):
+class UserPackages(MetaPathFinder):
     """Finder of packages named by the user in folders off the import path."""
 
     def __init__(self, folder: Path) -> None:
@@ -190,7 +190,7 @@ class OwnPackages(MetaPathFinder):
 
     def install(self) -> None:
         """Install the finder in the process, and remove any other."""
-        sys.meta_path[:] = [self, *(finder for finder in sys.meta_path if type(finder) is not OwnPackages)]
+        sys.meta_path[:] = [self, *(finder for finder in sys.meta_path if type(finder) is not UserPackages)]
 
     def unnamed(self, module: str) -> str:
         """Return the path of a module in the folder but outside of the named packages; empty if nowhere."""
@@ -216,7 +216,7 @@ class OwnPackages(MetaPathFinder):
         return spec
 
 
-class AppPackages(OwnPackages):
+class AppPackages(UserPackages):
     """Finder of an app's modules, active only while the app is in use.
 
     So apps whose packages share a name, or have that of a package imported elsewhere, are not mixed up.

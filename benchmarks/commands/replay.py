@@ -75,7 +75,7 @@ def of_file(path: Path) -> ReplayComparison:
     from pydantic import ValidationError
 
     from fl_core.import_guard import guarded, not_own
-    from fl_core.live.saved import SavedRun
+    from fl_core.live.saved_run import SavedRun
 
     try:
         with guarded(not_own(path)):

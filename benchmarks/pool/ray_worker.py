@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks.pool.job import Cancel, Final, Message, PoolJob, Worker
-from fl_core.import_guard import OwnPackages
+from fl_core.import_guard import UserPackages
 
 HEARTBEAT = 30.0  # seconds between two copies of a job's checkpoint at least
 BYTES = 1e6  # of checkpoints that a worker sends in a second at most, on average
@@ -48,7 +48,7 @@ class Begun:
 class RayWorker(Worker):
     """The actor; its methods are called while jobs are computed."""
 
-    def __init__(self, environment: Mapping[str, str], heartbeat: float, own: OwnPackages | None) -> None:
+    def __init__(self, environment: Mapping[str, str], heartbeat: float, own: UserPackages | None) -> None:
         super().__init__()
         if own is not None:
             own.install()

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks.pool.job import Message, PoolJob, Worker
-from fl_core.import_guard import OwnPackages
+from fl_core.import_guard import UserPackages
 
 LOOK_EVERY = 0.02  # seconds between two polls of the pipe; a poll takes as long as a local step
 
@@ -60,7 +60,7 @@ class ProcessWorker(Worker):
         self._looked = monotonic()
 
 
-def serve(pipe: Connection, log: Path, own: OwnPackages | None) -> None:
+def serve(pipe: Connection, log: Path, own: UserPackages | None) -> None:
     """The process's main function; `own` finds the modules of jobs that are the user's."""
     if own is not None:
         own.install()

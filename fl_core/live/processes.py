@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from fl_core.experiment import Experiment
-from fl_core.import_guard import OwnPackages, own_packages
+from fl_core.import_guard import UserPackages, own_packages
 from fl_core.live.client import READY, ClientError, Signal, serve
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 
@@ -131,7 +131,7 @@ def _answer(pipe: Connection) -> bytes:
     return answer
 
 
-def _main(pipe: Connection, packages: OwnPackages | None) -> None:
+def _main(pipe: Connection, packages: UserPackages | None) -> None:
     """Run a process of clients; `packages` finds the user's code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the server decides
     if packages is not None:

@@ -19,7 +19,7 @@ from fl_core.loop.absences import Absences
 from fl_core.loop.dispatch import Dispatch
 from fl_core.loop.ends import Ends
 from fl_core.loop.events import JOBS, Entry, EventKind
-from fl_core.loop.measured import MeasuredService
+from fl_core.loop.measured_service import MeasuredService
 from fl_core.loop.messages import Messages
 from fl_core.loop.service import Service
 from fl_core.loop.state import RunState

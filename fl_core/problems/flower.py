@@ -12,8 +12,8 @@ from fl_core import import_guard
 from fl_core.metrics import Metric
 from fl_core.parts import Count, FieldError
 from fl_core.problems.apps import folder
-from fl_core.problems.own import ImportPath
 from fl_core.problems.problem import InvalidProblemError, Problem
+from fl_core.problems.user_problem import ImportPath
 from fl_core.text import miscounted
 
 if TYPE_CHECKING:

@@ -97,13 +97,13 @@ class Supervised(Problem):
 
     def kind_of_world(self, task: Task) -> type[SupervisedWorld]:
         """Return the class of the world for training a task."""
-        from fl_core.problems.training.keyed import KeyedWorld
-        from fl_core.problems.training.own import OwnWorld
-        from fl_core.problems.training.own_task import OwnTask
+        from fl_core.problems.training.keyed_world import KeyedWorld
+        from fl_core.problems.training.user_task import UserTask
+        from fl_core.problems.training.user_world import UserWorld
         from fl_core.problems.training.world import SupervisedWorld
 
-        if isinstance(task, OwnTask):
-            return OwnWorld
+        if isinstance(task, UserTask):
+            return UserWorld
         return KeyedWorld if task.keyed else SupervisedWorld
 
     def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
@@ -145,15 +145,15 @@ class Modelled(Supervised):
     def task(self) -> Task:
         from fl_core.lightning import pl
         from fl_core.problems.training import tasks
-        from fl_core.problems.training.own_task import OwnTask
+        from fl_core.problems.training.user_task import UserTask
 
         network = self.model.build(self.shape, self.outputs)
         task: Task = getattr(tasks, self.task_name)(network, self.model.pooled_lr, self.outputs)
         if isinstance(network, pl.LightningModule):
-            task = OwnTask(network, task)
+            task = UserTask(network, task)
         task.architecture, task.channels_last = (self.model, self.dtype), self.model.channels_last
         task.augments, task.takes_keys = self.augments(), self.model.keyed()
-        if task.takes_keys and (isinstance(task, OwnTask) or task.drops):
+        if task.takes_keys and (isinstance(task, UserTask) or task.drops):
             raise InvalidProblemError(
                 f"{self.reference()}: a network that is a LightningModule or has nn.Dropout takes no keys: "
                 "its model must not be keyed"

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from fl_core import sources
-from fl_core.loop.plain import fits, plain, restore, values
+from fl_core.loop.saved_state import fits, plain, restore, values
 from fl_core.recording.atomic import whole
 from fl_core.recording.recorder import Record, Recorder
 from fl_core.schema import ARRIVALS, Status

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from fl_core.strategies import caches
-from fl_core.strategies.author import Server, Update
-from fl_core.strategies.start import MAX_FULL_MEAN_CLIENTS, TableStrategy
+from fl_core.strategies.table_start import MAX_FULL_MEAN_CLIENTS, TableStrategy
+from fl_core.strategies.toolkit import Server, Update
 
 
 class ACE(TableStrategy):

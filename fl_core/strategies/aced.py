@@ -20,8 +20,8 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.strategies import caches
-from fl_core.strategies.author import Count, Send, Server, Tune, Update
-from fl_core.strategies.start import TableStrategy
+from fl_core.strategies.table_start import TableStrategy
+from fl_core.strategies.toolkit import Count, Send, Server, Tune, Update
 
 
 class ACED(TableStrategy):

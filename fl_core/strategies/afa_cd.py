@@ -7,7 +7,7 @@ steps. The algorithm box prints η, all proofs use η η_L.
 
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.strategies.author import Count, Server, Strategy, Tune, Update
+from fl_core.strategies.toolkit import Count, Server, Strategy, Tune, Update
 
 
 class AFACD(Strategy):

@@ -11,8 +11,8 @@ The paper leaves the initial memory open. `start: zeros` takes G_i = 0 until wor
 from typing import Annotated, ClassVar, Literal
 
 from fl_core.strategies import caches
-from fl_core.strategies.author import Count, Server, Tune, Update
-from fl_core.strategies.start import TableStrategy
+from fl_core.strategies.table_start import TableStrategy
+from fl_core.strategies.toolkit import Count, Server, Tune, Update
 
 
 class AFACS(TableStrategy):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from fl_core.strategies.author import Server, Strategy, Update
+from fl_core.strategies.toolkit import Server, Strategy, Update
 
 
 class ASGD(Strategy):

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, alike, by_speed
+from fl_core.strategies.toolkit import Count, Scenario, Server, Strategy, Tune, Update
 
 
 class AsGrad(Strategy):

@@ -8,7 +8,7 @@ heterogeneous clients updates. JMLR 2023, Algorithm 1 with the weights of eq. (1
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
-from fl_core.strategies.author import Scenario, Server, Strategy, Update
+from fl_core.strategies.toolkit import Scenario, Server, Strategy, Update
 from fl_core.text import miscounted
 from fl_core.theory import weights
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from math import floor
 from typing import Annotated, ClassVar, cast
 
-from fl_core.strategies.author import Rate, Scenario, Send, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation
+from fl_core.strategies.toolkit import Rate, Scenario, Send, Server, Strategy, Tune, Update
 
 
 class AsyncFedED(Strategy):

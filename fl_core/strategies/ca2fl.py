@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from fl_core.strategies import caches
-from fl_core.strategies.author import Server, Update
 from fl_core.strategies.selection import BufferedStrategy
+from fl_core.strategies.toolkit import Server, Update
 
 
 class CA2FL(BufferedStrategy):

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 from pydantic import SerializeAsAny
 
 from fl_core.server.optimizers import Adam, ServerOptimizer
-from fl_core.strategies.author import Count, Rate, Server, Strategy, Tune, Update
+from fl_core.strategies.toolkit import Count, Rate, Server, Strategy, Tune, Update
 
 
 class CGAD(Strategy):

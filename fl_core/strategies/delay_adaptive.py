@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from fl_core.strategies.author import Server, Strategy, Update
+from fl_core.strategies.toolkit import Server, Strategy, Update
 
 
 class DelayAdaptive(Strategy):

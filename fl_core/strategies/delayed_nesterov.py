@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from math import floor
 from typing import Annotated, ClassVar, cast
 
-from fl_core.strategies.author import Count, Rate, Scenario, Send, Server, Share, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation
+from fl_core.strategies.toolkit import Count, Rate, Scenario, Send, Server, Share, Strategy, Tune, Update
 
 
 class DelayedNesterov(Strategy):

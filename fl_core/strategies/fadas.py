@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar, Literal
 from torch import Tensor
 
 from fl_core.server.optimizers import AMSGrad
-from fl_core.strategies.author import Count, Rate, Scenario, Server, Share, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, buffered
+from fl_core.strategies.toolkit import Count, Rate, Scenario, Server, Share, Strategy, Tune, Update
 
 
 class FADAS(Strategy):

@@ -14,8 +14,8 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from fl_core.strategies.author import Server, Update
 from fl_core.strategies.polling import Polling
+from fl_core.strategies.toolkit import Server, Update
 
 
 class FAVAS(Polling):

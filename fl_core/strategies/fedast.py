@@ -9,8 +9,8 @@ is nothing to reallocate: R is constant.
 
 from typing import Annotated, ClassVar
 
-from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, alike
+from fl_core.strategies.toolkit import Count, Scenario, Server, Strategy, Tune, Update
 
 
 class FedAST(Strategy):

@@ -12,7 +12,7 @@ from pydantic import Field, SerializeAsAny
 
 from fl_core.local_work import LocalWork, Prox
 from fl_core.strategies import staleness
-from fl_core.strategies.author import Rate, Server, Strategy, Tune, Update
+from fl_core.strategies.toolkit import Rate, Server, Strategy, Tune, Update
 
 
 class FedAsync(Strategy):

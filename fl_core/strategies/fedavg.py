@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import SerializeAsAny
 from torch import Tensor
 
-from fl_core.strategies.author import Count, Length, Scenario, Server, Strategy, Update
 from fl_core.strategies.participation import Participation
 from fl_core.strategies.sampling import SEEDS, Full, Sampling
+from fl_core.strategies.toolkit import Count, Length, Scenario, Server, Strategy, Update
 
 
 class FedAvg(Strategy):

@@ -8,8 +8,8 @@ that of the fixed mean times over `HORIZON` aggregations, so that a run does not
 
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation
+from fl_core.strategies.toolkit import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.theory import weights
 
 HORIZON = 10_000

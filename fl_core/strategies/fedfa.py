@@ -8,7 +8,7 @@ formula of that form was available; this one is our reading.
 
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.strategies.author import Count, Server, Strategy, Tune, Update
+from fl_core.strategies.toolkit import Count, Server, Strategy, Tune, Update
 
 
 class FedFa(Strategy):

@@ -9,8 +9,8 @@ times (§4.1), where the unbiased weights are p_i/(1 − e^{−Δt/τ_i}): `weig
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.strategies.author import Length, Scenario, Server, Strategy, Time, TuneAmong, Update
 from fl_core.strategies.participation import Participation
+from fl_core.strategies.toolkit import Length, Scenario, Server, Strategy, Time, TuneAmong, Update
 from fl_core.theory import weights
 
 

@@ -15,8 +15,8 @@ from typing import Annotated, ClassVar
 from torch import Tensor
 
 from fl_core.strategies import caches
-from fl_core.strategies.author import Server, Share, TuneAmong, Update
 from fl_core.strategies.fedavg import FedAvg
+from fl_core.strategies.toolkit import Server, Share, TuneAmong, Update
 
 
 class FedStale(FedAvg):

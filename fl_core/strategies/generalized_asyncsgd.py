@@ -13,8 +13,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from fl_core.strategies.author import Count, Rate, Scenario, Server, Strategy, Update
 from fl_core.strategies.participation import Participation
+from fl_core.strategies.toolkit import Count, Rate, Scenario, Server, Strategy, Update
 from fl_core.text import miscounted
 from fl_core.theory import optimum, routing
 from fl_core.theory.jackson import Occupancy

@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from fl_core.server.optimizers import LookAhead
-from fl_core.strategies.author import Rate, Server, Share, Strategy, Tune, Update
+from fl_core.strategies.toolkit import Rate, Server, Share, Strategy, Tune, Update
 
 
 class HeLoCo(Strategy):

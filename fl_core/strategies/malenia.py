@@ -10,9 +10,9 @@ from collections.abc import Collection
 from typing import Annotated, ClassVar
 
 from fl_core.strategies import caches
-from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, begun_anew
-from fl_core.strategies.start import shared
+from fl_core.strategies.table_start import shared
+from fl_core.strategies.toolkit import Count, Scenario, Server, Strategy, Tune, Update
 
 MARGIN = 1.01  # of the sum of 1/B_i, far above the rounding of a sum of float32
 

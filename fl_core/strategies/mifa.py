@@ -13,9 +13,9 @@ G_i = 0 and steps from the first round on (`zeros`).
 from typing import ClassVar, Literal
 
 from fl_core.strategies import caches
-from fl_core.strategies.author import Scenario, Server, Update
 from fl_core.strategies.participation import Participation, alike
-from fl_core.strategies.start import TableStrategy
+from fl_core.strategies.table_start import TableStrategy
+from fl_core.strategies.toolkit import Scenario, Server, Update
 
 
 class MIFA(TableStrategy):

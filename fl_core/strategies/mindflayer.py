@@ -17,8 +17,8 @@ from itertools import islice
 from math import ceil
 from typing import Annotated, ClassVar
 
-from fl_core.strategies.author import Count, Job, Length, Scenario, Server, Strategy, Tune, TuneAmong, Update
 from fl_core.strategies.participation import Participation
+from fl_core.strategies.toolkit import Count, Job, Length, Scenario, Server, Strategy, Tune, TuneAmong, Update
 from fl_core.timing.clock import MICRO
 
 

@@ -5,8 +5,18 @@ from typing import Annotated, ClassVar
 
 from torch import Tensor
 
-from fl_core.strategies.author import Count, Length, Scenario, Send, Server, Strategy, Tune, TuneAmong, Update
 from fl_core.strategies.participation import Participation, alike
+from fl_core.strategies.toolkit import (
+    Count,
+    Length,
+    Scenario,
+    Send,
+    Server,
+    Strategy,
+    Tune,
+    TuneAmong,
+    Update,
+)
 
 
 class Polling(Strategy):

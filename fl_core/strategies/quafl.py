@@ -19,8 +19,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from fl_core.strategies.author import Server, Update
 from fl_core.strategies.polling import Polling
+from fl_core.strategies.toolkit import Server, Update
 
 
 class QuAFL(Polling):

@@ -8,8 +8,8 @@ unfinished work is abandoned and all clients begin at the new x.
 
 from typing import Annotated, ClassVar
 
-from fl_core.strategies.author import Count, Scenario, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, begun_anew
+from fl_core.strategies.toolkit import Count, Scenario, Server, Strategy, Tune, Update
 
 
 class Rennala(Strategy):

@@ -14,8 +14,8 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from fl_core.strategies import caches
-from fl_core.strategies.author import Server, Strategy, Update
-from fl_core.strategies.start import MAX_FULL_MEAN_CLIENTS, shared
+from fl_core.strategies.table_start import MAX_FULL_MEAN_CLIENTS, shared
+from fl_core.strategies.toolkit import Server, Strategy, Update
 
 
 class Ringleader(Strategy):

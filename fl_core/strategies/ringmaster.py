@@ -9,8 +9,8 @@ discarded when it arrives, and its client gets the newest model (Algorithm 4).
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
-from fl_core.strategies.author import Count, Job, Scenario, Send, Server, Strategy, Tune, Update
 from fl_core.strategies.participation import Participation, begun_anew
+from fl_core.strategies.toolkit import Count, Job, Scenario, Send, Server, Strategy, Tune, Update
 
 
 class Ringmaster(Strategy):

@@ -18,8 +18,8 @@ from pydantic import model_validator
 
 from fl_core.parts import FieldError, Part
 from fl_core.problems.problem import InvalidProblemError
-from fl_core.strategies.author import Count, Scenario, Server
 from fl_core.strategies.participation import Participation, alike
+from fl_core.strategies.toolkit import Count, Scenario, Server
 
 Weights = dict[int, float]  # client → d_i
 SEEDS = range(20)  # mean times that are drawn are not the same under all of them

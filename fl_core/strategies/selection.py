@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import model_validator
 
 from fl_core.parts import FieldError
-from fl_core.strategies.author import Count, Scenario, Send, Server, Strategy, Tune
 from fl_core.strategies.participation import Participation, buffered
+from fl_core.strategies.toolkit import Count, Scenario, Send, Server, Strategy, Tune
 
 
 class BufferedStrategy(Strategy):

@@ -25,7 +25,7 @@ EXACT = "an exact number above 0: a whole number, or a Fraction"
 class Durations(Part):
     """Base of all duration laws: how long jobs take."""
 
-    homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.speeds", "fl_core.timing.drawn")
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.speeds", "fl_core.timing.random_durations")
     unit: ClassVar[Fraction] = MICRO  # the tick on which a random law rounds; exact laws derive theirs
     together: ClassVar[bool] = False  # whether what arrives at one tick belongs to one server iteration
 

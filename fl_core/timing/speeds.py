@@ -60,7 +60,7 @@ class DurationTrace(Durations):
         return label(self, f"trace {self.path.name}", except_for=("path", "digest"))
 
 
-class OwnSpeed(Durations):
+class SpeedPerClient(Durations):
     """Base of laws with different clients: each job takes the client's mean, or is exponential."""
 
     # A client's jobs all take its mean time, or are exponential with it
@@ -78,7 +78,7 @@ class OwnSpeed(Durations):
         return rng.exponential(mean)
 
 
-class FX(OwnSpeed):
+class FX(SpeedPerClient):
     """F_X, times spread evenly from 1 down to 1 − X/100, client 0 slowest (Fraboni et al., JMLR 2023, §5.1).
 
     The text says "uniformly distributed". The published code, and so `reading: grid`, takes an even grid, the
@@ -136,7 +136,7 @@ def _log_normal(sigma: float, normal: Any) -> Any:
     return np.exp(sigma * normal - sigma**2 / 2)
 
 
-class TwoSpeed(OwnSpeed):
+class TwoSpeed(SpeedPerClient):
     """Two-speed mixture: a random share of the clients is slow throughout.
 
     Exponential jobs of means 0.5 and 5 give the mixed delays in the published code of ACE (arXiv 2511.19066).
@@ -165,7 +165,7 @@ class TwoSpeed(OwnSpeed):
         return label(self, f"two-speed {100 * self.share:g} % × {factor}", except_for=("share", "slow"))
 
 
-class Phones(OwnSpeed):
+class Phones(SpeedPerClient):
     """Phones: each has one of three speeds, as measured for FLASH (Yang et al., WWW 2021).
 
     In the authors' simulator (github.com/PKU-Chengxu/FLASH, models/utils/device_util/device_util.py) a

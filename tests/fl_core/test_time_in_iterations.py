@@ -17,7 +17,7 @@ from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.loop.events import EventKind
-from fl_core.loop.plain import plain, restore
+from fl_core.loop.saved_state import plain, restore
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
 from fl_core.scenario import Scenario, Timing
@@ -31,7 +31,7 @@ from fl_core.strategies.delay_adaptive import DelayAdaptive
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.strategy import Strategy
-from fl_core.timing.drawn import Iterations
+from fl_core.timing.random_durations import Iterations
 
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
 FITTING: list[Strategy] = [

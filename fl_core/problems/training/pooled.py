@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
 
 from fl_core.lightning import pl
-from fl_core.problems.training.own_task import OwnTask
 from fl_core.problems.training.task import Batch
+from fl_core.problems.training.user_task import UserTask
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import torch_stream
 
@@ -52,7 +52,7 @@ def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Te
     The steps are those of Lightning's Trainer, which trains modules of users itself: they may have hooks.
     """
     task, batches = world.at(world.initial()), PooledBatches(world, batch, seed)
-    if isinstance(task, OwnTask):
+    if isinstance(task, UserTask):
         _fit(task, batches, world.device, steps)
         world.to(world.device)  # Lightning leaves the task on the CPU
     else:
@@ -65,7 +65,7 @@ def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Te
     return world.flat.vector(task)
 
 
-def _fit(task: OwnTask, batches: PooledBatches, device: torch.device, steps: int) -> None:
+def _fit(task: UserTask, batches: PooledBatches, device: torch.device, steps: int) -> None:
     with _quiet(), _interruptible():
         trainer = pl.Trainer(
             accelerator=device.type,

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from fl_core.live.saved import SavedRun
+from fl_core.live.saved_run import SavedRun
 from fl_core.loop.events import EventKind
 from fl_core.schema import Name
 

@@ -21,7 +21,7 @@ from fl_core.problems.newsgroups import Newsgroups
 from fl_core.problems.partitions import Partition
 from fl_core.problems.problem import InvalidProblemError, Problem
 from fl_core.problems.shakespeare import ALPHABET, Shakespeare
-from fl_core.problems.training.keyed import VARIANTS, KeyedWorld, crop_and_flip
+from fl_core.problems.training.keyed_world import VARIANTS, KeyedWorld, crop_and_flip
 from fl_core.problems.training.world import SupervisedWorld
 
 # -- small made-up data: each class has its own colour, each text its own letters ------------------

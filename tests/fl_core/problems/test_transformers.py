@@ -17,7 +17,7 @@ from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import BEGIN, PAD, Transformer, hashed_words
 from fl_core.problems.newsgroups import Newsgroups
 from fl_core.problems.problem import InvalidProblemError
-from fl_core.problems.training.keyed import KeyedWorld
+from fl_core.problems.training.keyed_world import KeyedWorld
 from fl_core.problems.training.world import SupervisedWorld
 
 NAMES = ["distilbert", "bert"]

@@ -11,7 +11,7 @@ from pydantic import Field, SerializeAsAny, field_validator
 from fl_core.import_guard import in_a_line
 from fl_core.metrics import LOSS, Metric
 from fl_core.parts import imported
-from fl_core.problems.data import own as own_data
+from fl_core.problems.data import user_data
 from fl_core.problems.data.data import Data
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.partitions import Given, Partition
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 ImportPath = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]  # package.module:name
 
 
-class Own(Supervised):
+class UserProblem(Supervised):
     """Your own data and LightningModule: its loss, its metrics, its optimiser for the pooled baseline.
 
     `training_step` returns the loss of a mini-batch, a mean over its data points. The metrics that
     `test_step` logs are recorded; the class attribute `metrics` declares them as a tuple of
-    `asyncfl.Metric`. `data` is called without arguments; `own_data` lists what it may return.
+    `asyncfl.Metric`. `data` is called without arguments; `user_data` lists what it may return.
     """
 
     name: ClassVar[str] = "own"
@@ -62,12 +62,12 @@ class Own(Supervised):
         return self.metrics()  # recorded where each client has test data of its own
 
     def load(self) -> Data:
-        return own_data.load(self.data, self.clients, self.collate_fn)
+        return user_data.load(self.data, self.clients, self.collate_fn)
 
     def task(self) -> Task:
-        from fl_core.problems.training.own_task import OwnTask
+        from fl_core.problems.training.user_task import UserTask
 
-        task = OwnTask(imported(self.module)())
+        task = UserTask(imported(self.module)())
         task.architecture = self.module
         return task
 
@@ -85,10 +85,10 @@ class Own(Supervised):
             )
 
     def remarks(self, seed: int) -> list[str]:
-        from fl_core.problems.training.own import OwnWorld
+        from fl_core.problems.training.user_world import UserWorld
 
         world = self.world(seed)
-        assert isinstance(world, OwnWorld)
+        assert isinstance(world, UserWorld)
         return [f"{self.module} {sentence}" for sentence in world.remarks]
 
 

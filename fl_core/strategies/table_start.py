@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from fl_core.strategies.author import Send, Server, Strategy, Update
+from fl_core.strategies.toolkit import Send, Server, Strategy, Update
 
 MAX_FULL_MEAN_CLIENTS = 1000  # with more, the mean of a table is not taken anew at every step
 

@@ -14,7 +14,7 @@ from fl_core.timing.durations import Durations, on_unit, one_each
 from fl_core.timing.laws import label, plain
 
 
-class Drawn(Durations):
+class RandomDurations(Durations):
     """Base of laws with a shared distribution of jobs for all clients."""
 
     mean: Length = Fraction(1)  # mean length of a job
@@ -23,7 +23,7 @@ class Drawn(Durations):
         return (self.mean,) * n
 
 
-class Exponential(Drawn):
+class Exponential(RandomDurations):
     """Exponential lengths, i.i.d. over clients and jobs, or with a given mean for each client.
 
     I.i.d. they are the delays of the ACE paper (arXiv 2511.19066, §5); by client they are the service times
@@ -42,7 +42,7 @@ class Exponential(Drawn):
         return rng.exponential(mean)
 
 
-class Persistent(Drawn):
+class Persistent(RandomDurations):
     """Exponential lengths around persistent client means, themselves drawn from an exponential law."""
 
     name: ClassVar[str] = "persistent"
@@ -84,7 +84,7 @@ class Iterations(Durations):
         return label(self, f"delays of Exp({plain(self.mean)}) iterations", except_for=("mean",))
 
 
-class ShiftedExponential(Drawn):
+class ShiftedExponential(RandomDurations):
     """Shifted exponential lengths: a part that every job takes, and an exponential rest."""
 
     name: ClassVar[str] = "shifted_exponential"
@@ -103,7 +103,7 @@ class ShiftedExponential(Drawn):
         return float(self.shift) + rng.exponential(mean - float(self.shift))
 
 
-class Scipy(Drawn):
+class Scipy(RandomDurations):
     """Any positive law of `scipy.stats` by its name there (gamma, lognorm, pareto, …), scaled to the mean."""
 
     name: ClassVar[str] = "scipy"

@@ -11,21 +11,21 @@ from torch.utils._pytree import tree_map, tree_map_only
 
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation, Report
-from fl_core.problems.training.keyed import KeyedWorld
-from fl_core.problems.training.own_task import Counted, OwnReport, OwnTask
+from fl_core.problems.training.keyed_world import KeyedWorld
+from fl_core.problems.training.module_trial import tried
 from fl_core.problems.training.task import Batch, Loss
-from fl_core.problems.training.trial import tried
+from fl_core.problems.training.user_task import Counted, UserReport, UserTask
 from fl_core.problems.training.world import PASS
 
 PROBE = 4  # data points of the mini-batch that a module is tried on
 
 
-class OwnWorld(KeyedWorld):
+class UserWorld(KeyedWorld):
     """The world of a user's LightningModule, first tried on a mini-batch."""
 
-    task: OwnTask
+    task: UserTask
 
-    def __init__(self, task: OwnTask, shares: Shares, p: np.ndarray, seed: int) -> None:
+    def __init__(self, task: UserTask, shares: Shares, p: np.ndarray, seed: int) -> None:
         super().__init__(task, shares, p, seed)
         sample = torch.from_numpy(self.held[:PROBE])
         test = self._tests(torch.arange(min(PROBE, len(self.data.x_test))))
@@ -38,11 +38,11 @@ class OwnWorld(KeyedWorld):
                 "their spread lacks that of first models"
             )
         self.keyed, self.drops = task.keyed, False  # masks follow from one key, which no mini-batch holds
-        self._whole = OwnReport(task)
+        self._whole = UserReport(task)
         tensors_only = self.data.items is None or self.data.items.collate is None
         self._stacks = tensors_only and self._stacked_as_alone(self._with_keys(sample, 0, 0))
 
-    def at(self, model: Tensor) -> OwnTask:
+    def at(self, model: Tensor) -> UserTask:
         super().at(model)
         return self.task
 

@@ -13,17 +13,17 @@ from fl_core.import_guard import place, text
 from fl_core.metrics import LOSS, name_fault
 from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks
-from fl_core.problems.training.ignored import ignored
+from fl_core.problems.training.ignored_hooks import ignored
 from fl_core.problems.training.module_state import Container, State, changes, same, state
-from fl_core.problems.training.own_task import Counted, OwnTask
 from fl_core.problems.training.task import Batch
+from fl_core.problems.training.user_task import Counted, UserTask
 from fl_core.text import listed
 
 SHIFT = 0.01  # of all parameters, to a model at which frozen copies of the first differ from it
 DOUBLE = 1e-3  # distance from 2 of the ratio of two losses of which one is twice the other
 
 
-def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterable[Counted]) -> list[str]:
+def tried(task: UserTask, make: Callable[[int], Batch], points: int, test: Iterable[Counted]) -> list[str]:
     """Raise InvalidProblemError, with the cause in a line, where a module cannot be trained reproducibly.
 
     Training and test step run twice each, at the first model and at another: the results, the module's state
@@ -80,7 +80,7 @@ def tried(task: OwnTask, make: Callable[[int], Batch], points: int, test: Iterab
 
 
 def _repeated(
-    task: OwnTask, batch: Batch, test: list[Counted], initial: State
+    task: UserTask, batch: Batch, test: list[Counted], initial: State
 ) -> tuple[dict[str, float], list[str]]:
     """Run both steps twice at two models; return the metrics, and the paths of growing containers."""
     key = torch.tensor(0)
@@ -102,7 +102,7 @@ def _repeated(
     return metrics, list(dict.fromkeys(grown))
 
 
-def _numbers(task: OwnTask, report: Report) -> dict[str, float]:
+def _numbers(task: UserTask, report: Report) -> dict[str, float]:
     """Return what a step reports; raise InvalidProblemError unless the loss is one number with a gradient."""
     loss = report["loss"]
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
@@ -114,7 +114,7 @@ def _numbers(task: OwnTask, report: Report) -> dict[str, float]:
 
 
 @contextmanager
-def _shifted(task: OwnTask, shift: float) -> Iterator[None]:
+def _shifted(task: UserTask, shift: float) -> Iterator[None]:
     """Add a number to all trained parameters meanwhile."""
     trained = [parameter for parameter in task.network.parameters() if parameter.requires_grad]
     values = [parameter.detach().clone() for parameter in trained]
@@ -130,7 +130,7 @@ def _shifted(task: OwnTask, shift: float) -> Iterator[None]:
 
 
 def _twice(
-    task: OwnTask, step: str, call: Callable[[], dict[str, float]]
+    task: UserTask, step: str, call: Callable[[], dict[str, float]]
 ) -> tuple[dict[str, float], list[str]]:
     """Return the repeatable results of `call`, and the paths of containers with added items.
 

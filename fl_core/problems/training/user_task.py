@@ -35,7 +35,7 @@ REDUCTIONS: dict[str, Callable[[list[float], list[int]], float]] = {
 }
 
 
-class OwnTask(Task):
+class UserTask(Task):
     """A LightningModule with a loss and logged metrics.
 
     Where the module stands in for the network of a problem, `judge`, the problem's task, scores its outputs.
@@ -163,10 +163,10 @@ class OwnTask(Task):
         return REDUCTIONS[reduction](values, sizes)
 
 
-class OwnReport(Loss):
+class UserReport(Loss):
     """Report of a user's module on a mini-batch, as a forward pass."""
 
-    task: OwnTask
+    task: UserTask
 
     def forward(self, *arguments: Any) -> Report:
         return self.task.report(*arguments)
