@@ -85,7 +85,7 @@ class AppFolder:
                 f"cannot import '{path}' from {self.folder}: {in_a_line(error)}"
             ) from error
         file = getattr(loaded, "__file__", None)
-        if file is None or not Path(file).resolve().is_relative_to(self.packages.folder):
+        if file is None or not Path(file).resolve().is_relative_to(self.packages.folders[0]):
             raise InvalidProblemError(f"'{path}' is {file}, which is not in the app's folder {self.folder}")
         return value
 
