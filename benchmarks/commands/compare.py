@@ -96,7 +96,10 @@ def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric
 def _usual(scenarios: Sequence[RecordedScenario]) -> list[str]:
     """Return what is compared by default: the metric that ranks and, with a target, the time to it."""
     ranked = scenarios[0].columns[0].name
-    return [ranked, *([Clock.TIME.to_target] if any(one.target is not None for one in scenarios) else [])]
+    return [
+        ranked,
+        *([Clock.TIME.to_target] if any(scenario.target is not None for scenario in scenarios) else []),
+    ]
 
 
 def _title(scenario: RecordedScenario, metric: str) -> str:
