@@ -1,9 +1,8 @@
 """Time to target: when each seed met it, one row per strategy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from math import inf, isfinite
+from math import isfinite
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from reports import numbers
 from reports.figures import svg
 from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
-from reports.records.steps import Array
 from reports.sections.rows import draw
 from reports.sections.section import Card, Results, Section, cards_section
 from reports.tables import PageTable, download
@@ -21,36 +19,27 @@ from reports.tables import PageTable, download
 NEVER = 0.1  # of the width, beyond the last run: the place of seeds that never met the target
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reached:
-    """When each seed of a strategy met the target; ∞ where it never did."""
-
-    cell: Cell
-    when: Array  # [seeds], sorted
-    ends: Array  # [seeds], ends of the runs that never met it (censoring times)
-
-    @property
-    def median(self) -> float:
-        """The median over all seeds; ∞ where the median seed never met the target."""
-        return float(np.median(self.when))
-
-    @property
-    def met(self) -> Array:
-        """The times of the seeds that met the target."""
-        return self.when[self.when < inf]
+Rows = Sequence[tuple[Cell, pd.DataFrame]]  # strategies, and the rows of their runs
 
 
-def reached(cell: Cell, clock: str, target: float) -> Reached | None:
-    """Return when the ended runs of a strategy met a target; None without any.
+def times_to_target(scenario: RecordedScenario) -> pd.DataFrame:
+    """Return one row for each clock and ended run of a scenario with a target.
 
-    A diverged run that had not met the target never does.
+    The columns are `scenario`, `strategy`, `target`, `clock`, `met at`, ∞ for never, and `end`, the clock at
+    the end of the run. A diverged run that had not met the target never does.
     """
-    runs = [run for run in cell.runs if run.status.terminated and clock in run.files.curve]
-    if not runs:
-        return None
-    when = np.array([run.time_to_target(clock, target) for run in runs])
-    over = np.array([float(run.files.curve[clock][-1]) for run in runs])
-    return Reached(cell, np.sort(when), np.sort(over[~np.isfinite(when)]))
+    assert scenario.target is not None
+    rows = [
+        (cell.strategy, clock.value, run.time_to_target(clock, scenario.target), run.files.curve[clock][-1])
+        for clock in scenario.clocks
+        for cell in scenario.cells
+        for run in cell.runs
+        if clock in TO_TARGET.values() and run.status.terminated and clock in run.files.curve
+    ]
+    table = pd.DataFrame(rows, columns=["strategy", "clock", "met at", "end"])
+    table.insert(0, "scenario", scenario.label)
+    table.insert(2, "target", scenario.target)
+    return table
 
 
 def section(results: Results) -> Section | None:
@@ -60,42 +49,25 @@ def section(results: Results) -> Section | None:
     """
     if len(results.suite.seeds) < 2:
         return None
-    cards, unmet, frames = [], [], []
+    cards, unmet, tables = [], [], []
     for scenario in results.scenarios:
-        if (target := scenario.target) is None:
+        if scenario.target is None:
             continue
-        clocks = [clock for clock in scenario.clocks if clock in TO_TARGET.values()]
-        by_clock = {
-            clock: sorted(
-                (row for cell in scenario.cells if (row := reached(cell, clock, target))),
-                key=lambda row: (row.median, row.when.min(), row.cell.strategy.casefold()),
-            )
-            for clock in clocks
-        }
-        if not any(len(row.met) for rows in by_clock.values() for row in rows):
+        times = times_to_target(scenario)
+        if not np.isfinite(times["met at"]).any():
             unmet.append(scenario.label)
             continue
-        drawn = {
-            clock: [row for row in rows if row.cell.strategy in results.foremost]
-            for clock, rows in by_clock.items()
+        drawn = times[times["strategy"].isin(results.foremost)]
+        rows = {
+            Clock(str(clock)): _fastest_first(scenario, runs)
+            for clock, runs in drawn.groupby("clock", sort=False)
         }
-        figures = {clock: _draw(scenario, clock, rows) for clock, rows in drawn.items()}
-        label, places = f"{scenario.label} · {scenario.metric.round_text(target)}", [scenario.place]
-        cards.append(Card(label, figures, _caption(drawn[Clock.UPDATES]), (), places, len(scenario.runs)))
-        frames += [
-            pd.DataFrame(
-                {
-                    "scenario": scenario.label,
-                    "strategy": row.cell.strategy,
-                    "target": target,
-                    "clock": clock.value,
-                    "met at": row.when,  # inf where a seed never met it
-                }
-            )
-            for clock in clocks
-            for row in sorted(by_clock[clock], key=lambda row: scenario.cells.index(row.cell))
-        ]
-    if not frames:
+        figures = {clock: _draw(scenario, clock, ranked) for clock, ranked in rows.items()}
+        label, places = f"{scenario.label} · {scenario.metric.round_text(scenario.target)}", [scenario.place]
+        cards.append(Card(label, figures, _caption(rows[Clock.UPDATES]), (), places, len(scenario.runs)))
+        ordered = times.groupby(["clock", "strategy"], sort=False)["met at"].transform
+        tables.append(times.assign(**{"met at": ordered(np.sort)}).drop(columns="end"))
+    if not tables:
         return None
     note = (
         "Strokes: when single seeds met the target, at the first evaluation that did; a run may fall below "
@@ -104,50 +76,69 @@ def section(results: Results) -> Section | None:
     )
     if unmet:
         note += f" No strategy met the target in {'; '.join(unmet)}."
-    table = pd.concat(frames)
+    table = pd.concat(tables)
     link = download("Times to target", results.suite.name, "times-to-target", table)
     return cards_section(
         "target", "Time to target", note, [("", cards)], tables=[PageTable("all", table)], downloads=[link]
     )
 
 
-def _caption(rows: Sequence[Reached]) -> str:
+def _fastest_first(scenario: RecordedScenario, times: pd.DataFrame) -> Rows:
+    """Return the strategies by the times of their median and their fastest seed, then by name."""
+    cells = {cell.strategy: cell for cell in scenario.cells}
+    rows = [(cells[str(strategy)], runs) for strategy, runs in times.groupby("strategy", sort=False)]
+
+    def rank(row: tuple[Cell, pd.DataFrame]) -> tuple[float, float, str]:
+        cell, runs = row
+        return _median(runs), runs["met at"].min(), cell.strategy.casefold()
+
+    return sorted(rows, key=rank)
+
+
+def _median(runs: pd.DataFrame) -> float:
+    """Return when the median of all seeds met the target; ∞ where it never did."""
+    return float(np.median(runs["met at"]))
+
+
+def _caption(rows: Rows) -> str:
     """Return whose seeds never met the target, and how many."""
-    never = [f"{row.cell.strategy} ({len(row.ends)} of {len(row.when)})" for row in rows if len(row.ends)]
+    missed = [(cell.strategy, int(np.isinf(runs["met at"]).sum()), len(runs)) for cell, runs in rows]
+    never = [f"{strategy} ({n} of {seeds})" for strategy, n, seeds in missed if n]
     return f"Never met it: {', '.join(never)}." if never else ""
 
 
-def _draw(scenario: RecordedScenario, clock: Clock, rows: Sequence[Reached]) -> svg.Drawing:
-    first = rows[0]
+def _draw(scenario: RecordedScenario, clock: Clock, rows: Rows) -> svg.Drawing:
+    cell, runs = rows[0]
     finding = "the median seed of no strategy met it"
-    if isfinite(first.median):
-        finding = f"{first.cell.strategy} is the fastest with a median of {numbers.moment(first.median)}"
+    if isfinite(median := _median(runs)):
+        finding = f"{cell.strategy} is the fastest with a median of {numbers.moment(median)}"
     about = f"When seeds met the target against {clock.words}, {scenario.label}: {finding}"
     said = [
-        (row.cell, f"{row.cell.strategy}: median {median}, {len(row.met)} of {len(row.when)} seeds")
-        for row in rows
-        for median in [numbers.moment(row.median)]
+        (cell, f"{cell.strategy}: median {median}, {np.isfinite(runs['met at']).sum()} of {len(runs)} seeds")
+        for cell, runs in rows
+        for median in [numbers.moment(_median(runs))]
     ]
     return draw(said, partial(_paint, clock=clock, rows=rows), about)
 
 
-def _paint(axes: svg.Axes, clock: Clock, rows: Sequence[Reached]) -> None:
-    times = np.concatenate([row.met for row in rows])
-    ends = np.concatenate([row.ends for row in rows])
+def _paint(axes: svg.Axes, clock: Clock, rows: Rows) -> None:
+    runs = pd.concat([runs for _, runs in rows])
+    met = np.isfinite(runs["met at"])
+    times, ends = runs.loc[met, "met at"], runs.loc[~met, "end"]  # of others: how long they were observed
     last = float(max([*times, *ends])) or 1.0  # met at time 0, and over
     first = float(min(times[times > 0], default=last))
     log = last > svg.WIDE * first
     left = first / 1.5 if log else 0.0
     edge = last * (last / left) ** NEVER if log else last * (1 + NEVER)
-    for y, row in enumerate(rows):
-        index = row.cell.index
-        if len(row.met) > 1:
-            axes.plot([row.met[0], row.met[-1]], [y, y], linewidth=1.4, **svg.style(index))
-        svg.strokes(axes, index, row.met, y)
-        if isfinite(row.median):
-            svg.dot(axes, index, (row.median, y), 8)
+    for y, (cell, of_strategy) in enumerate(rows):
+        reached = np.sort(of_strategy.loc[met.loc[of_strategy.index], "met at"])
+        if len(reached) > 1:
+            axes.plot([reached[0], reached[-1]], [y, y], linewidth=1.4, **svg.style(cell.index))
+        svg.strokes(axes, cell.index, reached, y)
+        if isfinite(median := _median(of_strategy)):
+            svg.dot(axes, cell.index, (median, y), 8)
         else:
-            svg.dot(axes, index, (edge, y), 8, edge=1.8, hollow=True)
+            svg.dot(axes, cell.index, (edge, y), 8, edge=1.8, hollow=True)
     if log:
         axes.set_xscale("log")
         axes.set_xlim(left, edge * 1.1 if len(ends) else last * 1.08)

@@ -51,17 +51,19 @@ FAST, SLOW, NEVER = [0.1, 0.9, 0.9, 0.9], [0.1, 0.5, 0.8, 0.86], [0.1, 0.5, 0.6,
 
 def test_who_never_met_the_target_stays_out() -> None:
     (scenario,) = records(*reach([FAST, SLOW, NEVER])).scenarios()
-    found = time_to_target.reached(scenario.cells[0], "updates", 0.85)
-    assert found is not None
-    assert found.when.tolist() == [10, 30, inf] and found.ends.tolist() == [30]
-    assert found.met.tolist() == [10, 30] and found.median == 30
+    table = time_to_target.times_to_target(scenario)
+    updates = table[table["clock"] == "updates"]
+    assert sorted(updates["met at"]) == [10, 30, inf]
+    assert updates.loc[np.isinf(updates["met at"]), "end"].tolist() == [30]
+    assert set(table["target"]) == {0.85} and set(table["strategy"]) == {"FedBuff"}
 
 
 def test_who_diverged_before_the_target_never_met_it() -> None:
     made = [diverged(reach([SLOW])[0], 3), replace(reach([FAST])[0], seed=1)]
     (scenario,) = records(*made).scenarios()
-    found = time_to_target.reached(scenario.cells[0], "updates", 0.85)
-    assert found is not None and found.when.tolist() == [10, inf] and found.ends.tolist() == [20]
+    table = time_to_target.times_to_target(scenario)
+    updates = table[table["clock"] == "updates"].sort_values("met at")
+    assert updates["met at"].tolist() == [10, inf] and updates["end"].iloc[1] == 20
 
 
 def test_targets_that_nobody_met_are_named_and_not_drawn() -> None:
