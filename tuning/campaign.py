@@ -20,7 +20,7 @@ from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp, Message
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Evaluated, Finished, NoRoom
-from benchmarks.runs.session import delivering, missing
+from benchmarks.runs.session import delivering
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Announcement
@@ -226,7 +226,7 @@ class Driver:
             for run in self._first(search, trial)
             if run.key in unknown
         ]
-        lost = missing(needed, self.experiment, delivery) if needed else []
+        lost = delivery.missing(needed) if needed else []
         for run in lost:
             self.results.pop(run.key, None)
         return lost

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from math import inf
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self
 from weakref import WeakValueDictionary
 
 from benchmarks import device
@@ -20,7 +20,7 @@ from benchmarks.pool.job import Capacity, PoolJob, Worker
 from benchmarks.runs.attempt import Attempt
 from benchmarks.runs.messages import Advanced, Finished, NoRoom
 from benchmarks.runs.recording import Recording
-from benchmarks.suite.suite import PlannedRun, PooledTask, Task
+from benchmarks.suite.suite import AnyTask, PlannedRun, PooledTask, Task
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from fl_core.execution.auto import Auto, largest
@@ -41,8 +41,6 @@ EXECUTIONS: dict[str, Callable[[], Execution]] = {
 
 AT_ONCE = {"cpu": 8, "cuda": 64}  # runs side by side at most
 HELD = 4  # models for each client that a run may hold: a start, an update, its gradient, a row of a table
-
-AnyTask = TypeVar("AnyTask", bound=Task)
 
 _provenance_here = cache(provenance)  # once a process
 

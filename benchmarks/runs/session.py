@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from benchmarks import logs
@@ -12,7 +12,7 @@ from benchmarks.engine import Engine
 from benchmarks.errors import GO_ON, UserError, warn
 from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp
-from benchmarks.runs.jobs import AnyTask, TaskJob, job_of
+from benchmarks.runs.jobs import TaskJob, job_of
 from benchmarks.runs.messages import BegunAnew, Finished, NoRoom, Resumed
 from benchmarks.runs.progress import Progress, news
 from benchmarks.suite.suite import PlannedRun, Task, tasks
@@ -20,7 +20,7 @@ from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.provenance import provenance
-from benchmarks.tracking.run_result import RunRequirements, RunResult
+from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.turn import StoreInUseError, Turn
 from fl_core.schema import Status, Tag
@@ -132,7 +132,7 @@ class Session:
 
     def _left(self, delivery: Delivery) -> list[Task]:
         """Return the tasks that are to be computed."""
-        left = missing(self.tasks, self.suite.name, delivery)
+        left = delivery.missing(self.tasks)
         self.before = len(self.tasks) - len(left)
         check(left)
         return left
@@ -184,52 +184,6 @@ class Session:
     def _no_room(self, where: str) -> UserError:
         """The end of a session for which a disk has no room."""
         return UserError(f"{where}: {self.how_far}; {GO_ON}")
-
-
-def missing(planned: Sequence[AnyTask], suite: str, delivery: Delivery) -> list[AnyTask]:
-    """Return the tasks of a suite that are neither in MLflow nor on their way there; errors are tried again.
-
-    So are runs recorded without the training losses that are now wanted at every mark, and those made by the
-    user's own code before it was edited.
-    """
-    wanted = requirements(planned)
-    there, outbox = delivery.finished(suite, wanted), delivery.outbox
-    left = []
-    for task in planned:
-        result = outbox.get(task.suite, task.key)
-        lacks = result and not result.requirements.serves(wanted[task.key])
-        if result and (lacks or result.status is Status.ERROR):
-            outbox.drop(task.suite, task.key)
-            result = None
-        if result is None and task.key not in there:
-            left.append(task)
-    return left
-
-
-def requirements(planned: Sequence[Task]) -> dict[str, RunRequirements]:
-    """Return the requirements of each task, by its key; what the seeds of a strategy share is read once."""
-    shared: dict[tuple[object, ...], RunRequirements] = {}
-    wanted = {}
-    for task in planned:
-        parts: tuple[object, ...] = (task.key,)
-        if isinstance(task, PlannedRun):
-            experiment = task.experiment
-            parts = id(experiment.scenario), id(experiment.strategy), str(task.evaluate)
-        if parts not in shared:
-            shared[parts] = _requirements(task)
-        wanted[task.key] = shared[parts]
-    return wanted
-
-
-def _requirements(task: Task) -> RunRequirements:
-    """Return what a task needs: the user's code as it is and, where there is any, such data."""
-    required = RunRequirements.of(task.about())
-    if not required.code:
-        return required
-    try:
-        return replace(required, data=task.problem.data_digest())
-    except Exception:  # noqa: BLE001 - data that are missing or damaged are reported where they are needed
-        return required
 
 
 def check(left: Sequence[Task]) -> None:

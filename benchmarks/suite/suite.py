@@ -328,6 +328,7 @@ def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]
 
 
 Task = PlannedRun | PooledTask
+AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 def tasks(runs: Sequence[PlannedRun]) -> list[Task]:

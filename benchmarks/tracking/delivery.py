@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
@@ -18,8 +19,10 @@ from benchmarks.tracking.outbox import Announcement, Outbox, read
 from benchmarks.tracking.run_result import RunRequirements, RunResult
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.turn import WAIT_SECONDS, StoreInUseError, Turn
+from fl_core.schema import Status
 
 if TYPE_CHECKING:
+    from benchmarks.suite.suite import AnyTask, Task
     from benchmarks.tracking.tracking import Tracking
 
 T = TypeVar("T")
@@ -74,11 +77,31 @@ class Delivery:
         self.away = self.full = self.failure = ""
         return result
 
-    def finished(self, suite: str, wanted: Mapping[str, RunRequirements] | None = None) -> set[str]:
-        """Keys of what MLflow has of the suite (see `Tracking.finished`); none of a database yet to be made.
+    def missing(self, tasks: Sequence[AnyTask]) -> list[AnyTask]:
+        """Return the tasks of a suite without a result in MLflow or on the way there; errors are tried again.
 
-        Raises UserError if it exists and cannot be used.
+        So are runs recorded without the training losses that are now wanted at every mark, and those made by
+        the user's own code, or on data, before an edit.
+
+        Raises:
+            UserError: The MLflow store exists and cannot be used.
         """
+        wanted = _requirements(tasks)
+        (suite,) = {task.suite for task in tasks} or {""}
+        finished = self._finished(suite, wanted)
+        left = []
+        for task in tasks:
+            result = self.outbox.get(suite, task.key)
+            lacks = result and not result.requirements.serves(wanted[task.key])
+            if result and (lacks or result.status is Status.ERROR):
+                self.outbox.drop(suite, task.key)
+                result = None
+            if result is None and task.key not in finished:
+                left.append(task)
+        return left
+
+    def _finished(self, suite: str, wanted: Mapping[str, RunRequirements]) -> set[str]:
+        """Return the keys that MLflow has of a suite (see `Tracking.finished`); none without a database."""
         if database.is_new(self.store.tracking_uri):
             if self.store.lost_its_database:
                 warn(
@@ -225,6 +248,34 @@ class Delivery:
             if result.key not in self.refused:
                 self.outbox.drop(result.suite, result.key)
         self.unread |= tracking.unread
+
+
+def _requirements(tasks: Sequence[Task]) -> dict[str, RunRequirements]:
+    """Return the requirements of each task, by its key; what the seeds of a strategy share is read once."""
+    from benchmarks.suite.suite import PlannedRun  # with torch, which a delivery alone can do without
+
+    shared: dict[tuple[object, ...], RunRequirements] = {}
+    wanted = {}
+    for task in tasks:
+        parts: tuple[object, ...] = (task.key,)
+        if isinstance(task, PlannedRun):
+            experiment = task.experiment
+            parts = id(experiment.scenario), id(experiment.strategy), str(task.evaluate)
+        if parts not in shared:
+            shared[parts] = _required(task)
+        wanted[task.key] = shared[parts]
+    return wanted
+
+
+def _required(task: Task) -> RunRequirements:
+    """Return what a task needs: the user's code as it is and, where there is any, such data."""
+    required = RunRequirements.of(task.about())
+    if not required.code:
+        return required
+    try:
+        return replace(required, data=task.problem.data_digest())
+    except Exception:  # noqa: BLE001 - data that are missing or damaged are reported where they are needed
+        return required
 
 
 def keep_page(store: Store, suite: str, page: Path) -> str:

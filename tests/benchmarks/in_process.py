@@ -15,7 +15,7 @@ from benchmarks.runs.messages import Finished
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Announcement, Outbox
-from benchmarks.tracking.run_result import Place, RunRequirements, RunResult
+from benchmarks.tracking.run_result import Place, RunResult
 from benchmarks.tracking.store import Store
 
 T = TypeVar("T")
@@ -79,12 +79,11 @@ def deliver(
     found = small(folder, seeds=seeds, strategies=strategies, updates=updates)
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
-    finished = delivery.finished("small", {task.key: RunRequirements.of(task.about()) for task in found})
+    missing = delivery.missing(found)
     delivery.announce(Announcement("small", "Three clients.", places(found)))
-    for task in found:
-        if task.key not in finished:
-            compute(task, outbox)
-            delivery.send()
+    for task in missing:
+        compute(task, outbox)
+        delivery.send()
     delivery.close()
     assert not delivery.refused and not delivery.away
 

@@ -50,8 +50,7 @@ def session(suite: Suite, store: Store, found: list[Task]) -> int:
     """Compute and deliver what MLflow does not have, as `asyncfl run` does; how many that were."""
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
-    finished = delivery.finished(suite.name)
-    left = [task for task in found if task.key not in finished]
+    left = delivery.missing(found)
     places = {task.key: task.place for task in found if isinstance(task, PlannedRun)}
     delivery.announce(Announcement(suite.name, suite.description, places))
     for task in left:
