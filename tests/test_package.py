@@ -48,7 +48,10 @@ def test_a_release_carries_its_section_of_the_changelog(tmp_path: Path) -> None:
     version = {"GITHUB_REF_NAME": f"v{PROJECT['version']}", "PATH": os.environ["PATH"]}
     subprocess.run(["bash", "-c", announce], cwd=tmp_path, env=version, check=True)
     notes = (tmp_path / "notes.md").read_text()
-    assert "import asyncfl" in notes and notes in (ROOT / "CHANGELOG.md").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    _, heading, rest = changelog.partition(f"## [{PROJECT['version']}]")
+    assert heading and len(notes) > 100 and "\n## " not in notes
+    assert rest.partition("\n")[2].startswith(notes)
 
 
 def test_what_github_reads_is_yaml() -> None:
