@@ -43,11 +43,13 @@ FITTING: dict[str, dict[str, Any]] = {  # what has no default, or must fit six c
     "highest_loss": {"sample": 2},
     "dropouts": {"share": 0.5, "at": 3, "back": 9},
     "spells": {"mean_on": 6, "mean_off": 2},
+    "quadratic": {"centres": CENTRES, "noise": 0.3},
+}
+FITTING_LINKS: dict[str, dict[str, Any]] = {  # some have the names of durations
     "constant": {"value": 3},
     "lognormal": {"median": 10},
     "two_classes": {"share": 0.5, "less": 1, "more": 20},
     "table": {"table": [1, 2, 3, 4, 5, 6]},
-    "quadratic": {"centres": CENTRES, "noise": 0.3},
 }
 # Need a file, data that come from clients, or a Flower app
 LEFT_OUT = ("trace", "column", "file", "natural", "given", "client_app")
@@ -55,8 +57,8 @@ LEFT_OUT = ("trace", "column", "file", "natural", "given", "client_app")
 
 def fitting(family: type[Part]) -> list[Part]:
     """The members of a family, with fields that fit six clients."""
-    members = family.members().items()
-    return [one.model_validate(FITTING.get(name, {})) for name, one in members if name not in LEFT_OUT]
+    members, fields = family.members().items(), FITTING_LINKS if family is PerClient else FITTING
+    return [one.model_validate(fields.get(name, {})) for name, one in members if name not in LEFT_OUT]
 
 
 # A defect of published code: a run learns what some of the clients know, which need not be much.
