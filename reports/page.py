@@ -17,19 +17,19 @@ from reports.figures import look
 from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections import (
-    answer,
     cost,
     curves,
     errors,
     fairness,
     heatmap,
+    leaders,
     methods,
     overview,
     paired_differences,
     participation,
     phases,
     provenance,
-    ranked,
+    ranking,
     staleness,
     time_to_target,
     tuning,
@@ -43,8 +43,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 # The page from top to bottom; a new part is a file beside these, and its name here.
 SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
-    answer.section,
-    ranked.section,
+    leaders.section,
+    ranking.section,
     paired_differences.section,
     curves.section,
     time_to_target.section,

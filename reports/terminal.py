@@ -8,9 +8,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from fl_core.text import many
+from reports.rankings import NO_SURROGATE, STALLED, Ranking
 from reports.records.records import RecordedSuite
 from reports.sections.overview import how_tested, one_seed, what_holds
-from reports.sections.ranking import NO_SURROGATE, STALLED, Ranking
 from reports.sections.section import Results
 
 if TYPE_CHECKING:

@@ -1,128 +1,214 @@
-"""The ranking of a scenario as a table of text, for the terminal and the page."""
+"""The headline: every strategy in every scenario at a glance, then one table per scenario."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import inf, isnan
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isnan, nan
+from typing import Any
 
-from fl_core.schema import Clock
-from reports import numbers
-from reports.records.cells import Cell, Reach, Spread
-from reports.records.measures import Measure
+import numpy as np
+import pandas as pd
+
+from fl_core.schema import Clock, Status
+from fl_core.text import many
+from reports.comparisons import Difference
+from reports.rankings import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
+from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
-from reports.tables import TableEntry
-
-STALLED = "Stalled: no step would follow any more; its last model counts."
-NO_SURROGATE = (
-    "No surrogate loss where no formula says how often each client takes part (asyncfl list errata X-3)."
-)
-NOTHING = TableEntry("")
+from reports.sections.paired_differences import seeds_text
+from reports.sections.section import Results, Section
+from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
 
 @dataclass(frozen=True, slots=True)
-class RankingColumn:
-    """The content of a column, and the direction of its best values."""
+class Glance:
+    """One strategy in one scenario: its mean, and its place between the worst (0) and the best (1)."""
 
-    title: str
-    about: str = ""
-    higher: bool | None = None  # better; None where neither is
+    text: str
+    detail: str
+    best: bool = False
+    place: float = 0.0
+    apart: str = ""  # whether it is separated from the best, in words; empty where that is unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
-    """A table: one line per strategy, best first; one entry per column."""
+class RankingBlock:
+    """The table of one scenario."""
 
-    scenario: RecordedScenario
-    columns: tuple[RankingColumn, ...]
-    lines: Sequence[tuple[Cell, Sequence[TableEntry]]]
-    pooled: tuple[TableEntry, ...]  # the centralised baseline; entries are empty where it has no value
-
-    @property
-    def detailed(self) -> list[bool]:
-        """For each column, whether any of its entries has a detail."""
-        rows = [*(entries for _, entries in self.lines), self.pooled]
-        return [any(entry.detail for entry in column) for column in zip(*rows, strict=True)]
+    ranking: Ranking
+    against: list[TableEntry]  # the best of the scenario; empty where nothing is compared
+    finding: str  # in a sentence
 
     @property
-    def unmet(self) -> bool:
-        """Whether some median seed never met the target."""
-        return any(entry.text == numbers.INFINITE for _, entries in self.lines for entry in entries)
+    def against_title(self) -> str:
+        """Heading of the comparison with the best, with its measure."""
+        return f"Against the best in {self.ranking.scenario.columns[0].in_text}"
 
-    @property
-    def missed_again(self) -> str:
-        """Whose seeds do not stay at the target that they met, in a sentence; empty if all do."""
-        names = ", ".join(cell.strategy for cell, _ in self.lines if cell.misses_again)
-        return f"{names}: most seeds miss the target again later." if names else ""
+    def table(self) -> PageTable:
+        """Return the table as files."""
+        extra = [self.against_title] if self.against else []
+        headings = ["Strategy", *(column.title for column in self.ranking.columns), *extra, "Seeds"]
+        lines = [
+            (TableEntry(cell.strategy), *entries, *self.against[at : at + 1], TableEntry(cell.seeds))
+            for at, (cell, entries) in enumerate(self.ranking.lines)
+        ]
+        if any(entry.text for entry in self.ranking.pooled):
+            empty = [NOTHING] * (1 + len(extra))
+            lines.append((TableEntry("Trained centrally"), *self.ranking.pooled, *empty))
+        scenario = self.ranking.scenario
+        return PageTable(scenario.label, frame([scenario]), headings, lines)
 
 
-def ranking(scenario: RecordedScenario) -> Ranking:
-    """Return the table of a scenario."""
-    cells = scenario.ranked
-    columns: list[tuple[RankingColumn, list[TableEntry]]] = []
+def section(results: Results) -> Section:
+    """Return the overview of several scenarios, and a table for each."""
+    rankings = results.rankings
+    glance = at_a_glance(results) if len(rankings) > 1 else None
+    numbers = frame(results.scenarios)
+    blocks = [
+        RankingBlock(ranking, against(differences), _finding(ranking, differences))
+        for ranking, differences in zip(rankings, results.differences.values(), strict=True)
+    ]
+    tables = [block.table() for block in blocks]
+    if glance:
+        tables.insert(0, _overview_table(glance, numbers))
+    note = _note(rankings, any(block.against for block in blocks))
+    link = download("All tables", results.suite.name, "ranking", numbers)
+    shows = {"glance": glance, "blocks": blocks}
+    return Section("ranking", "Ranking", "ranking.html.j2", note, shows, tables=tables, downloads=[link])
 
-    def add(title: str, about: str, entries: list[TableEntry], higher: bool | None = None) -> None:
-        columns.append((RankingColumn(title, about, higher), _marked(cells, entries, higher)))
 
-    for metric in scenario.columns:
-        about = f"{metric.title} at the end, mean ± standard deviation over seeds"
-        entries = [_final(cell.final[metric.name], metric) for cell in cells]
-        add(metric.heading, about, entries, metric.higher)
+def frame(scenarios: Sequence[RecordedScenario]) -> pd.DataFrame:
+    """Return all rows as a table for reading by other programs; ∞ is written as inf."""
+    return pd.DataFrame([_record(scenario, cell) for scenario in scenarios for cell in scenario.ranked])
+
+
+def _record(scenario: RecordedScenario, cell: Cell) -> dict[str, object]:
+    record: dict[str, object] = {
+        "scenario": scenario.label,
+        "strategy": cell.strategy,
+        "seeds": len(cell.runs),
+        "done": len(cell.having(Status.DONE)),
+        "diverged": cell.diverged,
+        "stalled": cell.stalled,
+    }
+    for name, spread in cell.final.items():
+        record |= {f"{name} mean": spread.mean, f"{name} std": spread.std}
     if scenario.target is not None:
-        target = scenario.metric.round_text(scenario.target)
-        updates = [_reach(cell.reach(Clock.UPDATES), numbers.count) for cell in cells]
-        times = [_reach(cell.reach(Clock.TIME), numbers.moment) for cell in cells]
-        met = "until the target was first met, median over seeds"
-        add(f"Updates to {target}", f"Client updates {met}", updates, higher=False)
-        add(f"Time to {target}", f"Virtual time {met}", times, higher=False)
-    staleness = [cell.staleness for cell in cells]
-    means = [TableEntry(numbers.number(mean, 3), value=mean) for mean, _ in staleness]
-    most = [TableEntry(numbers.count(greatest), value=greatest) for _, greatest in staleness]
-    about = "Server iterations between sending a version and using the update made from it"
-    add("Mean staleness", about, means)
-    add("Max", "The greatest staleness of all updates of all seeds", most)
-    pooled = [
-        _final(Spread.of(values), metric) if (values := scenario.pooled.get(metric.name)) else NOTHING
-        for metric in scenario.columns
+        updates = cell.reach(Clock.UPDATES)
+        record |= {
+            "target": scenario.target,
+            "reached": updates.reached,
+            "updates to target": updates.median,
+            "time to target": cell.reach(Clock.TIME).median,
+        }
+    mean, greatest = cell.staleness
+    return record | {"staleness mean": mean, "staleness max": greatest}
+
+
+def against(differences: Sequence[Difference]) -> list[TableEntry]:
+    """Return whether each line of a scenario is separated from the best, and how many seeds would do so."""
+    entries = []
+    for at, other in enumerate(differences):
+        if other.gap is None:
+            entries.append(UNKNOWN if at else TableEntry("best", value=-1))
+        elif other.gap.worse:
+            entries.append(TableEntry("separated", value=0))
+        else:
+            needed = seeds_text(other.gap)
+            would = f"{needed} would" if needed else ""
+            entries.append(TableEntry("not separated", would, other.gap.needed or inf))
+    return entries
+
+
+def _finding(ranking: Ranking, differences: Sequence[Difference]) -> str:
+    """Return who leads a scenario, and from how many it is separated."""
+    (leader, entries), metric = ranking.lines[0], ranking.scenario.columns[0]
+    if leader.diverged or isnan(leader.final[metric.name].mean):
+        return ""
+    text = f"{leader.strategy} {entries[0].text}{' %' if metric.share else ''} in {metric.in_text}"
+    gaps = [other.gap for other in differences if other.gap]
+    if not gaps:
+        return text
+    apart, every = sum(gap.worse for gap in gaps), many(len(gaps), "other")
+    return f"{text}, {f'separated from {apart} of' if apart else 'not separated from any of'} {every}"
+
+
+def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> PageTable:
+    headings = ["Scenario", *(strategy for _, strategy in glance["strategies"])]
+    lines = [
+        (TableEntry(label), *(TableEntry(glance.text, glance.detail, best=glance.best) for glance in glances))
+        for label, glances, _ in glance["lines"]
     ]
-    return Ranking(
-        scenario,
-        tuple(column for column, _ in columns),
-        [(cell, [entries[at] for _, entries in columns]) for at, cell in enumerate(cells)],
-        (*pooled, *[NOTHING] * (len(columns) - len(pooled))),
-    )
+    return PageTable("overview", numbers, headings, lines)
 
 
-def spread_text(spread: Spread, metric: Measure) -> tuple[str, str]:
-    """Return the mean, and '± std' where there is one; with as many decimals for both."""
-    if isnan(spread.mean):
-        return numbers.MISSING, ""
-    text = metric.text(spread.mean)
-    if isnan(spread.std):
-        return text, ""
-    std = metric.text(spread.std)
-    if metric.share:
-        return text, f"± {std}"
-    decimals = len(text.partition(".")[2])
-    small = "e" in text or ("." in text and spread.std < 0.5 * 10**-decimals) or "e" in std
-    return text, f"± {numbers.number(spread.std, 2)}" if small else f"± {spread.std:,.{decimals}f}"
+def _note(rankings: Sequence[Ranking], compared: bool) -> str:
+    cells = [cell for ranking in rankings for cell in ranking.scenario.cells]
+    first = {ranking.scenario.columns[0].in_text for ranking in rankings}
+    by = f"final {first.pop()}" if len(first) == 1 else "the first column"
+    target = any(ranking.scenario.target for ranking in rankings)
+    median = " Updates and time to a target: median." if target else ""
+    sentences = {
+        f"Strategies are ranked by {by}.": len(cells) > len(rankings),
+        f"Final values: mean ± standard deviation over seeds.{median} Best in bold.": any(
+            len(cell.finite) > 1 for cell in cells
+        ),
+        "Not separated: the seeds do not show that the best of the scenario is better; beside it, about "
+        "how many would. That is not the same as equal: see “Behind the best”.": compared,
+        "∞: the median seed never met the target; beside it, how many seeds did.": any(
+            ranking.unmet for ranking in rankings
+        ),
+        "Strategies with diverged runs come last; their means are those of the other seeds.": any(
+            cell.diverged for cell in cells
+        ),
+        STALLED: any(cell.stalled for cell in cells),
+        NO_SURROGATE: any(ranking.scenario.lacks_surrogate for ranking in rankings),
+    }
+    return " ".join(sentence for sentence, applies in sentences.items() if applies)
 
 
-def _final(spread: Spread, metric: Measure) -> TableEntry:
-    return TableEntry(*spread_text(spread, metric), spread.mean)
-
-
-def _reach(reach: Reach, write: Callable[[float], str]) -> TableEntry:
-    some = f"{reach.reached}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{reach.of}"
-    return TableEntry(write(reach.median), "" if reach.reached == reach.of else some, reach.median)
-
-
-def _marked(cells: Sequence[Cell], entries: list[TableEntry], higher: bool | None) -> list[TableEntry]:
-    """Return the entries, marked the best and all equal to it as printed; a single line needs no mark."""
-    eligible = [entry for entry, cell in zip(entries, cells, strict=True) if not cell.diverged]
-    known = [entry for entry in eligible if abs(entry.value) < inf]
-    if higher is None or len(entries) < 2 or not known:
-        return entries
-    top = (max if higher else min)(known, key=lambda entry: entry.value).text
-    return [
-        replace(entry, best=not cell.diverged and entry.text == top)
-        for entry, cell in zip(entries, cells, strict=True)
+def at_a_glance(results: Results) -> dict[str, Any]:
+    """Return one line per scenario, one column per strategy, in the order of the standings."""
+    order = results.order
+    ranks = {scenario.columns[0] for scenario in results.scenarios}
+    title = "Final value of each scenario’s metric"
+    if len(ranks) == 1:
+        metric = ranks.pop()
+        unit = " (%)" if metric.share else ""
+        title = f"Final {metric.in_text}, mean ± standard deviation over seeds{unit}"
+    parts = zip(results.differences.items(), results.rankings, strict=True)
+    lines = [
+        (scenario.label, _glances(scenario, order, differences), ranking.pooled[0])
+        for (scenario, differences), ranking in parts
     ]
+    return {
+        "title": title,
+        "strategies": [(results.index[strategy], strategy) for strategy in order],
+        "lines": lines,
+        "pooled": any(pooled.text for _, _, pooled in lines),
+        "compared": any(results.differences.values()),
+        "down": len(order) > len(lines),  # strategies one a row: the longer side has no end on a phone
+    }
+
+
+def _glances(scenario: RecordedScenario, order: list[str], differences: Sequence[Difference]) -> list[Glance]:
+    apart = {
+        other.strategy: "not separated" if other.open else "separated" for other in differences if other.gap
+    }
+    metric = scenario.columns[0]
+    means = {cell.strategy: cell.final[metric.name].mean for cell in scenario.cells}
+    whole = [means[cell.strategy] for cell in scenario.cells if not cell.diverged]
+    top = (max if metric.higher else min)((mean for mean in whole if not isnan(mean)), default=nan)
+    known = [mean for mean in means.values() if np.isfinite(mean)] or [0.0]
+    worst, room = min(known) if metric.higher else max(known), max(known) - min(known)
+    glances = {}
+    for cell in scenario.cells:
+        mean = means[cell.strategy]
+        text, detail = spread_text(cell.final[metric.name], metric)
+        if cell.diverged:
+            detail = f"{cell.diverged} diverged"
+        elif cell.stalled:
+            detail = f"{cell.stalled} stalled"
+        place = abs(mean - worst) / room if room and np.isfinite(mean) else 0.0
+        leads = metric.higher is not None and not cell.diverged and text == metric.text(top)
+        glances[cell.strategy] = Glance(text, detail, leads, round(place, 3), apart.get(cell.strategy, ""))
+    return [glances.get(strategy, Glance("", "not run")) for strategy in order]

@@ -13,10 +13,9 @@ from fl_core.schema import Clock
 from reports.comparisons import Difference, PairedContrast, contrasts, differences
 from reports.figures import look
 from reports.figures.svg import Drawing
-from reports.rankings import Standings, standings
+from reports.rankings import Ranking, Standings, ranking, standings
 from reports.records.cells import Cell
 from reports.records.records import RecordedScenario, RecordedSuite
-from reports.sections.ranking import Ranking, ranking
 from reports.tables import Download, PageTable
 
 LEADERS = 6  # strategies in colour where there are more than colours

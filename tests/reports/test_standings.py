@@ -12,7 +12,7 @@ from synthetic import Fake, curve, diverged, records
 
 from reports.rankings import Standings
 from reports.records.records import RecordedSuite
-from reports.sections.answer import section
+from reports.sections.leaders import section
 from reports.sections.overview import how_sure, who_leads
 from reports.sections.section import Results
 

@@ -11,12 +11,12 @@ import pytest
 from synthetic import POOLED, START, Fake, curve, diverged, records
 
 from fl_core.schema import UNTUNED, Status
+from reports.rankings import ranking
 from reports.records.cells import Cell, Spread, band, over_scenarios
 from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
 from reports.sections import fairness, participation, staleness
 from reports.sections.overview import remarks, who_leads
-from reports.sections.ranked import frame
-from reports.sections.ranking import ranking
+from reports.sections.ranking import frame
 from reports.sections.section import Results
 
 MARKS = [0, 10, 20, 30]
