@@ -28,6 +28,7 @@ from benchmarks.tracking.delivery import Delivery, what_happened
 from benchmarks.tracking.mlflow_entities import metrics_of
 from benchmarks.tracking.outbox import Announcement, Outbox, read
 from benchmarks.tracking.provenance import provenance
+from benchmarks.tracking.reader import opened
 from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
@@ -127,6 +128,28 @@ def test_the_contract_with_the_reports(tmp_path: Path, store: Store, outbox: Out
     names = {item.path for item in client.list_artifacts(run.info.run_id)}
     assert names == {"curve.parquet", "arrivals.parquet", "clients.parquet", "description.json"}
     assert run.info.artifact_uri.startswith(f"file://{store.artifacts}/small/")
+
+
+def test_mlflow_returns_the_result_that_the_worker_wrote(
+    tmp_path: Path, store: Store, outbox: Outbox
+) -> None:
+    compute(tmp_path, outbox, f"fedbuff, {{name: 'sluggish:Failing', mended: '{tmp_path / 'mended'}'}}")
+    written = {result.key: result for result in map(read, outbox.waiting()) if result}
+    send(store, outbox)
+    with opened(store.tracking_uri) as reader:
+        results = reader.results(reader.experiments()["small"].id)
+    found = {result.key: result for result in results if result.key}
+    assert found.keys() == written.keys() and {run.state for run in found.values()} == {"FINISHED", "FAILED"}
+    for key, result in written.items():
+        mine = found[key]
+        assert mine.tags.items() >= result.tags.items() and mine.params == result.params
+        assert mine.metrics.items() >= result.metrics.items()
+        assert (mine.state, mine.start_time, mine.end_time) == (
+            result.state,
+            result.start_time,
+            result.end_time,
+        )
+        assert (mine.status, mine.requirements) == (result.status, result.requirements)
 
 
 def test_groups_and_baselines(tmp_path: Path, store: Store, outbox: Outbox) -> None:
