@@ -64,7 +64,7 @@ def place(path: Path | str, document: Mapping[str, Any], steps: Sequence[str | i
     return f"{path}:{line}" if line else str(path)
 
 
-def stands(document: Mapping[str, Any], steps: Sequence[str | int]) -> bool:
+def is_in_file(document: Mapping[str, Any], steps: Sequence[str | int]) -> bool:
     """Return whether a key is in the document's file."""
     return isinstance(document, Document) and tuple(steps) in document.lines
 

@@ -94,14 +94,14 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
     wrong = [
         f"{yaml_io.place(path, document, ('grid', axis))}: grid.{axis}: {fault}"
         for axis, values in grid.items()
-        if (fault := _wrong(axis, values))
+        if (fault := _grid_fault(axis, values))
     ]
     if wrong:
         raise UserError(*wrong)
     return {axis: tuple(values) for axis, values in grid.items()}
 
 
-def _wrong(axis: Any, values: Any) -> str | None:
+def _grid_fault(axis: Any, values: Any) -> str | None:
     if not isinstance(axis, str) or split(axis)[0] not in SPANNABLE:
         return f"a grid spans keys of {', '.join(SPANNABLE)}; strategies and seeds are lists of their own"
     if not isinstance(values, list):
@@ -138,7 +138,7 @@ def expand(
     mistakes: dict[str, list[Place]] = {}  # what is wrong → where in the grid
     runs = 0
     for place in places:
-        document_here = _at(path, document, place)
+        document_here = _document_at(path, document, place)
         try:
             spec = memory.spec(document_here)
         except ValidationError as error:
@@ -163,7 +163,7 @@ def expand(
     return tuple(points)
 
 
-def _at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
+def _document_at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:
     """Return the document at a point of the grid; `problem` is set before `problem.partition`."""
     copied = copy.deepcopy(document)
     for axis in sorted(place, key=lambda axis: len(split(axis))):
@@ -253,7 +253,7 @@ def _source(
     sources = (setting for setting in reversed(settings) if _reaches(steps, setting.steps))
     setting = next(
         (setting for setting in reversed(settings) if _reaches(setting.steps, steps, split(key))),
-        None if yaml_io.stands(document, complaint.steps) else next(sources, None),
+        None if yaml_io.is_in_file(document, complaint.steps) else next(sources, None),
     )
     axes = [axis for axis in place if _reaches(split(axis), steps)]
     axis = max(axes, key=lambda axis: len(split(axis)), default=None)

@@ -100,7 +100,7 @@ def value(written: Any) -> str:
     return "none" if written is None else str(written) or "''"
 
 
-def take(path: Path, document: dict[str, Any]) -> tuple[str, ...]:
+def take_labels(path: Path, document: dict[str, Any]) -> tuple[str, ...]:
     """Take the strategies' labels out of a document; empty for a strategy without a label.
 
     A label is no hyper-parameter: runs keep their keys. Raises UserError.
@@ -148,7 +148,7 @@ def _apart_from_all(strategies: Sequence[Strategy], suite: SuiteSpec) -> list[st
         for label in labels
     }
     return [
-        label if len(twins[label]) == 1 else f"{label} [{_apart(strategy, twins[label])}]"
+        label if len(twins[label]) == 1 else f"{label} [{_differences(strategy, twins[label])}]"
         for strategy, label in zip(strategies, labels, strict=True)
     ]
 
@@ -157,7 +157,7 @@ def _strategy(strategy: Strategy, all_strategies: Sequence[Strategy], suite: Sui
     label = strategy.label()
     siblings = [candidate for candidate in all_strategies if type(candidate) is type(strategy)]
     specific = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
-    variant = _apart(strategy, siblings, specific)
+    variant = _differences(strategy, siblings, specific)
     if variant and not label.endswith(")"):  # the paper's own variant, beside others of it
         label = f"{label} ({variant})"
     by_paper = type(strategy).model_fields["local"].default
@@ -165,7 +165,7 @@ def _strategy(strategy: Strategy, all_strategies: Sequence[Strategy], suite: Sui
     return label if expected else f"{label} + {strategy.local.reference()}"
 
 
-def _apart(strategy: Strategy, rivals: Sequence[Strategy], keys: Collection[str] = ()) -> str:
+def _differences(strategy: Strategy, rivals: Sequence[Strategy], keys: Collection[str] = ()) -> str:
     """Return the hyper-parameters (of `keys`, if given) not shared with other strategies."""
     mine, theirs = _flat(strategy), [_flat(rival) for rival in rivals]
     differ = (key for key, setting in mine.items() if any(rival.get(key) != setting for rival in theirs))

@@ -55,7 +55,7 @@ def take_scale(
     (None, []) for a suite without scales; UserError with all that is wrong with them.
     """
     usual, scales = document.pop("scale", None), document.pop("scales", None)
-    if wrong := _wrong(usual, scales):
+    if wrong := _scales_faults(usual, scales):
         location = yaml_io.place(path, document, ("scale" if scales is None else "scales",))
         raise UserError(*(f"{location}: {line}" for line in wrong))
     if not scales:
@@ -75,17 +75,17 @@ def take_scale(
     ]
 
 
-def _wrong(usual: Any, scales: Any) -> list[str]:
+def _scales_faults(usual: Any, scales: Any) -> list[str]:
     if scales is None:
         return ["scale: there are no scales to choose from"] if usual is not None else []
     if not isinstance(scales, dict) or not scales:
         return ["scales: must be a mapping of names to dotted keys and their values"]
     if not isinstance(usual, str):
         return [f"scale: must say which one is meant unless `--scale` does: {', '.join(map(str, scales))}"]
-    return [line for name, keys in scales.items() for line in _wrong_scale(name, keys)]
+    return [line for name, keys in scales.items() for line in _scale_faults(name, keys)]
 
 
-def _wrong_scale(name: Any, keys: Any) -> list[str]:
+def _scale_faults(name: Any, keys: Any) -> list[str]:
     if not isinstance(keys, dict) or not all(isinstance(key, str) and all(split(key)) for key in keys):
         return [
             f"scales.{name}: must be a mapping of dotted keys to values, such as {{budget.updates: 3000}}"
@@ -120,7 +120,7 @@ def override(document: dict[str, Any], steps: Steps, value: Any) -> None:
 def _changed(document: dict[str, Any], axis: str, rest: Steps, value: Any) -> list[Any]:
     values = document["grid"][axis]
     accepting = [
-        alternative for alternative in values if _has(document, axis, alternative, rest[0])
+        alternative for alternative in values if _accepts(document, axis, alternative, rest[0])
     ] or values  # if none, an error names the key
     changed: list[Any] = []
     for alternative in values:
@@ -132,7 +132,7 @@ def _changed(document: dict[str, Any], axis: str, rest: Steps, value: Any) -> li
     return changed
 
 
-def _has(document: dict[str, Any], axis: str, candidate: Any, key: str) -> bool:
+def _accepts(document: dict[str, Any], axis: str, candidate: Any, key: str) -> bool:
     """Whether `key` means something in `candidate`, a value of the grid's key `axis`."""
     trial = copy.deepcopy({**document, "grid": None})
     put(trial, split(axis), candidate)

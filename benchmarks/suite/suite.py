@@ -217,9 +217,9 @@ class Suite:
         conditions = labels.conditions(
             [point.scenario for point in self.points], [point.place for point in self.points]
         )
-        return [run for pair in zip(self.points, conditions, strict=True) for run in self._at(*pair)]
+        return [run for pair in zip(self.points, conditions, strict=True) for run in self._runs_at(*pair)]
 
-    def _at(self, point: GridPoint, conditions: tuple[str, ...]) -> Iterator[PlannedRun]:
+    def _runs_at(self, point: GridPoint, conditions: tuple[str, ...]) -> Iterator[PlannedRun]:
         """Yield the runs at a point of the grid; seeds share the validated experiment."""
         entries = zip(point.experiments, labels.strategies(point.spec, self.labels), strict=True)
         name = labels.scenario(conditions)
@@ -269,7 +269,7 @@ def load(
     if tuned is None and not suite.tuned_values.is_file():
         raise UserError(f"{path}: lr: tuned: there is no {suite.tuned_values}; make it with asyncfl tune")
     values = tuned_file.load(tuned if isinstance(tuned, Path) else suite.tuned_values, suite.name)
-    values.must_not_know(suite.spec.seeds)
+    values.check_seeds(suite.spec.seeds)
     return replace(suite, tuned=values, as_variant=bool(tuned))
 
 
@@ -289,7 +289,7 @@ def build(
             override(document, setting.steps, deepcopy(setting.value))  # the document is changed on the way
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
-    grid, explicit = read_grid(path, document), labels.take(path, document)
+    grid, explicit = read_grid(path, document), labels.take_labels(path, document)
     by_scenario = _with_goals(path, expand(path, document, grid, settings, leave_out=leave_out))
     left_out = {name: point.refused for name, point in by_scenario.items() if point.refused}
     points = tuple(point for point in by_scenario.values() if not point.refused)

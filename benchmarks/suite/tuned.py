@@ -108,7 +108,7 @@ class Tuned:
             f"{self.path}: the values of {strategy_label} in {scenario_label} do not fit: {wrong}"
         )
 
-    def must_not_know(self, seeds: tuple[int, ...]) -> None:
+    def check_seeds(self, seeds: tuple[int, ...]) -> None:
         """Raise UserError for values tuned on any of the given seeds."""
         if shared := sorted(set(seeds) & set(self.spec.seeds)):
             raise UserError(
@@ -122,7 +122,7 @@ def load(path: Path, suite: str) -> Tuned:
         raise UserError(f"{suite} is not tuned: there is no {path}; make it with asyncfl tune")
     text = content_of(path)
     document = mapping(path, text)
-    _must_be_whole(path, text)
+    _check_digest(path, text)
     try:
         spec = TunedFile.model_validate(document)
     except ValidationError as error:
@@ -135,7 +135,7 @@ def load(path: Path, suite: str) -> Tuned:
     return Tuned(path, spec)
 
 
-def _must_be_whole(path: Path, text: bytes) -> None:
+def _check_digest(path: Path, text: bytes) -> None:
     """Raise UserError for a checksum mismatch."""
     try:
         head, mark, rest = text.decode().replace("\r\n", "\n").partition(CHECKSUM)
