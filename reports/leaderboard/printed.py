@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from reports import numbers
-from reports.inference import percentiles
+from reports.inference import percentiles, ranks
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.standing import BOLD, Standing, standing, standing_table
 from reports.leaderboard.tables import ONE_SETTING, Tables
@@ -77,7 +76,7 @@ def leaders(own: Standing) -> str:
 def across(own: Standing, workloads: Sequence[str]) -> list[str]:
     """Return a table for each workload: strategies down, the best there first, and its scenarios across."""
     scores, scenarios = own.by_scenario, own.costs.scenarios
-    places = rankdata(-scores, axis=0)  # equal ones share theirs
+    places = np.apply_along_axis(ranks, 0, -scores)  # equal ones share theirs
     unmet = (own.costs.reached[own.ruleset] == 0).all(-1)
     unmet &= unmet[own.costs.strategies.index(own.reference)]  # by neither: there is nothing to compare
     parts = []
@@ -123,7 +122,7 @@ def sensitivity(tables: Tables, table: pd.DataFrame, own: Standing, curves: np.n
 
 def horizon(own: Standing, third: Standing) -> str:
     """Return each strategy's place on the board, and at a third of the budget."""
-    both = [rankdata(-standing_.scores) for standing_ in (own, third)]
+    both = [ranks(-standing_.scores) for standing_ in (own, third)]
     rows = [
         (own.costs.strategies[a], f"{both[0][a]:g}", f"{both[1][a]:g}")
         for a in np.argsort(-own.scores, kind="stable")
