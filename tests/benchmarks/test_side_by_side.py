@@ -79,7 +79,7 @@ def test_each_leaves_what_it_leaves_alone(tmp_path: Path, outbox: Outbox) -> Non
     found = grid(tmp_path)
     ended = together(outbox, found).finished
     assert len(ended) == len(found) == 10
-    assert {one.status for one in ended.values()} == {"done"}
+    assert {one.result.status for one in ended.values()} == {"done"}
     for task in found:
         assert_as_alone(outbox, task)
     said = [result_of(outbox, task).tags[Tag.EXECUTION] for task in found]
@@ -137,7 +137,7 @@ def test_an_error_ends_one_run_alone(tmp_path: Path, outbox: Outbox) -> None:
     ended = together(outbox, found).finished
     for task in found:
         if "Failing" in task.strategy:
-            assert ended[task.key].reason.startswith("RuntimeError: the twentieth update (")
+            assert ended[task.key].result.reason.startswith("RuntimeError: the twentieth update (")
             trace = (outbox.artifacts(result_of(outbox, task)) / "traceback.txt").read_text()
             assert "sluggish.py" in trace
         else:
@@ -160,10 +160,10 @@ def test_an_error_in_a_shared_call_ends_its_run_alone(
     monkeypatch.setattr(AllInFlight, "execute", execute)
     found = grid(tmp_path, "asgd", seeds=4)
     ended = together(outbox, found).finished
-    assert sorted(one.status for one in ended.values()) == ["done", "done", "done", "error"]
+    assert sorted(one.result.status for one in ended.values()) == ["done", "done", "done", "error"]
     monkeypatch.undo()
     for task in found:
-        if ended[task.key].status == "done":
+        if ended[task.key].result.status == "done":
             assert_as_alone(outbox, task)
 
 
