@@ -87,6 +87,7 @@ def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
         sampler=study.sampler,
         versions={name: versions_used[name] for name in LIBRARIES if versions_used.get(name)},
         tuned=tuple(usable[place] for place in order if place in usable),
+        code={path: text for study in campaign.studies for path, text in study.definition()["code"].items()},
     )
 
 

@@ -219,6 +219,9 @@ def _write(
 
     must_be_ours(path, '"format": 1')
     before = baseline.read(path) if update else None
+    if not update and path.is_file() and (history := baseline.read(path).accepted):
+        entries = many(len(history), "entry")
+        warn(f"{path}: --write drops its history of {entries} and its first baseline; --update keeps them")
     if before:
         baseline.must_fit(before, planned, path)
     store.must_exist()

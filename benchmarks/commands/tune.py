@@ -121,6 +121,8 @@ def command(
         sys.exit(1)
     out = None if path == campaign.suite.tuned_values else path
     again = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
+    shown = campaign.suite.name if campaign.name == campaign.suite.name else driver.experiment
+    click.echo(f"Trials in MLflow: {command_line(['asyncfl', 'ui', shown, *store.options])}")
     click.echo(f"Next: {again}")
     if driver.failing:
         sys.exit(1)

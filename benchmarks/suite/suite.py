@@ -29,7 +29,7 @@ from fl_core.problems.problem import Problem
 from fl_core.recording.evaluation import Evaluate
 from fl_core.recording.recorder import Record
 from fl_core.schema import VARIANT, Kind, Tag, untuned
-from fl_core.sources import named
+from fl_core.sources import digests, named
 from fl_core.text import nearest, unknown
 
 T = TypeVar("T", str, int)
@@ -270,6 +270,9 @@ def load(
         raise UserError(f"{path}: lr: tuned: there is no {suite.tuned_values}; make it with asyncfl tune")
     values = tuned_file.load(tuned if isinstance(tuned, Path) else suite.tuned_values, suite.name)
     values.check_seeds(suite.spec.seeds)
+    if values.spec.code:
+        runs = {(run.scenario, run.strategy): run for run in suite.runs()}.values()
+        values.warn_of_edits(digests({k: v for run in runs for k, v in named(run.description()).items()}))
     return replace(suite, tuned=values, as_variant=bool(tuned))
 
 

@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import NonNegativeInt, ValidationError
+from pydantic import Field, NonNegativeInt, ValidationError
 
-from benchmarks.errors import UserError, writing
+from benchmarks.errors import UserError, warn, writing
 from benchmarks.suite.complaints import complaints, lines_of
 from benchmarks.yaml_io import content_of, dump, mapping
 from fl_core import keys
@@ -59,6 +59,7 @@ class TunedFile(Frozen):
     sampler: str
     versions: dict[str, str]
     tuned: tuple[TunedEntry, ...]
+    code: dict[str, str] = Field(default_factory=dict)  # digests of the user's own code, by import path
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,12 @@ class Tuned:
 
     path: Path
     spec: TunedFile
+
+    def warn_of_edits(self, code: Mapping[str, str]) -> None:
+        """Warn where the user's own code, given by its digests, was edited since the values were tuned."""
+        tuned_with = self.spec.code
+        if edited := [path for path in tuned_with if code.get(path, tuned_with[path]) != tuned_with[path]]:
+            warn(f"{self.path}: tuned before {', '.join(edited)} was edited. Rerun `asyncfl tune`.")
 
     def strategy(
         self, scenario: Scenario, strategy: Strategy, scenario_label: str, strategy_label: str

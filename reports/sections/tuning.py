@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isnan, log10, nan
-from statistics import fmean, stdev
+from math import isnan, log10, nan, sqrt
+from statistics import NormalDist, fmean, stdev
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -124,7 +124,11 @@ SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
 
 
 def leads(studies: Sequence[RecordedStudy], sensitivities: Sensitivities) -> str:
-    """Return which strategies have wide basins, and which diverge; means over their scenarios."""
+    """Return which strategies have wide basins, and which diverge; means over their scenarios.
+
+    Shares of a few trials are known to within Wilson's interval of 95 %, as if trials were drawn at random.
+    The widest and the narrowest basin are named where their intervals are apart.
+    """
     basins = _means(studies, lambda study: sensitivities[study.id].near)
     scenarios = set(Counter(study.strategy for study in studies).values())  # of each strategy
     which = f"{max(scenarios)} scenarios" if len(scenarios) == 1 else "its scenarios"
@@ -133,15 +137,34 @@ def leads(studies: Sequence[RecordedStudy], sensitivities: Sensitivities) -> str
     searched = "what was searched" if len(ways) > 1 else "the space" if ways == {True} else "the trials"
     widest, narrowest = (end(basins, key=basins.__getitem__, default="") for end in (max, min))
     sentences = []
-    if len(basins) > 1:
+    trials = {name: sum(len(study.judged) for study in studies if study.strategy == name) for name in basins}
+    intervals = {name: wilson_interval(share, trials[name]) for name, share in basins.items()}
+    words = {
+        name: f"{percent(basins[name])} ({percent(low)} to {percent(high)})"
+        for name, (low, high) in intervals.items()
+    }
+    if len(basins) > 1 and intervals[widest][0] > intervals[narrowest][1]:
         sentences.append(
-            f"{widest} has the widest basin: {percent(basins[widest])} of {searched} comes within 5 % of its "
-            f"best{over}; {narrowest} has the narrowest, {percent(basins[narrowest])}."
+            f"{widest} has the widest basin: {words[widest]} of {searched} comes within 5 % of its "
+            f"best{over}; {narrowest} has the narrowest, {words[narrowest]}."
+        )
+    elif len(basins) > 1:
+        sentences.append(
+            f"The trials are too few to say which basin is wider: of {searched} {words[widest]} comes "
+            f"within 5 % of the best of {widest}{over}, {words[narrowest]} of that of {narrowest}."
         )
     elif basins:
-        share = percent(basins[widest])
+        share = words[widest]
         sentences.append(f"{share} of {searched} comes within 5 % of the best of {widest}{over}.")
     return " ".join([*sentences, _who_diverges(studies)])
+
+
+def wilson_interval(share: float, trials: int) -> tuple[float, float]:
+    """Return Wilson's interval of 95 % for a share of so many trials."""
+    z = NormalDist().inv_cdf(0.975)
+    centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    half = z / (1 + z**2 / trials) * sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2)
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def _who_diverges(studies: Sequence[RecordedStudy]) -> str:

@@ -185,6 +185,9 @@ def test_what_is_accepted_depends_on_both_questions(tmp_path: Path, store: Store
     assert [one.final for one in accepted.first_runs] == [one.final for one in better]
     assert accepted.runs == recorded.runs
     assert invoke(check.command, *at_store, "--baseline", file).exit_code == 0
+    written = invoke(check.command, *at_store, "--baseline", file, "--write")
+    assert written.exit_code == 0 and "drops its history of 1 entry" in written.output
+    assert "history" not in invoke(check.command, *at_store, "--baseline", file, "--write").output
     for words in (("--accept-worse", "why"), ("--update", "--accept-worse", " ")):
         assert invoke(check.command, *at_store, "--baseline", file, *words).exit_code == 2
 

@@ -45,6 +45,7 @@ def test_where_it_listens(words: list[str], host: str, monkeypatch: pytest.Monke
     ((arguments, environment),) = Server.started
     assert arguments[arguments.index("--host") + 1] == host
     assert environment["MLFLOW_BACKEND_STORE_URI"] == URI
+    assert environment["MLFLOW_DISABLE_TELEMETRY"] == "true"  # of the server, and of its pages
     assert "secret" not in " ".join(arguments) + said.output
     assert "Cannot reach postgresql://127.0.0.1:9/db\n" in said.output
     assert "middleware" not in said.output
