@@ -15,7 +15,7 @@ import yaml
 from in_process import compute
 
 from benchmarks.suite.suite import PlannedRun, load, tasks
-from benchmarks.tracking import entries
+from benchmarks.tracking import run_result
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.store import Store
@@ -56,7 +56,7 @@ def fill(store: Store) -> None:
         Tag.SEEDS: [1000],
     }
     delivery.flush()
-    known = {str(tag): entries.text(value) for tag, value in tags.items() if value not in (None, {}, [])}
+    known = {str(tag): run_result.text(value) for tag, value in tags.items() if value not in (None, {}, [])}
     delivery.announce(
         Announcement("small.tuning", "", {run.key: run.place for run in trials}, studies=[known])
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.runs import schedule
+from benchmarks.runs import estimate
 from fl_core.experiment import Experiment
 from fl_core.recording.recorder import run
 from fl_core.scenario import Budget, Scenario
@@ -26,7 +26,7 @@ def test_updates_are_those_of_a_run_in_full(
     )
     experiment = Experiment.model_validate({"scenario": scenario, "strategy": strategy})
     received = run(experiment).curve[-1]["updates"]
-    monkeypatch.setattr(schedule, "ARRIVALS", 1e6)
-    assert schedule.updates(experiment) == received
-    monkeypatch.setattr(schedule, "ARRIVALS", 50)
-    assert schedule.updates(experiment) == pytest.approx(received, rel=0.3)
+    monkeypatch.setattr(estimate, "ARRIVALS", 1e6)
+    assert estimate.updates(experiment) == received
+    monkeypatch.setattr(estimate, "ARRIVALS", 50)
+    assert estimate.updates(experiment) == pytest.approx(received, rel=0.3)
