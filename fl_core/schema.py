@@ -16,6 +16,7 @@ LIVE = "-live-"  # stands in the name of a suite's runs in real time, before the
 DEFAULT = "Default"  # MLflow's own experiment
 
 JOINT = " · "  # between the parts of a scenario's label
+EDGE_FRACTION = 0.05  # of a range, on its scale: so near to an end a value lies at an edge
 
 
 def untuned(rates: Iterable[tuple[str, str, str]]) -> str:

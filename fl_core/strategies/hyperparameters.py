@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from fl_core.parts import Candidates, Part, Tune, find
 from fl_core.scenario import Scenario
+from fl_core.schema import EDGE_FRACTION
 from fl_core.server.optimizers import ServerOptimizer
 from fl_core.strategies.strategy import Strategy
 from fl_core.text import nearest
@@ -18,7 +19,6 @@ from fl_core.text import nearest
 Values = dict[str, Any]  # parameter → its value
 
 FACTOR = "c"  # the parameter that sets a local rate of c·√(n/T)
-EDGE_FRACTION = 0.05  # of a range, on its scale: so near to an end a value lies at an edge
 OPTIMIZER = "server.name"  # the parameter that chooses the server's optimiser
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isfinite, log, nan, sqrt
 from typing import Any
 
-from fl_core.strategies.hyperparameters import EDGE_FRACTION
+from fl_core.schema import EDGE_FRACTION
 from reports.records.values import clean, number
 
 Value = float | str | bool
