@@ -100,7 +100,7 @@ def test_help_says_in_a_line_what_each_command_does() -> None:
     """On a terminal of 80 columns, without being cut."""
     lines = CliRunner().invoke(group.asyncfl, ["--help"]).output.splitlines()
     said = dict(line.split(maxsplit=1) for line in lines[lines.index("Commands:") + 1 :])
-    assert said.keys() == group.COMMANDS.keys()
+    assert said.keys() == set(group.COMMANDS)
     assert not [words for words in said.values() if words.endswith("...")]
 
 
