@@ -50,7 +50,7 @@ def test_a_suite_runs_in_real_time_and_is_replayed(tmp_path: Path, typed: Typed)
         suites = reader.experiments()
         assert {"small", "small-live-10ms"} <= suites.keys()
         ran, lived = (
-            [entry for entry in reader.entries(suites[name].id) if entry.tags[Tag.KIND] == Kind.RUN]
+            [entry for entry in reader.results(suites[name].id) if entry.tags[Tag.KIND] == Kind.RUN]
             for name in ("small", "small-live-10ms")
         )
     assert {entry.tags[Tag.KEY] for entry in ran}.isdisjoint(entry.tags[Tag.KEY] for entry in lived)
