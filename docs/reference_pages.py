@@ -14,7 +14,7 @@ import click
 from benchmarks.catalogue import FAMILIES, CatalogueEntry, entries
 from benchmarks.part_descriptions import Description, Field, described, fields_of, in_words
 from benchmarks.peers import peers
-from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.labels import first_line
 from benchmarks.tracking.views import log10
 from fl_core.comments import of_fields

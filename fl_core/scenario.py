@@ -11,12 +11,12 @@ from fl_core.problems.problem import Problem
 from fl_core.text import many
 from fl_core.timing import traces
 from fl_core.timing.availability import Always, Availability, Diurnal
+from fl_core.timing.duration_laws import DurationTrace, Fixed
 from fl_core.timing.durations import Durations, means
-from fl_core.timing.laws import plain
+from fl_core.timing.law_labels import plain
 from fl_core.timing.network import Network
 from fl_core.timing.per_client import ColumnLaw
 from fl_core.timing.presence import PresenceTrace
-from fl_core.timing.speeds import DurationTrace, Fixed
 
 HOUR_SECONDS = Fraction(3600)
 

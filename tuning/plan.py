@@ -5,7 +5,7 @@ from math import ceil
 
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
-from benchmarks.suite.file import SuiteSpec, Tuning
+from benchmarks.suite.fields import SuiteSpec, Tuning
 from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.experiment import Experiment
 from fl_core.metrics import named

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from benchmarks.suite.complaints import reason
-from benchmarks.suite.file import Tuning
+from benchmarks.suite.fields import Tuning
 from fl_core.experiment import Experiment
 from fl_core.parts import Candidates, Tune
 from fl_core.scenario import Scenario

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from benchmarks.suite import labels, tuned
-from benchmarks.suite.file import Tuning
+from benchmarks.suite.fields import Tuning
 from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.experiment import Experiment
 from fl_core.keys import digest

@@ -17,7 +17,7 @@ from benchmarks.claims.files import Paper
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.document import split
-from benchmarks.suite.settings import Setting, take_scale
+from benchmarks.suite.overrides import Setting, take_scale
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import PlannedRun, Suite, build
 from benchmarks.yaml_io import read

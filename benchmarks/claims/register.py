@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import Paper
 from benchmarks.errors import UserError

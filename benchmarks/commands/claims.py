@@ -59,7 +59,7 @@ def results_of(folder: Path | None) -> Path:
     Raises:
         UserError: No folder is given, and an installed wheel has no numbers of the package's claims.
     """
-    from benchmarks.claims.kept import RESULTS
+    from benchmarks.claims.stored_numbers import RESULTS
     from benchmarks.errors import UserError
 
     if folder is not None:
@@ -234,7 +234,7 @@ def run(
 
 def _must_be_traceable(results: Path) -> None:
     """Refuse runs whose numbers could not be stored: of the package's claims, from a tree with changes."""
-    from benchmarks.claims.kept import RESULTS
+    from benchmarks.claims.stored_numbers import RESULTS
     from benchmarks.errors import UserError
     from benchmarks.tracking.provenance import commit
 
@@ -274,7 +274,8 @@ def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quie
 
 def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     """Keep the numbers of the runs that are finished."""
-    from benchmarks.claims import kept, register
+    from benchmarks.claims import register
+    from benchmarks.claims import stored_numbers as kept
     from benchmarks.errors import UserError
     from reports.claims.cost import merged
     from reports.claims.measured import measured
@@ -518,7 +519,8 @@ def write_register(folder_of_claims: Path | None) -> None:
     The register is a file for each paper in decisions/, beside the claims: entries, change, the outcome known
     at the time, and reason.
     """
-    from benchmarks.claims import kept, register
+    from benchmarks.claims import register
+    from benchmarks.claims import stored_numbers as kept
 
     results = results_of(folder_of_claims)
     papers = papers_of(folder_of_claims, None).values()

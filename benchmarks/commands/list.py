@@ -92,7 +92,7 @@ def _peer(entry: Peer) -> str:
 
 def suite_schema() -> dict[str, Any]:
     """Return what a suite may say, short forms included; combinations are checked when it is loaded."""
-    from benchmarks.suite.file import SuiteFile
+    from benchmarks.suite.fields import SuiteFile
     from benchmarks.suite.labels import LONGEST
     from fl_core.local_work import SGD
 

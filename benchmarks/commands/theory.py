@@ -164,7 +164,7 @@ def weights(times: str | None, spread: str | None, clients: int | None, period: 
 
 
 def _f_x(spread: str, clients: int) -> tuple[Fraction, ...]:
-    from fl_core.timing.speeds import FX
+    from fl_core.timing.duration_laws import FX
 
     return _read("--spread", spread, "a percentage from 0 to below 100", lambda text: FX(spread=text)).means(
         clients, 0

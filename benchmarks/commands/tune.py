@@ -266,7 +266,7 @@ def _run_with_it(
     loaded: Suite, suite: str, store: Store, *, scale: str | None, settings: tuple[str, ...], out: Path | None
 ) -> str:
     """The command that runs the suite with what was found."""
-    from benchmarks.suite.file import TUNED
+    from benchmarks.suite.fields import TUNED
 
     words = ["asyncfl", "run", suite]
     words += ["--tuned-from", str(out)] if out else [] if loaded.spec.lr == TUNED else ["--tuned"]

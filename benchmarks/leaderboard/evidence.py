@@ -13,7 +13,7 @@ from benchmarks.errors import UserError
 from benchmarks.leaderboard import entry
 from benchmarks.leaderboard.ablation import Ablation, switches
 from benchmarks.suite import labels
-from benchmarks.suite.settings import Setting
+from benchmarks.suite.overrides import Setting
 from benchmarks.suite.suite import Suite
 from benchmarks.tracking.provenance import provenance
 from fl_core import sources

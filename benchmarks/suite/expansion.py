@@ -20,7 +20,7 @@ from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.complaints import Complaint, complaints, reason
 from benchmarks.suite.document import Steps, dotted, part_name, put, split
-from benchmarks.suite.file import (
+from benchmarks.suite.fields import (
     MOST_POINTS,
     MOST_RUNS,
     Goal,
@@ -29,7 +29,7 @@ from benchmarks.suite.file import (
     beyond_this_machine,
     too_many,
 )
-from benchmarks.suite.settings import Setting
+from benchmarks.suite.overrides import Setting
 from fl_core.experiment import Experiment
 from fl_core.scenario import Scenario
 from fl_core.timing.durations import means

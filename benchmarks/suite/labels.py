@@ -18,7 +18,7 @@ from fl_core.schema import JOINT
 from fl_core.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
-    from benchmarks.suite.file import SuiteSpec
+    from benchmarks.suite.fields import SuiteSpec
 
 
 LONGEST = 60  # letters of a label

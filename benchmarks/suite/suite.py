@@ -15,8 +15,8 @@ from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite import tuned as tuned_file
 from benchmarks.suite.expansion import Grid, GridPoint, expand, read_grid
-from benchmarks.suite.file import TUNED, SuiteSpec
-from benchmarks.suite.settings import Setting, assignment, override, take_scale
+from benchmarks.suite.fields import TUNED, SuiteSpec
+from benchmarks.suite.overrides import Setting, assignment, override, take_scale
 from benchmarks.suite.shipped import SUITES, file_of, recorded
 from benchmarks.suite.tuned import Tuned
 from benchmarks.yaml_io import place, read

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from fl_core.parts import FieldError, Length, Part, Share, Time
 from fl_core.streams import stream
 from fl_core.timing.clock import MICRO, VirtualClock
-from fl_core.timing.laws import chosen, label
+from fl_core.timing.law_labels import chosen, label
 
 Absence = tuple[Fraction, Fraction | None]  # from when to when, in virtual time; None: for good
 Spell = tuple[int, int]  # present from when to when, in ticks of MICRO

@@ -17,7 +17,7 @@ from fl_core.parts import FieldError, Part
 from fl_core.streams import Streams
 from fl_core.text import many
 from fl_core.timing.clock import MICRO, VirtualClock, common_unit, exact
-from fl_core.timing.laws import label
+from fl_core.timing.law_labels import label
 
 EXACT = "an exact number above 0: a whole number, or a Fraction"
 
@@ -25,7 +25,7 @@ EXACT = "an exact number above 0: a whole number, or a Fraction"
 class Durations(Part):
     """Base of all duration laws: how long jobs take."""
 
-    homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.speeds", "fl_core.timing.random_durations")
+    homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.duration_laws",)
     unit: ClassVar[Fraction] = MICRO  # the tick on which a random law rounds; exact laws derive theirs
     together: ClassVar[bool] = False  # whether what arrives at one tick belongs to one server iteration
 

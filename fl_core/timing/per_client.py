@@ -23,7 +23,7 @@ from fl_core.text import many, miscounted
 from fl_core.timing import traces
 from fl_core.timing.clock import MICRO
 from fl_core.timing.durations import on_unit
-from fl_core.timing.laws import chosen, label
+from fl_core.timing.law_labels import chosen, label
 
 
 class PerClient(Part):

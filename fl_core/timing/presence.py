@@ -17,7 +17,7 @@ from fl_core.streams import stream
 from fl_core.timing import traces
 from fl_core.timing.availability import NEVER, Absence, Availability, Spell, between
 from fl_core.timing.clock import MICRO, VirtualClock
-from fl_core.timing.laws import label
+from fl_core.timing.law_labels import label
 
 
 class Schedule(NamedTuple):

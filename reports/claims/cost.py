@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.files import Paper
-from benchmarks.claims.kept import RESULTS, Number
 from benchmarks.claims.plan import ClaimPlan
+from benchmarks.claims.stored_numbers import RESULTS, Number
 from reports.claims.readings import readings
 from reports.claims.verdicts import SEEDS
 

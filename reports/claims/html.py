@@ -9,7 +9,7 @@ from jinja2 import FileSystemLoader, Template
 from markupsafe import Markup
 
 from benchmarks.claims.files import papers
-from benchmarks.claims.kept import RESULTS
+from benchmarks.claims.stored_numbers import RESULTS
 from fl_core.schema import CLAIMS
 from fl_core.text import many
 from reports.claims import basis, forest, matrix, overview

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.claims import kept, register
+from benchmarks.claims import register
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.claim import SCALES, Band, Claim, Evidence, Need
 from benchmarks.claims.files import Paper
-from benchmarks.claims.kept import RESULTS
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value
+from benchmarks.claims.stored_numbers import RESULTS
 from reports import numbers
 from reports.claims import basis, matrix, overview, simulated
 from reports.claims.basis import RanOn

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.claims.claim import DIVERGED, Claim, Sample
-from benchmarks.claims.kept import Number
 from benchmarks.claims.plan import ClaimPlan
+from benchmarks.claims.stored_numbers import Number
 from benchmarks.errors import UserError
 from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.claim import SCALES, Arrangement, Claim, Failure, Need, Workload
 from benchmarks.claims.files import Paper
-from benchmarks.claims.kept import RESULTS
+from benchmarks.claims.stored_numbers import RESULTS
 from reports.claims.rules import Values, Verdict, Word
 from reports.claims.verdicts import verdicts
 

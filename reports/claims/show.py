@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.claim import Claim, Sample
 from benchmarks.claims.files import Paper
-from benchmarks.claims.kept import Number
 from benchmarks.claims.kinds import Theorem
+from benchmarks.claims.stored_numbers import Number
 from benchmarks.suite.labels import value as written
 from benchmarks.tables import entry
 from fl_core.text import many

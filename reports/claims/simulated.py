@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import Paper
-from benchmarks.claims.kept import RESULTS
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Value
+from benchmarks.claims.stored_numbers import RESULTS
 from fl_core.streams import stream
 from reports.claims.rules import collapses
 from reports.claims.verdicts import SEEDS, verdicts

@@ -7,7 +7,7 @@ from typing import Self
 
 from benchmarks import yaml_io
 from benchmarks.suite import labels
-from benchmarks.suite.settings import Setting
+from benchmarks.suite.overrides import Setting
 from benchmarks.suite.suite import PlannedRun, Suite, load
 from fl_core.schema import JOINT
 from reports.leaderboard.rules import Rules

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.claims import files, kept
+from benchmarks.claims import files
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.families import members
 from benchmarks.commands.options import LEADERBOARD
 from benchmarks.errors import UserError, shown, users_mistake

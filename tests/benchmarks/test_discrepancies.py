@@ -10,8 +10,8 @@ import pytest
 from benchmarks.discrepancies import Discrepancy, Settings, discrepancies
 from benchmarks.runs.session import check
 from benchmarks.suite.document import split
-from benchmarks.suite.file import SuiteFile
-from benchmarks.suite.settings import override
+from benchmarks.suite.fields import SuiteFile
+from benchmarks.suite.overrides import override
 from benchmarks.suite.suite import build
 from fl_core.parts import Part
 

@@ -13,7 +13,7 @@ from benchmarks.catalogue import FAMILIES, family
 from benchmarks.commands.group import COMMANDS
 from benchmarks.commands.group import asyncfl as commands
 from benchmarks.engine import Local
-from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import UserError
-from benchmarks.suite.settings import Setting
+from benchmarks.suite.overrides import Setting
 from benchmarks.suite.suite import PlannedRun, load
 from fl_core.arrangements import Rounds
 from fl_core.experiment import Experiment
@@ -19,7 +19,7 @@ from fl_core.strategies.ace import ACE
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.hyperparameters import with_parameters
-from fl_core.timing.speeds import FX, TwoSpeed
+from fl_core.timing.duration_laws import FX, TwoSpeed
 
 BASE = """
 name: small

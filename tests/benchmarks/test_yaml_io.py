@@ -148,7 +148,7 @@ def test_clients_are_counted_before_their_means_are_made(
         UserError, match=r"s\.yaml:3: problem: 10000000 clients cannot share 1438 data points"
     ):
         load(str(path))
-    monkeypatch.setattr("benchmarks.suite.file.MOST_CLIENTS", 5)
+    monkeypatch.setattr("benchmarks.suite.fields.MOST_CLIENTS", 5)
     path.write_text(SUITE.format(seeds=1, clients=6, updates=10, grid="{}"))
     with pytest.raises(UserError, match=r"s\.yaml:3: problem: 6 clients, at most 5 in one suite: make it"):
         load(str(path))

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.plan import ClaimPlan, expanded
 from benchmarks.discrepancies import discrepancies

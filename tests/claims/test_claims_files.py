@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.families import filled, members
 from benchmarks.claims.files import Paper, papers
-from benchmarks.claims.kept import Number
 from benchmarks.claims.plan import ClaimPlan, contains, mistakes
+from benchmarks.claims.stored_numbers import Number
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 

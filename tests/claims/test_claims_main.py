@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.claim import SCALES, Sample
 from benchmarks.claims.files import MainResult, Paper, papers
 from benchmarks.claims.kinds import KINDS

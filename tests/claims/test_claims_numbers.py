@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from test_claims_files import CLAIM, written
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from fl_core.import_guard import ALLOWED

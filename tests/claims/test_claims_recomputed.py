@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 from scipy.special import stdtr
 
-from benchmarks.claims import kept
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import Paper, papers
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Theorem, Value

@@ -8,9 +8,10 @@ import yaml
 from click.testing import CliRunner
 from toy_paper import CLAIMS
 
-from benchmarks.claims import kept, register
+from benchmarks.claims import register
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.files import Paper, papers
-from benchmarks.claims.kept import Number
+from benchmarks.claims.stored_numbers import Number
 from benchmarks.commands.claims import command
 from benchmarks.errors import UserError
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.claims import kept, register
+from benchmarks.claims import register
+from benchmarks.claims import stored_numbers as kept
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.kinds import Report, Theorem, Value

@@ -24,9 +24,9 @@ from fl_core.experiment import Experiment
 from fl_core.recording.recorder import run
 from fl_core.scenario import Timing
 from fl_core.timing.availability import Availability, checked
+from fl_core.timing.duration_laws import DurationTrace
 from fl_core.timing.durations import Lengths
 from fl_core.timing.network import Way
-from fl_core.timing.speeds import DurationTrace
 
 BEHAVIOUR: dict[int, dict[str, Any]] = {
     7: {"duration": 1, "active": [10, 40, 90], "inactive": [30, 60, 120], "finish_time": 100, "model": "A"},

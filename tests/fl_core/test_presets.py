@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.fields import SuiteFile
 from fl_core.local_work import AdamW
 from fl_core.server.optimizers import LookAhead, Nesterov
 from fl_core.strategies.asgd import ASGD

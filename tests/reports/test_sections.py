@@ -23,7 +23,7 @@ from fl_core.schema import Clock
 from fl_core.strategies.ace import ACE
 from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
-from fl_core.timing.random_durations import Exponential
+from fl_core.timing.duration_laws import Exponential
 from reports import numbers
 from reports.figures import look, svg
 from reports.page import render

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from small import QUADRATIC, RATE, Make, Write
 
 from benchmarks.errors import UserError
-from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.suite import load
 from tuning.plan import plan, tuning_seeds
 

@@ -7,10 +7,9 @@ import pytest
 
 from fl_core.timing.availability import Always, Availability, Dropouts
 from fl_core.timing.characteristics import Characteristics, Links, characteristics
+from fl_core.timing.duration_laws import DurationTrace, Exponential, Fixed, TwoSpeed
 from fl_core.timing.durations import Durations
 from fl_core.timing.network import MBIT, Network
-from fl_core.timing.random_durations import Exponential
-from fl_core.timing.speeds import DurationTrace, Fixed, TwoSpeed
 
 
 def of(durations: Durations, availability: Availability | None = None, n: int = 20) -> Characteristics:

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy import stats
 
+from fl_core.timing.duration_laws import FX, DurationTrace, Exponential, Fixed, TwoSpeed
 from fl_core.timing.durations import Durations, Lengths, means
-from fl_core.timing.random_durations import Exponential
-from fl_core.timing.speeds import FX, DurationTrace, Fixed, TwoSpeed
 
 TINY = 1e-3  # a right law fails with this probability; seeds are fixed, so that it does not
 

@@ -18,7 +18,7 @@ from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import model_at
 from benchmarks.suite.document import Steps, put, split
-from benchmarks.suite.file import SuiteFile
+from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.shipped import recorded, reserved
 from fl_core.text import unknown
 
