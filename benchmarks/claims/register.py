@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import Paper
 from benchmarks.errors import UserError
@@ -52,7 +52,7 @@ class Register(Frozen):
     decisions: tuple[Decision, ...] = ()
 
 
-def decisions(paper: Paper, results: Path = kept.RESULTS) -> tuple[Decision, ...]:
+def decisions(paper: Paper, results: Path = stored_numbers.RESULTS) -> tuple[Decision, ...]:
     """The decisions on a paper's entries; none without a file. UserError with every mistake in it."""
     path = _path(paper, results, "yaml")
     if not path.exists():
@@ -74,22 +74,22 @@ def _hash(judged_by: object) -> str:
     return hashlib.sha256(json.dumps(judged_by, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def history(paper: Paper, results: Path = kept.RESULTS) -> dict[str, list[tuple[str, str]]]:
+def history(paper: Paper, results: Path = stored_numbers.RESULTS) -> dict[str, list[tuple[str, str]]]:
     """Entry → its digests, each with the decision that brought it about; empty for the first numbers."""
     path = _path(paper, results, "csv")
     decisions_by_entry: dict[str, list[tuple[str, str]]] = {}
-    for entry, own, decision in kept.table(path, COLUMNS, tuple):
+    for entry, own, decision in stored_numbers.table(path, COLUMNS, tuple):
         decisions_by_entry.setdefault(entry, []).append((own, decision))
     return decisions_by_entry
 
 
-def changed(paper: Paper, results: Path = kept.RESULTS) -> list[str]:
+def changed(paper: Paper, results: Path = stored_numbers.RESULTS) -> list[str]:
     """The entries with numbers, and the main results, that are not judged as their last digest has it."""
     last = {id_: digests[-1][0] for id_, digests in history(paper, results).items()}
     return [id_ for id_, now in _digests(paper, results).items() if last.get(id_) != now]
 
 
-def record(paper: Paper, results: Path = kept.RESULTS) -> int:
+def record(paper: Paper, results: Path = stored_numbers.RESULTS) -> int:
     """Store the digests of what is new or was changed by a decision, and return how many.
 
     UserError, and nothing is stored, if something was changed without a line in the register.
@@ -112,7 +112,7 @@ def record(paper: Paper, results: Path = kept.RESULTS) -> int:
     return len(fresh)
 
 
-def begin(paper: Paper, results: Path = kept.RESULTS) -> None:
+def begin(paper: Paper, results: Path = stored_numbers.RESULTS) -> None:
     """Store the digests of what has its first numbers."""
     past = history(paper, results)
     first = {id_: [(now, "")] for id_, now in _digests(paper, results).items() if id_ not in past}
@@ -121,8 +121,8 @@ def begin(paper: Paper, results: Path = kept.RESULTS) -> None:
 
 def _digests(paper: Paper, results: Path) -> dict[str, str]:
     """The digests of entries that have numbers, of theorems, and of the main results."""
-    files = (kept.path(paper.name, scale, results) for scale in SCALES)
-    ids = {number.claim for file in files for number in kept.read(file)}
+    files = (stored_numbers.path(paper.name, scale, results) for scale in SCALES)
+    ids = {number.claim for file in files for number in stored_numbers.read(file)}
     entries = {
         id_: digest(claim) for id_, claim in paper.claims.items() if id_ in ids or not claim.needs_runs
     }
@@ -131,7 +131,7 @@ def _digests(paper: Paper, results: Path) -> dict[str, str]:
 
 
 def _write(path: Path, past: dict[str, list[tuple[str, str]]]) -> None:
-    kept.write(path, COLUMNS, ((id_, *state) for id_, states in past.items() for state in states))
+    stored_numbers.write(path, COLUMNS, ((id_, *state) for id_, states in past.items() for state in states))
 
 
 def _path(paper: Paper, results: Path, kind: str) -> Path:

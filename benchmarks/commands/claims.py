@@ -274,8 +274,7 @@ def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quie
 
 def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     """Keep the numbers of the runs that are finished."""
-    from benchmarks.claims import register
-    from benchmarks.claims import stored_numbers as kept
+    from benchmarks.claims import register, stored_numbers
     from benchmarks.errors import UserError
     from reports.claims.cost import merged
     from reports.claims.measured import measured
@@ -284,17 +283,17 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     there = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})
     recorded = {run.key: run for run in there.runs}
     numbers = [number for claim in plan.claims for number in measured(plan, claim, recorded)]
-    file = kept.path(plan.paper.name, plan.scale, results)
-    if results == kept.RESULTS and (untraced := kept.untraceable(numbers)):
+    file = stored_numbers.path(plan.paper.name, plan.scale, results)
+    if results == stored_numbers.RESULTS and (untraced := stored_numbers.untraceable(numbers)):
         raise UserError(
             *(
-                f"not stored: numbers from {kept.commits(origin) or 'no commit'}, changed or unknown here. "
+                f"not stored: numbers from {stored_numbers.commits(origin) or 'no commit'}, changed or unknown here. "
                 "Run them again from a commit."
                 for origin in untraced
             )
         )
-    with kept.changing():
-        kept.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
+    with stored_numbers.changing():
+        stored_numbers.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
         register.begin(plan.paper, results)
 
 
@@ -519,12 +518,11 @@ def write_register(folder_of_claims: Path | None) -> None:
     The register is a file for each paper in decisions/, beside the claims: entries, change, the outcome known
     at the time, and reason.
     """
-    from benchmarks.claims import register
-    from benchmarks.claims import stored_numbers as kept
+    from benchmarks.claims import register, stored_numbers
 
     results = results_of(folder_of_claims)
     papers = papers_of(folder_of_claims, None).values()
-    with kept.changing():
+    with stored_numbers.changing():
         n = sum(register.record(paper, results) for paper in papers)
     click.echo(f"Registered: {many(n, 'new or changed entry')}.")
 

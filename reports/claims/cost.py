@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.files import Paper
 from benchmarks.claims.plan import ClaimPlan
@@ -43,7 +43,9 @@ def still_open(
     """Return the claims that more seeds may decide, those of the fewest runs first; claims may share runs."""
     verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
     plan = ClaimPlan(paper, scale, (), (0,))  # keys of one seed stand for those of all
-    have = seeds_of(current(paper, scale, kept.read(kept.path(paper.name, scale, folder)), {0: plan}))
+    have = seeds_of(
+        current(paper, scale, stored_numbers.read(stored_numbers.path(paper.name, scale, folder)), {0: plan})
+    )
     undecided = []
     for claim in claims:
         verdict, there = verdicts[claim.id], have.get(claim.id, set())
@@ -97,6 +99,6 @@ def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> lis
     """New numbers, with the stored ones of other seeds of the same claims that are still valid."""
     renewed = {(number.claim, number.seed) for number in fresh}
     claims = {number.claim for number in fresh}
-    stored = [number for number in kept.read(file) if number.claim in claims]
+    stored = [number for number in stored_numbers.read(file) if number.claim in claims]
     older = [number for number in stored if (number.claim, number.seed) not in renewed]
     return sorted([*current(paper, scale, older), *fresh], key=lambda number: number.seed or 0)

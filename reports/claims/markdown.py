@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.claims import register
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import register, stored_numbers
 from benchmarks.claims.claim import SCALES, Band, Claim, Evidence, Need
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value
@@ -241,16 +240,16 @@ def _rate(results: Path) -> Iterator[str]:
 
 def _provenance(papers: Iterable[Paper], results: Path) -> Iterator[str]:
     """How many stored numbers can be traced to a commit."""
-    files = (kept.path(paper.name, scale, results) for paper in papers for scale in SCALES)
-    stored = [number for file in files for number in kept.read(file)]
+    files = (stored_numbers.path(paper.name, scale, results) for paper in papers for scale in SCALES)
+    stored = [number for file in files for number in stored_numbers.read(file)]
     if stored:
-        traced = sum(kept.traceable(number.origin) for number in stored)
+        traced = sum(stored_numbers.traceable(number.origin) for number in stored)
         yield PROVENANCE.format(
             traced=traced,
             all=len(stored),
             share=100 * traced / len(stored),
             mark=UNTRACED,
-            since=kept.TRACED_SINCE[:10],
+            since=stored_numbers.TRACED_SINCE[:10],
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Arrangement, Claim, Failure, Need, Workload
 from benchmarks.claims.files import Paper
 from benchmarks.claims.stored_numbers import RESULTS
@@ -60,9 +60,9 @@ class Reading:
 def readings(paper: Paper, scale: str, folder: Path = RESULTS) -> list[Reading]:
     """The claims of a paper at a scale, or its theorems, with their verdicts."""
     claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
-    stored = kept.read(kept.path(paper.name, scale, folder))
-    values = kept.values(stored)
-    untraced = {number.claim for number in stored if not kept.traceable(number.origin)}
+    stored = stored_numbers.read(stored_numbers.path(paper.name, scale, folder))
+    values = stored_numbers.values(stored)
+    untraced = {number.claim for number in stored if not stored_numbers.traceable(number.origin)}
     by_claim = verdicts(claims, values)
     return [
         Reading(paper, claim, scale, by_claim[id_], values.get(id_, {}), id_ not in untraced)

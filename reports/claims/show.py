@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import Claim, Sample
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kinds import Theorem
@@ -59,7 +59,7 @@ def of_claim(paper: Paper, claim: Claim, folder: Path) -> str:
     lines += [entry(word, text) for word, text in rows.items() if text]
     lines += [entry(name, _sample(sample)) for name, sample in claim.samples.items()]
     for scale in scales(paper, claim):
-        stored = kept.read(kept.path(paper.name, scale, folder))
+        stored = stored_numbers.read(stored_numbers.path(paper.name, scale, folder))
         mine = [number for number in stored if number.claim == claim.id]
         (reading,) = (reading for reading in readings(paper, scale, folder) if reading.claim is claim)
         headline = f"{scale} ({arranged(reading)}): {said(reading)}{_found(reading.verdict)}"

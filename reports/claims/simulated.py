@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import Paper
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Value
@@ -61,7 +61,7 @@ class SimulatedRow:
 def rows(paper: Paper, results: Path = RESULTS) -> Iterator[SimulatedRow]:
     """The rows of a paper with claims that have been judged and whose effect can be moved."""
     for scale in SCALES:
-        stored = kept.values(kept.read(kept.path(paper.name, scale, results)))
+        stored = stored_numbers.values(stored_numbers.read(stored_numbers.path(paper.name, scale, results)))
         numbers = {
             id_: table
             for id_, claim in paper.claims.items()
@@ -144,7 +144,7 @@ def rate(row: SimulatedRow, campaigns: int) -> Rate:
 
 def stored(results: Path = RESULTS) -> list[Rate]:
     """The rates that were stored; none without a file."""
-    return kept.table(results / FILE, COLUMNS, _rate)
+    return stored_numbers.table(results / FILE, COLUMNS, _rate)
 
 
 def _rate(cells: list[str]) -> Rate:
@@ -155,5 +155,5 @@ def _rate(cells: list[str]) -> Rate:
 def store(rates: Iterable[Rate], results: Path = RESULTS) -> Path:
     """Store rates in place of the earlier ones. Returns the path; raises OSError."""
     path = results / FILE
-    kept.write(path, COLUMNS, map(astuple, rates))
+    stored_numbers.write(path, COLUMNS, map(astuple, rates))
     return path

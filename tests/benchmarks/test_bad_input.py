@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.claims import files
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import files, stored_numbers
 from benchmarks.claims.families import members
 from benchmarks.commands.options import LEADERBOARD
 from benchmarks.errors import UserError, shown, users_mistake
@@ -74,7 +73,7 @@ KINDS: dict[str, tuple[Callable[[Path], object], bytes, str]] = {
     "suite": (lambda path: load(str(path)).runs(), dump(SUITE).encode(), "f.yaml"),
     "claims": (lambda path: files.papers(path.parent), b"{paper: toy, title: Toy, claims: []}", "f.yaml"),
     "table": (with_table, b"column\n1\n", "f.csv"),
-    "numbers": (kept.read, ",".join(kept.COLUMNS).encode(), "f.csv"),
+    "numbers": (stored_numbers.read, ",".join(stored_numbers.COLUMNS).encode(), "f.csv"),
     "tuned": (
         lambda path: tuned.load(path, "mnist_weights"),
         (SHIPPED / "tuned/mnist_weights.yaml").read_bytes(),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
 from reports.claims import simulated
@@ -72,12 +72,14 @@ def test_shipped_files_are_read() -> None:
 )
 def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str) -> None:
     path = tmp_path / "toy-small.csv"
-    kept.merge(path, ["T/a"], [kept.Number("T/a", "a", 0, 0.5, "r1", "now", "abc, torch 2")])
-    (number,) = kept.read(path)
+    stored_numbers.merge(
+        path, ["T/a"], [stored_numbers.Number("T/a", "a", 0, 0.5, "r1", "now", "abc, torch 2")]
+    )
+    (number,) = stored_numbers.read(path)
     assert (number.value, number.origin) == (0.5, "abc, torch 2")
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(UserError) as caught:
-        kept.read(path)
+        stored_numbers.read(path)
     assert caught.value.lines[0].startswith(f"{path}{line}")
 
 
@@ -85,7 +87,7 @@ def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str
     ("line", "place"), [(0, ":1: is damaged: here stand the columns "), (1, ":2: is damaged")]
 )
 def test_damaged_results_of_claims(tmp_path: Path, line: int, place: str) -> None:
-    lines = (kept.RESULTS / "false-verdicts.csv").read_text().splitlines()
+    lines = (stored_numbers.RESULTS / "false-verdicts.csv").read_text().splitlines()
     path = tmp_path / "false-verdicts.csv"
     path.write_text("\n".join(lines))
     simulated.stored(tmp_path)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.plan import ClaimPlan, expanded
 from benchmarks.discrepancies import discrepancies
@@ -169,7 +169,7 @@ def told(label: str) -> list[str]:
 
 def test_errata_of_the_published_code_tell_the_means_that_are_stored() -> None:
     """X-21 and X-22, at α = 0.1: accuracies of each method without its defect, and with it."""
-    stored = kept.values(kept.read(kept.path("ace", "small")))
+    stored = stored_numbers.values(stored_numbers.read(stored_numbers.path("ace", "small")))
     told = {entry.id: entry.reading for entry in discrepancies()}
     for number, pairs in {"X-21": ("fedbuff-starved", "ca2fl-starved"), "X-22": ("aced-trigger",)}.items():
         for pair in pairs:

@@ -15,8 +15,7 @@ from recorded import held
 from shell import python
 from toy_paper import CLAIMS
 
-from benchmarks.claims import register
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import register, stored_numbers
 from benchmarks.claims.files import papers
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.commands.claims import command
@@ -107,12 +106,12 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
     output, _ = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130 and "Traceback" not in output
     assert output.splitlines()[-1] == f"Resume with: asyncfl {' '.join(run)}"
-    stored = kept.read(kept.path("toy", "small", toy / "results"))
+    stored = stored_numbers.read(stored_numbers.path("toy", "small", toy / "results"))
     assert {one.seed for one in stored} == finished_seeds(store) != {0, 1, 2}
 
     go.touch()
     assert "claims-toy-small: 6 runs, 6 of them finished." in done(*run)
-    stored = kept.read(kept.path("toy", "small", toy / "results"))
+    stored = stored_numbers.read(stored_numbers.path("toy", "small", toy / "results"))
     assert {(one.claim, one.sample, one.seed): one.value for one in stored} == _undisturbed(toy)
     assert all(one.origin and one.when and one.runs for one in stored)
 
@@ -153,7 +152,7 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
 
     again = done(*run)
     assert "seed 0" not in again  # nothing is computed twice
-    assert kept.read(kept.path("toy", "small", toy / "results")) == stored
+    assert stored_numbers.read(stored_numbers.path("toy", "small", toy / "results")) == stored
 
 
 def _pages_tell_it(done: Callable[..., str], toy: Path) -> None:
@@ -299,7 +298,7 @@ def test_what_is_open_is_run_to_its_next_look_until_it_is_decided(
     ran = done(*run, "--workers", "2", "--hours", "1")
     looks = [line.split(",")[0] for line in ran.splitlines() if " claim to " in line]
     assert looks and looks == [f"claims-toy-small: 1 claim to {n} seeds" for n in (2, 3, 5)][: len(looks)]
-    stored = kept.read(kept.path("toy", "small", toy / "results"))
+    stored = stored_numbers.read(stored_numbers.path("toy", "small", toy / "results"))
     seeds = [one.seed for one in stored if one.sample == "a"]
     assert seeds == list(range((2, 3, 5)[len(looks) - 1]))
     again = done(*run)

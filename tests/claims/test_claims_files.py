@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.families import filled, members
 from benchmarks.claims.files import Paper, papers
 from benchmarks.claims.plan import ClaimPlan, contains, mistakes
@@ -238,15 +238,18 @@ def test_numbers_survive_the_file_and_give_way_to_newer_ones(tmp_path: Path) -> 
 
     file = tmp_path / "results" / "toy-small.csv"
     first = [number("T/b", 0, 0.1 + 0.2), number("T/a", 0, float("inf")), number("T/c", 1, 1.0)]
-    kept.merge(file, ["T/a", "T/b", "T/c"], first)
-    assert kept.read(file) == [first[1], first[0], first[2]]
+    stored_numbers.merge(file, ["T/a", "T/b", "T/c"], first)
+    assert stored_numbers.read(file) == [first[1], first[0], first[2]]
     newer = number("T/b", 5, 2.0, "def, torch 3")
-    kept.merge(file, ["T/a", "T/b"], [newer])
-    assert kept.read(file) == [first[1], newer]
+    stored_numbers.merge(file, ["T/a", "T/b"], [newer])
+    assert stored_numbers.read(file) == [first[1], newer]
     origins = file.parent / "origins" / "toy-small.csv"
     assert origins.read_text() == 'origin,made_with\n1,"abc, torch 2"\n2,"def, torch 3"\n'
-    assert kept.values(kept.read(file)) == {"T/a": {"a": {0: float("inf")}}, "T/b": {"a": {5: 2.0}}}
-    assert kept.read(tmp_path / "nowhere.csv") == []
+    assert stored_numbers.values(stored_numbers.read(file)) == {
+        "T/a": {"a": {0: float("inf")}},
+        "T/b": {"a": {5: 2.0}},
+    }
+    assert stored_numbers.read(tmp_path / "nowhere.csv") == []
 
 
 def test_origins_stay_valid_if_numbers_are_not_written_after_them(
@@ -255,8 +258,8 @@ def test_origins_stay_valid_if_numbers_are_not_written_after_them(
     """An interruption between the two files leaves the earlier numbers with their origins."""
     first = Number("T/a", "a", 0, 1.0, "k1", "2026-01-01T00:00:00+00:00", "abc, torch 2")
     newer = Number("T/a", "a", 0, 2.0, "k1", "2026-01-02T00:00:00+00:00", "def, torch 3")
-    file, write = tmp_path / "toy-small.csv", kept.write
-    kept.merge(file, ["T/a"], [first])
+    file, write = tmp_path / "toy-small.csv", stored_numbers.write
+    stored_numbers.merge(file, ["T/a"], [first])
 
     def interrupted(path: Path, *arguments: Any) -> None:
         if path == file:
@@ -265,20 +268,20 @@ def test_origins_stay_valid_if_numbers_are_not_written_after_them(
 
     monkeypatch.setattr(kept, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        kept.merge(file, ["T/a"], [newer])
-    assert kept.read(file) == [first]
+        stored_numbers.merge(file, ["T/a"], [newer])
+    assert stored_numbers.read(file) == [first]
     monkeypatch.setattr(kept, "write", write)
-    kept.merge(file, ["T/a"], [newer])
-    assert kept.read(file) == [newer]
+    stored_numbers.merge(file, ["T/a"], [newer])
+    assert stored_numbers.read(file) == [newer]
 
 
 def test_a_number_without_its_origin_is_damage(tmp_path: Path) -> None:
     number = Number("T/a", "a", 0, 1.0, "k1", "2026-01-01T00:00:00+00:00", "abc, torch 2")
     file = tmp_path / "toy-small.csv"
-    kept.merge(file, ["T/a"], [number])
+    stored_numbers.merge(file, ["T/a"], [number])
     (tmp_path / "origins" / "toy-small.csv").unlink()
     with pytest.raises(UserError, match=r"toy-small\.csv:2: is damaged"):
-        kept.read(file)
+        stored_numbers.read(file)
 
 
 def test_an_entry_takes_arrangement_workload_and_looks_from_its_scenario(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Sample
 from benchmarks.claims.files import MainResult, Paper, papers
 from benchmarks.claims.kinds import KINDS
@@ -236,7 +236,7 @@ def test_every_twin_shares_runs_with_a_reading_that_counts(shipped: list[Outcome
     for one in shipped:
         runs: dict[tuple[str, str], set[str]] = {}
         for scale in SCALES:
-            for number in kept.read(kept.path(one.paper.name, scale)):
+            for number in stored_numbers.read(stored_numbers.path(one.paper.name, scale)):
                 runs.setdefault((number.claim, scale), set()).update(number.runs.split())
         counted = [runs[at] for reading in one.deciding if (at := (reading.claim.id, reading.scale)) in runs]
         for reading in one.readings:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from test_claims_files import CLAIM, written
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from fl_core.import_guard import ALLOWED
@@ -150,15 +150,15 @@ def test_an_unknown_function_is_an_error(tmp_path: Path) -> None:
 def test_numbers_of_two_processes_at_once_are_all_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, write, order = tmp_path / "toy-small.csv", kept.write, ["T-row/a", "T-row/b"]
+    file, write, order = tmp_path / "toy-small.csv", stored_numbers.write, ["T-row/a", "T-row/b"]
 
     def slow(*arguments: Any) -> None:
         time.sleep(0.1)  # in which the other one would read
         write(*arguments)
 
     def keep(id_: str) -> None:
-        with kept.changing():
-            kept.merge(file, order, [kept.Number(id_, "a", 0, 1.0, "key", "", "here")])
+        with stored_numbers.changing():
+            stored_numbers.merge(file, order, [stored_numbers.Number(id_, "a", 0, 1.0, "key", "", "here")])
 
     monkeypatch.setattr(kept, "write", slow)
     both = [Thread(target=copy_context().run, args=(keep, id_)) for id_ in order]
@@ -166,7 +166,7 @@ def test_numbers_of_two_processes_at_once_are_all_kept(
         process.start()
     for process in both:
         process.join()
-    assert [number.claim for number in kept.read(file)] == order
+    assert [number.claim for number in stored_numbers.read(file)] == order
 
 
 def test_accuracy_of_the_slowest_by_hand() -> None:
@@ -188,7 +188,7 @@ def test_unusable_share_by_hand() -> None:
     [
         ("no commit, python 3.11", False),
         ("5640dc7b401369059cef8d6538b8e938a6a79a7f+, python 3.11", False),
-        (f"{min(kept.LOST_COMMITS)}, python 3.11", False),
+        (f"{min(stored_numbers.LOST_COMMITS)}, python 3.11", False),
         ("5640dc7b401369059cef8d6538b8e938a6a79a7f, python 3.11", True),
         (
             "5640dc7b401369059cef8d6538b8e938a6a79a7f 2b706b149633ac7b0e77c3e4a28c59fdea89c5cb+, python 3.11",
@@ -197,7 +197,7 @@ def test_unusable_share_by_hand() -> None:
     ],
 )
 def test_an_origin_is_traceable_without_changes_in_a_commit_that_exists(origin: str, expected: bool) -> None:
-    assert kept.traceable(origin) is expected
+    assert stored_numbers.traceable(origin) is expected
 
 
 def test_numbers_of_unknown_commits_are_not_stored(tmp_path: Path) -> None:
@@ -211,5 +211,7 @@ def test_numbers_of_unknown_commits_are_not_stored(tmp_path: Path) -> None:
     git("commit", "--allow-empty", "-m", "first")
     head = git("rev-parse", "HEAD")
     origins = [f"{head}, python", f"{head}+, python", f"{'0' * 40}, python"]
-    numbers = [kept.Number("T/a", "a", seed, 1.0, "key", "", origin) for seed, origin in enumerate(origins)]
-    assert kept.untraceable(numbers, tmp_path) == origins[1:]
+    numbers = [
+        stored_numbers.Number("T/a", "a", seed, 1.0, "key", "", origin) for seed, origin in enumerate(origins)
+    ]
+    assert stored_numbers.untraceable(numbers, tmp_path) == origins[1:]

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 from scipy.special import stdtr
 
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import Paper, papers
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Theorem, Value
@@ -206,7 +206,7 @@ def printed(claim: Value, values: np.ndarray) -> Chances:
 def words(name: str, scale: str) -> dict[str, Word]:
     """The words of all claims of a paper that need runs."""
     paper = papers()[name]
-    stored = kept.values(kept.read(kept.path(paper.name, scale)))
+    stored = stored_numbers.values(stored_numbers.read(stored_numbers.path(paper.name, scale)))
     rows: dict[str, list[Claim]] = {}
     for claim in paper.claims.values():
         if scale in paper.scales(claim):
@@ -376,6 +376,11 @@ def test_words_of_main_results_are_those_of_the_plain_rule(name: str) -> None:
 
 
 def test_there_is_something_to_recompute() -> None:
-    numbers = [one for name in papers() for scale in SCALES for one in kept.read(kept.path(name, scale))]
+    numbers = [
+        one
+        for name in papers()
+        for scale in SCALES
+        for one in stored_numbers.read(stored_numbers.path(name, scale))
+    ]
     assert len({one.claim for one in numbers}) > 300
     assert sum(isfinite(one.value) for one in numbers) > 2500

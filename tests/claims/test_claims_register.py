@@ -8,8 +8,7 @@ import yaml
 from click.testing import CliRunner
 from toy_paper import CLAIMS
 
-from benchmarks.claims import register
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import register, stored_numbers
 from benchmarks.claims.files import Paper, papers
 from benchmarks.claims.stored_numbers import Number
 from benchmarks.commands.claims import command
@@ -23,7 +22,7 @@ def toy(tmp_path: Path) -> Path:
     """A folder of claims, with a number of its one claim."""
     (tmp_path / "toy.yaml").write_text(CLAIMS)
     number = Number(ID, "a", 0, 0.5, "k", "2026-11-23T00:00:00+00:00", "here")
-    kept.merge(kept.path("toy", "small", tmp_path / "results"), [ID], [number])
+    stored_numbers.merge(stored_numbers.path("toy", "small", tmp_path / "results"), [ID], [number])
     return tmp_path
 
 
@@ -120,7 +119,7 @@ def test_prose_may_change(toy: Path, old: str, new: str) -> None:
 
 
 def test_what_has_no_numbers_is_free(toy: Path) -> None:
-    kept.path("toy", "small", toy / "results").unlink()
+    stored_numbers.path("toy", "small", toy / "results").unlink()
     assert register.record(read(toy), toy / "results") == 0
     (toy / "toy.yaml").write_text(CLAIMS.replace("looks: [3]", "looks: [4]"))
     assert register.changed(read(toy), toy / "results") == []

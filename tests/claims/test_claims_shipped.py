@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.claims import register
-from benchmarks.claims import stored_numbers as kept
+from benchmarks.claims import register, stored_numbers
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import FOLDER, Paper, papers
 from benchmarks.claims.kinds import Report, Theorem, Value
@@ -106,7 +105,7 @@ def test_stored_numbers_are_those_of_the_runs_that_entries_select(shipped: dict[
     """An entry that was changed after it ran would be judged by numbers of something else."""
     for paper in shipped.values():
         for scale in SCALES:
-            stored = kept.read(kept.path(paper.name, scale))
+            stored = stored_numbers.read(stored_numbers.path(paper.name, scale))
             seeds = tuple(sorted({one.seed for one in stored}))
             plan = ClaimPlan(paper, scale, (), seeds or None)
             for one in stored:
@@ -243,7 +242,7 @@ def test_the_register_is_whole(shipped: dict[str, Paper]) -> None:
     page = (DOCS / "claims.md").read_text(encoding="utf-8")
     for paper in shipped.values():
         known = {one.id: one for one in register.decisions(paper)}
-        ran = any(kept.read(kept.path(paper.name, scale)) for scale in SCALES)
+        ran = any(stored_numbers.read(stored_numbers.path(paper.name, scale)) for scale in SCALES)
         assert known or not ran
         assert list(known) == [one.id for one in register.decisions(paper)]
         assert [one.date for one in known.values()] == sorted(one.date for one in known.values())
@@ -256,10 +255,10 @@ def test_the_register_is_whole(shipped: dict[str, Paper]) -> None:
 
 def test_new_numbers_come_from_commits_of_the_repository(shipped: dict[str, Paper]) -> None:
     """Without uncommitted changes; commits are looked up where the history is there."""
-    files = [kept.path(name, scale) for name in shipped for scale in SCALES]
-    stored = [number for file in files for number in kept.read(file)]
-    fresh = {number.origin for number in stored if number.when >= kept.TRACED_SINCE}
-    assert fresh and all(map(kept.traceable, fresh))
+    files = [stored_numbers.path(name, scale) for name in shipped for scale in SCALES]
+    stored = [number for file in files for number in stored_numbers.read(file)]
+    fresh = {number.origin for number in stored if number.when >= stored_numbers.TRACED_SINCE}
+    assert fresh and all(map(stored_numbers.traceable, fresh))
     shallow = subprocess.run(
         ["git", "-C", ROOT, "rev-parse", "--is-shallow-repository"],
         capture_output=True,
@@ -268,5 +267,5 @@ def test_new_numbers_come_from_commits_of_the_repository(shipped: dict[str, Pape
     )
     if shallow.stdout.strip() != "false":
         pytest.skip("the history of the repository is not here")
-    named = {name.rstrip("+") for number in stored for name in kept.commits(number.origin)}
-    assert {name for name in named if not has_commit(name, ROOT)} == kept.LOST_COMMITS
+    named = {name.rstrip("+") for number in stored for name in stored_numbers.commits(number.origin)}
+    assert {name for name in named if not has_commit(name, ROOT)} == stored_numbers.LOST_COMMITS
