@@ -266,11 +266,11 @@ def test_origins_stay_valid_if_numbers_are_not_written_after_them(
             raise KeyboardInterrupt
         write(path, *arguments)
 
-    monkeypatch.setattr(kept, "write", interrupted)
+    monkeypatch.setattr(stored_numbers, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         stored_numbers.merge(file, ["T/a"], [newer])
     assert stored_numbers.read(file) == [first]
-    monkeypatch.setattr(kept, "write", write)
+    monkeypatch.setattr(stored_numbers, "write", write)
     stored_numbers.merge(file, ["T/a"], [newer])
     assert stored_numbers.read(file) == [newer]
 

@@ -160,7 +160,7 @@ def test_numbers_of_two_processes_at_once_are_all_kept(
         with stored_numbers.changing():
             stored_numbers.merge(file, order, [stored_numbers.Number(id_, "a", 0, 1.0, "key", "", "here")])
 
-    monkeypatch.setattr(kept, "write", slow)
+    monkeypatch.setattr(stored_numbers, "write", slow)
     both = [Thread(target=copy_context().run, args=(keep, id_)) for id_ in order]
     for process in both:
         process.start()
