@@ -287,8 +287,8 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     if results == stored_numbers.RESULTS and (untraced := stored_numbers.untraceable(numbers)):
         raise UserError(
             *(
-                f"not stored: numbers from {stored_numbers.commits(origin) or 'no commit'}, changed or unknown "
-                "here. Run them again from a commit."
+                f"not stored: numbers from {stored_numbers.commits(origin) or 'no commit'}, changed or "
+                "unknown here. Run them again from a commit."
                 for origin in untraced
             )
         )
