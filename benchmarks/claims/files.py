@@ -19,8 +19,8 @@ from benchmarks.claims.claim import (
     Workload,
     Workloads,
 )
-from benchmarks.claims.families import members
-from benchmarks.claims.kinds import KINDS
+from benchmarks.claims.comparisons import KINDS
+from benchmarks.claims.expansion import members
 from benchmarks.errors import UserError
 from benchmarks.suite.complaints import complaints, lines_of
 from benchmarks.yaml_io import place, read

@@ -111,7 +111,7 @@ def replayed(entry: RunResult, store: Store) -> ReplayComparison:
     from pydantic import ValidationError
 
     from benchmarks.tracking import parquet
-    from benchmarks.tracking.places import fetched, place
+    from benchmarks.tracking.artifact_locations import fetched, place
     from fl_core.experiment import Experiment
     from fl_core.import_guard import guarded, not_own
     from fl_core.live.replay import replay

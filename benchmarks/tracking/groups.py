@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.tracking import parquet
+from benchmarks.tracking.artifact_locations import fetched
 from benchmarks.tracking.mlflow_entities import METRICS, NO_METRICS
-from benchmarks.tracking.places import fetched
 from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import CURVE, ITERATION, SEED, SPREAD, TO_TARGET, Status, Total
 

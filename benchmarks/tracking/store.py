@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from benchmarks.errors import UserError
 from benchmarks.redaction import remember
 from benchmarks.tracking import database
-from benchmarks.tracking.places import fetched
+from benchmarks.tracking.artifact_locations import fetched
 from benchmarks.tracking.queries import INFO, RunColumns
 from benchmarks.tracking.reader import frame, reading
 from fl_core.schema import CURVE, TAGS

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.errors import warn
 from benchmarks.redaction import redacted
-from benchmarks.tracking import database, groups, notes, places, views
+from benchmarks.tracking import artifact_locations, database, descriptions, groups, views
 from benchmarks.tracking.experiment import INDEXED, TrackedExperiment, open_experiment
 from benchmarks.tracking.mlflow_entities import data_set_of, metrics_of
 from benchmarks.tracking.outbox import Outbox
@@ -113,7 +113,7 @@ class Tracking:
         done = {key for key, run in runs.items() if run.finished} - lacking
         lost = [key for key in asked if key in done and self._is_lost(runs[key])]
         if lost:
-            where = places.place(runs[lost[0]].artifact_uri, self._store.tracking_uri)
+            where = artifact_locations.place(runs[lost[0]].artifact_uri, self._store.tracking_uri)
             warn(
                 f"{many(len(lost), 'finished run')} of {suite} lost files, such as those in {where}: "
                 "computed again; to avoid that, stop and put them back"
@@ -290,7 +290,7 @@ class Tracking:
         """Whether some of a run's tables are gone; baselines have none."""
         of_kind: dict[str, tuple[Table, ...]] = {Kind.RUN: (CURVE, ARRIVALS, CLIENTS), Kind.TRIAL: (CURVE,)}
         tables = [table.file for table in of_kind.get(run.kind, ())]
-        return places.are_lost(run.artifact_uri, self._store.tracking_uri, tables)
+        return artifact_locations.are_lost(run.artifact_uri, self._store.tracking_uri, tables)
 
     def _write(self, result: RunResult) -> tuple[str, Pair] | None:
         """Bring a result into MLflow; its suite and group, or None if it is there."""
@@ -343,7 +343,7 @@ class Tracking:
         pair = seed_tags[Tag.SCENARIO], seed_tags[Tag.STRATEGY]
         if pair not in experiment.groups:
             tags: dict[str, str] = {tag: seed_tags.get(tag, "") for tag in SHARED}
-            tags |= {Tag.KIND: Kind.GROUP, MlflowTag.NOTE: notes.of_group(experiment.id, seed_tags)}
+            tags |= {Tag.KIND: Kind.GROUP, MlflowTag.NOTE: descriptions.of_group(experiment.id, seed_tags)}
             run = self._client.create_run(experiment.id, began, tags, experiment.name_of(pair))
             if data_sets := data_set_of(seed_tags, of_seeds=True):
                 self._client.log_inputs(run.info.run_id, data_sets)
@@ -363,7 +363,7 @@ class Tracking:
     def _keep(self, run: RunResult, files: Path) -> None:
         """Keep a file, or those of a folder, as artifacts of a run."""
         uri = self._store.tracking_uri
-        folder = None if self._store.is_server else places.place(run.artifact_uri, uri)
+        folder = None if self._store.is_server else artifact_locations.place(run.artifact_uri, uri)
         if folder is None:
             log = self._client.log_artifacts if files.is_dir() else self._client.log_artifact
             log(run.run_id, str(files))
@@ -414,7 +414,7 @@ class Tracking:
         from mlflow.entities import RunTag
 
         lost = sum(map(groups.diverged, seeds))
-        note = notes.of_group(experiment.id, seeds[0].tags, len(seeds) - lost, lost)
+        note = descriptions.of_group(experiment.id, seeds[0].tags, len(seeds) - lost, lost)
         tags = [RunTag(Tag.MEAN_OF, ids), RunTag(MlflowTag.NOTE, note)]
         self._client.log_batch(group.run_id, metrics, groups.params_of(seeds), tags, synchronous=True)
         last = max(seed.end_time for seed in seeds)
@@ -448,7 +448,7 @@ class Tracking:
 
     def _annotate(self, experiment: TrackedExperiment) -> None:
         page = experiment.report.run_id if experiment.report else ""
-        note = notes.of_suite(experiment.name, experiment.id, experiment.tags, page)
+        note = descriptions.of_suite(experiment.name, experiment.id, experiment.tags, page)
         self._label(experiment, MlflowTag.NOTE, note)
 
     def _label(self, experiment: TrackedExperiment, tag: str, value: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.claims.claim import Need
-from benchmarks.claims.kinds import Theorem
+from benchmarks.claims.comparisons import Theorem
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from reports.claims.main_results import SCOPES, Outcome, Scope, scope

@@ -9,7 +9,7 @@ from math import inf, isfinite
 from markupsafe import Markup
 
 from benchmarks.claims.claim import Claim
-from benchmarks.claims.kinds import Better, Contrast, Same, Value
+from benchmarks.claims.comparisons import Better, Contrast, Same, Value
 from reports import numbers
 from reports.claims.rules import Verdict, Word
 from reports.claims.terminal import quantity

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from benchmarks.claims.comparisons import Theorem
 from benchmarks.claims.files import MainResult, Paper
-from benchmarks.claims.kinds import Theorem
 from reports.claims.pooled import PooledEffect, pooled
 from reports.claims.readings import Reading
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks.claims import register, stored_numbers
 from benchmarks.claims.claim import SCALES, Band, Claim, Evidence, Need
+from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Same, Theorem, Value
 from benchmarks.claims.files import Paper
-from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value
 from benchmarks.claims.stored_numbers import RESULTS
 from reports import numbers
 from reports.claims import basis, matrix, overview, simulated

@@ -10,7 +10,7 @@ from textwrap import shorten, wrap
 
 from markupsafe import Markup, escape
 
-from benchmarks.claims.kinds import Contrast, Same, Value
+from benchmarks.claims.comparisons import Contrast, Same, Value
 from reports import numbers
 from reports.claims import matrix
 from reports.claims.forest import what

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import special
 
 from benchmarks.claims.claim import Claim
-from benchmarks.claims.kinds import Better, Contrast, Ratio, Value
+from benchmarks.claims.comparisons import Better, Contrast, Ratio, Value
 from reports.claims.readings import Reading
 from reports.inference import LEVEL, t_quantile
 

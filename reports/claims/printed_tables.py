@@ -15,7 +15,7 @@ from math import nan
 import numpy as np
 
 from benchmarks.claims.claim import Claim
-from benchmarks.claims.kinds import Value
+from benchmarks.claims.comparisons import Value
 from reports.claims.readings import Reading
 from reports.claims.rules import Values, Word
 from reports.claims.verdicts import verdicts

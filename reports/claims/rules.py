@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.claims.claim import Band, Claim
-from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value, rounding
+from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Same, Theorem, Value, rounding
 from reports.inference import (
     FEWEST,
     Array,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import Claim, Sample
+from benchmarks.claims.comparisons import Theorem
 from benchmarks.claims.files import Paper
-from benchmarks.claims.kinds import Theorem
 from benchmarks.claims.stored_numbers import Number
 from benchmarks.suite.labels import value as written
 from benchmarks.tables import entry

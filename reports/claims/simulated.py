@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Claim
+from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Report, Same, Value
 from benchmarks.claims.files import Paper
-from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Value
 from benchmarks.claims.stored_numbers import RESULTS
 from fl_core.streams import stream
 from reports.claims.rules import collapses

@@ -37,7 +37,7 @@ from math import inf
 import numpy as np
 
 from benchmarks.claims.claim import Claim
-from benchmarks.claims.kinds import Report, Theorem, Value
+from benchmarks.claims.comparisons import Report, Theorem, Value
 from reports.claims import rules
 from reports.claims.rules import Look, Values, Verdict, Word
 from reports.inference import ERROR, holm_by_question, simultaneous_level

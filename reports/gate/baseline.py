@@ -16,7 +16,7 @@ from benchmarks import yaml_io
 from benchmarks.errors import RUN_AGAIN, UserError, writing
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking import parquet
-from benchmarks.tracking.places import fetched
+from benchmarks.tracking.artifact_locations import fetched
 from fl_core import reading
 from fl_core.metrics import FP_LOSS, LOSS
 from fl_core.parts import Frozen

@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.errors import RUN_AGAIN, warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import parquet
+from benchmarks.tracking.artifact_locations import fetched, place
 from benchmarks.tracking.parquet import UnreadableTableError
-from benchmarks.tracking.places import fetched, place
 from benchmarks.tracking.reader import reading
 from benchmarks.tracking.run_result import RunResult, fault_of, must_be_current, valid_tags
 from fl_core.metrics import SURROGATE

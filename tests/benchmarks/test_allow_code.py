@@ -104,7 +104,9 @@ def test_a_record_of_mlflow_s_may_not(suite: Path, where: str, monkeypatch: pyte
     }
     description.write_text(json.dumps(experiment))
     description.chmod(0o666 if where == "here" else 0o644)
-    monkeypatch.setattr("benchmarks.tracking.places.fetched", lambda *_: nullcontext(suite.parent))
+    monkeypatch.setattr(
+        "benchmarks.tracking.artifact_locations.fetched", lambda *_: nullcontext(suite.parent)
+    )
     address = str(suite.parent) if where == "here" else "s3://bucket/run"
     entry, store = RunResult("r", "0", "FINISHED", 0, 0, address), Store(suite.parent / "store")
     why = f"everyone can write to {description}" if where == "here" else "MLflow's record names it"

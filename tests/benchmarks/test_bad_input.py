@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.claims import files, stored_numbers
-from benchmarks.claims.families import members
+from benchmarks.claims.expansion import members
 from benchmarks.commands.options import LEADERBOARD
 from benchmarks.errors import UserError, shown, users_mistake
 from benchmarks.suite import tuned

@@ -10,7 +10,7 @@ from in_process import deliver
 from recorded import computed, runs, write_suite
 
 from benchmarks.commands.group import asyncfl
-from benchmarks.tracking.places import are_lost, place
+from benchmarks.tracking.artifact_locations import are_lost, place
 from benchmarks.tracking.store import Store
 from reports.gate.baseline import schedule
 from reports.records.store import load as load_report

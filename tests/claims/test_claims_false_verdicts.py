@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from benchmarks.claims.comparisons import Better, Contrast, Ratio, Same, Value
 from benchmarks.claims.files import papers
-from benchmarks.claims.kinds import Better, Contrast, Ratio, Same, Value
 from reports.claims import simulated
 from reports.claims.simulated import SimulatedRow, centred
 

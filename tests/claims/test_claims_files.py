@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from benchmarks.claims import stored_numbers
-from benchmarks.claims.families import filled, members
+from benchmarks.claims.expansion import filled, members
 from benchmarks.claims.files import Paper, papers
 from benchmarks.claims.plan import ClaimPlan, contains, mistakes
 from benchmarks.claims.stored_numbers import Number

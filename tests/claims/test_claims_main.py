@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Sample
+from benchmarks.claims.comparisons import KINDS
 from benchmarks.claims.files import MainResult, Paper, papers
-from benchmarks.claims.kinds import KINDS
 from benchmarks.commands.claims import command
 from reports.claims import matrix
 from reports.claims.main_results import Outcome, outcomes, scope

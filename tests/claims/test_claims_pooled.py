@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from benchmarks.claims.claim import Sample
+from benchmarks.claims.comparisons import KINDS
 from benchmarks.claims.files import Paper
-from benchmarks.claims.kinds import KINDS
 from reports.claims.pooled import pooled, random_effects, standard_error
 from reports.claims.readings import Reading
 from reports.claims.rules import Verdict

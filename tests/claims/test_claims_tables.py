@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks.claims.claim import Sample
+from benchmarks.claims.comparisons import KINDS, Same, Value
 from benchmarks.claims.files import FOLDER, Paper, papers
-from benchmarks.claims.kinds import KINDS, Same, Value
 from reports.claims.printed_tables import PrintedTable, tables
 from reports.claims.readings import Reading, readings
 from reports.claims.verdicts import verdicts

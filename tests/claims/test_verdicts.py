@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 from benchmarks.claims.claim import Claim
-from benchmarks.claims.kinds import KINDS
+from benchmarks.claims.comparisons import KINDS
 from fl_core.streams import stream
 from reports.claims import verdicts as rules
 from reports.claims.rules import Values, Verdict, reported

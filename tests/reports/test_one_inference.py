@@ -13,7 +13,7 @@ from scipy import stats
 from synthetic import Fake, curve, records
 from test_leaderboard_scores import BUDGET, RATES, RULES, board, entry
 
-from benchmarks.claims.kinds import KINDS
+from benchmarks.claims.comparisons import KINDS
 from benchmarks.runs import recording
 from fl_core.metrics import ACCURACY
 from fl_core.problems.digits import Digits

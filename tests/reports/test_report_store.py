@@ -18,7 +18,7 @@ from synthetic import POOLED, Fake, curve, write_store
 
 from benchmarks.errors import UserError
 from benchmarks.redaction import redacted
-from benchmarks.tracking.places import local_path
+from benchmarks.tracking.artifact_locations import local_path
 from reports.page import write_page
 from reports.records.store import load
 from reports.sections.overview import remarks
