@@ -188,7 +188,7 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
         for name, key in views.saved(valid_tags(experiment.tags))
     ]
     reports = [result.run_id for result in results if result.kind == Kind.REPORT]
-    links += [("Report page", notes.report_page(suite, id_, report)) for report in reports[:1]]
+    links += [("Report page", descriptions.report_page(suite, id_, report)) for report in reports[:1]]
     if (tuning := experiments.get(f"{suite}{CAMPAIGN}")) is not None:
         studies = views.saved(valid_tags(tuning.tags))
         links += [(f"Tuning · {name}", views.page(tuning.id, key)) for name, key in studies]
