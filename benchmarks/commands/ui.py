@@ -169,7 +169,7 @@ def everything(tracking_uri: str) -> list[tuple[str, str]]:
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
     from benchmarks.suite.shipped import recorded_name
-    from benchmarks.tracking import views
+    from benchmarks.tracking import descriptions, views
     from benchmarks.tracking.reader import reading
     from benchmarks.tracking.run_result import valid_tags
 
