@@ -1,4 +1,4 @@
-"""Which worker gets which job, and what becomes of the jobs of a worker that died: the same in every engine.
+"""Assignment of jobs to workers, and retries of the jobs of dead workers, common to all engines.
 
 The jobs themselves report how many can run side by side in a worker (`Capacity`): the first of a kind runs
 alone. The jobs of a worker that died are retried, each alone.
@@ -17,31 +17,31 @@ log = logging.getLogger(__name__)
 
 
 class WorkerHandle(ABC, Generic[J]):
-    """The driver's side of one worker."""
+    """Handle of a worker on the driver's side."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, J] = {}  # in progress, by key
         self.ready = True  # whether it can be given jobs
 
     def begin(self, job: J) -> None:
-        """Have it compute a job, beside its present ones."""
+        """Compute a job in the worker, in addition to the jobs in progress."""
         self.jobs[job.key] = job
         self.hand_over(job)
 
     @abstractmethod
     def hand_over(self, job: J) -> None:
-        """Send it a job; that it is dead is detected when receiving from it."""
+        """Send a job to the worker; a dead worker is detected on receiving."""
 
     @abstractmethod
     def cancel(self, key: str) -> None:
-        """Ask it to end a job."""
+        """Ask the worker to end a job."""
 
 
 H = TypeVar("H", bound=WorkerHandle[Any])
 
 
 class Pool(ABC, Generic[J, H]):
-    """What computes jobs: an engine starts the workers, receives from them and ends them.
+    """Base class of pools; subclasses start the workers, receive messages and end the workers.
 
     Results depend neither on the engine nor on its size.
     """
@@ -55,15 +55,15 @@ class Pool(ABC, Generic[J, H]):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many workers there may be now."""
+        """Current maximum number of workers."""
 
     @abstractmethod
     def start(self) -> H:
-        """Start one more worker."""
+        """Start another worker."""
 
     @abstractmethod
     def lost(self, deaths: int, last: Died) -> str:
-        """Why a job is given up whose workers died so often, and where more can be read."""
+        """Return the reason for giving up a job after repeated deaths of workers, and where to read more."""
 
     @abstractmethod
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
@@ -71,7 +71,7 @@ class Pool(ABC, Generic[J, H]):
 
     @abstractmethod
     def stop(self) -> None:
-        """End all workers. Jobs that can save their state do so first, within a time limit."""
+        """Save resumable jobs, then end all workers, within a time limit."""
 
     def __enter__(self) -> Self:
         return self
@@ -80,11 +80,11 @@ class Pool(ABC, Generic[J, H]):
         self.stop()
 
     def submit(self, job: J) -> None:
-        """Compute a job as soon as a worker is free, after those that were submitted before."""
+        """Queue a job behind all jobs submitted earlier, until a worker is free."""
         self.waiting.append(job)
 
     def withdraw(self, keys: Collection[str]) -> set[str]:
-        """Drop those of these jobs that have not begun; return their keys."""
+        """Drop all waiting jobs with the given keys; return the dropped keys."""
         dropped = {job.key for job in self.waiting if job.key in keys}
         self.waiting = deque(job for job in self.waiting if job.key not in dropped)
         return dropped
@@ -97,16 +97,16 @@ class Pool(ABC, Generic[J, H]):
 
     @property
     def idle(self) -> int:
-        """Workers with nothing to do, now or soon."""
+        """Number of workers with nothing to do, now or soon."""
         return max(0, self.size - sum(bool(worker.jobs) for worker in self.workers) - len(self.waiting))
 
     @property
     def busy(self) -> bool:
-        """Whether there are jobs whose final message has not been received."""
+        """Whether the final message of any job is still outstanding."""
         return bool(self.waiting) or any(worker.jobs for worker in self.workers)
 
     def assign(self) -> None:
-        """Give each worker something to do, as long as there is something."""
+        """Hand waiting jobs to free workers, starting further workers if necessary."""
         starting = 0
         for worker in self.workers:
             if not worker.ready:
@@ -126,7 +126,7 @@ class Pool(ABC, Generic[J, H]):
             self._fill_up(worker, share)
 
     def _fill_up(self, worker: H, share: int) -> None:
-        """Add companions: as many as are useful, while the other workers keep their share."""
+        """Add as many companions as are useful, while the other workers keep a fair share of the jobs."""
         if not self.waiting or not worker.jobs:
             return
         kind = self._kind(next(iter(worker.jobs.values())))
@@ -141,7 +141,7 @@ class Pool(ABC, Generic[J, H]):
         return None if job.key in self._deaths else job.kind
 
     def accept(self, worker: H, key: str, message: Message) -> Iterator[tuple[J, Message]]:
-        """Take in a worker's message about one of its jobs."""
+        """Process a worker's message about a job in progress."""
         job = worker.jobs[key]
         if isinstance(message, Capacity):
             self._capacity[job.kind] = message.jobs
@@ -151,7 +151,7 @@ class Pool(ABC, Generic[J, H]):
         yield job, message
 
     def died(self, worker: H, death: Died) -> Iterator[tuple[J, Message]]:
-        """A worker is gone: its jobs are retried, before all others."""
+        """Remove a dead worker, and retry the worker's jobs before all waiting jobs."""
         self.workers.remove(worker)
         log.warning("worker died (%s) with jobs: %s", death.how, ", ".join(worker.jobs) or "none")
         for job in reversed(worker.jobs.values()):

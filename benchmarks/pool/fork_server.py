@@ -1,4 +1,4 @@
-"""The process that workers are forked from: it has imported once what all of them need."""
+"""Fork server: the parent process of workers, with all common imports done."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ NETWORKS = signal.SIGURG  # a signal that no other fork server minds
 
 
 def warm_up(*modules: str) -> None:
-    """Start it; it imports the jobs' modules while the caller does other things.
+    """Start the fork server; the modules of jobs are imported in the background.
 
     Workers inherit the present environment and import path. Where `asyncfl` found our packages among others
     of their names, it does so there, too.
@@ -27,14 +27,14 @@ def warm_up(*modules: str) -> None:
 
 
 def prepare_for_networks() -> None:
-    """Have it import Lightning, too, before the next worker begins; other problems need not wait for that."""
+    """Import Lightning in the fork server before the next worker begins; only networks need Lightning."""
     if pid := forkserver._forkserver._forkserver_pid:  # type: ignore[attr-defined]
         os.kill(pid, NETWORKS)
 
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Processes started meanwhile begin with our signals blocked, until the preloaded module handles them."""
+    """Block our signals in processes started meanwhile, until the preloaded module handles the signals."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, NETWORKS])
     try:
         yield
@@ -44,7 +44,7 @@ def _signals_blocked() -> Iterator[None]:
 
 @contextmanager
 def same_import_path() -> Iterator[None]:
-    """Processes started meanwhile search for modules where this one does, in the same order.
+    """Let processes started meanwhile use the import path of the current process.
 
     By itself, Python puts the working directory first; a user's folder named like one of our packages would
     shadow it.
@@ -56,7 +56,7 @@ def same_import_path() -> Iterator[None]:
 
 @contextmanager
 def environment(**variables: str) -> Iterator[None]:
-    """Processes started meanwhile inherit these variables."""
+    """Let processes started meanwhile inherit the given environment variables."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -70,5 +70,5 @@ def environment(**variables: str) -> Iterator[None]:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores available to the current process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

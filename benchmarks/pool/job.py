@@ -1,4 +1,4 @@
-"""Jobs, their messages, and the worker that computes them.
+"""Jobs, messages about jobs, and the interface of workers.
 
 A job defines its own computation: the pool sends it to a worker and returns its messages. A job whose worker
 dies is retried; after three deaths it is given up.
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Message:
-    """A message about a job; each kind of job has its own."""
+    """Base class of messages about a job; each kind of job defines further messages."""
 
     __slots__ = ()
 
@@ -32,41 +32,41 @@ class Final(Message):
 
 @dataclass(frozen=True, slots=True)
 class Capacity(Message):
-    """How many jobs of its kind can usefully be computed side by side in one worker."""
+    """Useful number of jobs of a kind to compute side by side in a worker."""
 
     jobs: int
 
 
 @dataclass(frozen=True, slots=True)
 class Died(Message):
-    """The job's worker is gone; the job is retried."""
+    """Death of the job's worker; the job is retried."""
 
     how: str
 
 
 @dataclass(frozen=True, slots=True)
 class GivenUp(Final):
-    """Too many of the job's workers died."""
+    """End of a job after the death of too many workers."""
 
     reason: str
 
 
 class PoolJob(ABC):
-    """A computation for one worker. It is pickled, and carries all that it needs."""
+    """Base class of jobs: a picklable computation for a worker, complete with all inputs."""
 
     @property
     @abstractmethod
     def key(self) -> str:
-        """The job's identity among those of a pool."""
+        """Identity of the job within a pool."""
 
     @property
     def kind(self) -> Hashable:
-        """Jobs of one kind can be computed side by side in one worker; None for one that goes alone."""
+        """Kind of the job: jobs of equal kind can share a worker; None for a job to be computed alone."""
         return None
 
     @property
     def saves(self) -> bool:
-        """Whether the job checks `Worker.stopping` and saves its state; others are ended at once."""
+        """Whether the job checks `Worker.stopping` and saves the state; other jobs are ended at once."""
         return False
 
     @abstractmethod
@@ -74,14 +74,14 @@ class PoolJob(ABC):
         """Compute the job, and companions in the worker; the last message of each is a `Final`."""
 
     def files(self) -> dict[str, bytes]:
-        """Return what the job has left on this machine's disk so far, by name."""
+        """Return the job's files on the local disk by name."""
         return {}
 
     def put_files(self, files: Mapping[str, bytes]) -> None:  # noqa: B027 - a job need not leave files
-        """Leave on this machine's disk what was left on another's."""
+        """Write files of the job from another machine to the local disk."""
 
     def elsewhere(self, folder: Path) -> Self:
-        """Return the same job on another machine than the driver's, with files in `folder`."""
+        """Return the job as computed on another machine than the driver's, with files in `folder`."""
         return self
 
 
@@ -93,7 +93,7 @@ class Cancel:
 
 
 class Worker(ABC):
-    """The worker as a job in progress sees it; what has arrived for its jobs is queued here."""
+    """Interface of a worker to jobs in progress; arriving jobs and requests are queued here."""
 
     def __init__(self) -> None:
         self.stopping = False  # whether the pool is stopped: the job must save its state and return
@@ -103,14 +103,14 @@ class Worker(ABC):
 
     @abstractmethod
     def tell(self, job: PoolJob, message: Message) -> None:
-        """Send a message about a job, or about a companion of it, to the driver."""
+        """Send a message about a job, or about a companion of the job, to the driver."""
 
     @abstractmethod
     def look(self) -> None:
-        """Queue what has arrived."""
+        """Queue all arrived jobs and requests."""
 
     def take(self, arrived: PoolJob | Cancel) -> None:
-        """Queue a job, or note that one is to end."""
+        """Queue a job, or note a request to end a job."""
         if isinstance(arrived, Cancel):
             self.cancelled.add(arrived.key)
         else:
@@ -122,12 +122,12 @@ class Worker(ABC):
         return job.key in self.cancelled
 
     def companion(self) -> PoolJob | None:
-        """Return another job to run beside those in progress, or None; call it while there is capacity."""
+        """Return another job to run next to the jobs in progress, or None; call only with capacity left."""
         self.look()
         return self.companions.popleft() if self.companions else None
 
     def shared(self, make: Callable[[], T]) -> T:
-        """Return what all jobs of this worker have in common, such as data: made once."""
+        """Return the object made by `make`, for instance data; all jobs of the worker share a single call."""
         if make not in self._shared:
             self._shared[make] = make()
         shared: T = self._shared[make]

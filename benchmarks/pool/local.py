@@ -1,4 +1,4 @@
-"""A pool of worker processes on this machine; one that dies is replaced."""
+"""A pool of worker processes on the local machine; dead processes are replaced."""
 
 import multiprocessing
 import signal
@@ -19,7 +19,7 @@ PATIENCE = 15.0  # seconds that workers have to save their jobs when all is stop
 
 
 class WorkerProcess(WorkerHandle[J]):
-    """The driver's side of one worker process."""
+    """Handle of a worker process on the driver's side."""
 
     def __init__(self, context: ForkServerContext, log: Path, daemon: bool) -> None:
         super().__init__()
@@ -30,11 +30,11 @@ class WorkerProcess(WorkerHandle[J]):
         theirs.close()  # so that its death ends the pipe
 
     def hand_over(self, job: J) -> None:
-        """Send it a job."""
+        """Send a job to the process."""
         self._send(job)
 
     def cancel(self, key: str) -> None:
-        """Ask it to end a job."""
+        """Ask the process to end a job."""
         self._send(Cancel(key))
 
     def _send(self, what: J | Cancel) -> None:
@@ -42,7 +42,7 @@ class WorkerProcess(WorkerHandle[J]):
             self.pipe.send(what)
 
     def receive(self) -> tuple[str, Message] | Died:
-        """Return the worker's next message, with the key of the job; waits for one."""
+        """Wait for a message; return the job's key and the message, or `Died` if the process has ended."""
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
@@ -52,7 +52,7 @@ class WorkerProcess(WorkerHandle[J]):
 
 
 class LocalPool(Pool[J, WorkerProcess[J]]):
-    """Up to `size` worker processes, started as needed; their libraries' output goes to `log`.
+    """Pool of at most `size` worker processes, started as needed; output of libraries goes to `log`.
 
     With `parents` the workers may start processes themselves.
     """
@@ -66,19 +66,19 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
 
     @property
     def size(self) -> int:
-        """How many processes there may be."""
+        """Maximum number of processes."""
         return self._size
 
     def start(self) -> WorkerProcess[J]:
-        """Start one more process."""
+        """Start another process."""
         return WorkerProcess(self._context, self.log, daemon=not self._parents)
 
     def lost(self, deaths: int, last: Died) -> str:
-        """How the processes died, and what they printed."""
+        """Return how the processes died, and the path of the log with the output."""
         return f"its worker process died {deaths} times ({last.how}); see {self.log}"
 
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
-        """One message from each process that has any."""
+        """Return a message from each process with a message ready; empty after `seconds` without any."""
         self.assign()
         ready = connection.wait([worker.pipe for worker in self.workers], seconds)
         talking = [worker for worker in self.workers if worker.pipe in ready]
@@ -93,7 +93,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
             yield from self.accept(worker, *received)
 
     def stop(self) -> None:
-        """Terminate all processes; one that takes too long, or a second Ctrl-C, has them killed."""
+        """Terminate all processes; kill slow processes, or all after a second Ctrl-C."""
         try:
             for worker in self.workers:
                 worker.process.terminate()

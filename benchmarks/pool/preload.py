@@ -1,4 +1,4 @@
-"""What the fork server imports first, so that workers begin at once; none of it may start a thread.
+"""First imports of the fork server, for a fast start of workers; no module here may start a thread.
 
 It collects no garbage: what is imported stays for good. Workers collect theirs (`benchmarks/pool/worker.py`).
 """
@@ -16,7 +16,7 @@ LIGHTNING = "fl_core.problems.training.pooled"  # it, and what worlds of data se
 
 
 def _end_at_once(server: int) -> None:
-    """End the fork server without taking down its modules, which takes seconds, and a minute under load."""
+    """End the fork server without unloading modules: unloading takes seconds, and a minute under load."""
     if os.getpid() == server:
         os._exit(0)
 

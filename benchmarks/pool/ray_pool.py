@@ -1,4 +1,4 @@
-"""A pool on a Ray cluster: as many workers on each node as it has cores (or GPUs), wherever the driver is.
+"""A pool on a Ray cluster: on each node as many workers as cores (or GPUs), wherever the driver is.
 
 Nothing but Ray connects driver and nodes. What a job leaves on a node's disk comes back through messages, so
 that the driver remains the only writer; a node that is lost costs what its jobs did since their last
@@ -39,7 +39,11 @@ NOWHERE = "start one with `ray start --head`, or name another with --address"
 
 
 def connect(address: str | None) -> None:
-    """Join a cluster as its driver: this machine's, or that of an address; UserError if there is none."""
+    """Join a Ray cluster as the driver: the local machine's, or the cluster at an address.
+
+    Raises:
+        UserError: No cluster answers.
+    """
     if ray.is_initialized():
         return
     where = address or os.environ.get("RAY_ADDRESS") or "auto"
@@ -57,7 +61,7 @@ def connect(address: str | None) -> None:
 
 
 def _must_answer(address: str) -> None:
-    """UserError if no one listens there; Ray itself would try for minutes."""
+    """Raise UserError unless a server listens at the address; Ray alone would try for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not (colon and host and port.isdigit() and int(port) < 65536):
         raise UserError(f"--address {address}: must be HOST:PORT, as `ray start --head` prints it")
@@ -70,7 +74,7 @@ def _must_answer(address: str) -> None:
 
 
 class WorkerOnNode(WorkerHandle[J]):
-    """The driver's side of one worker."""
+    """Handle of a Ray worker on the driver's side."""
 
     def __init__(self, actor: Any, node: str, prepare: Callable[[], None] | None) -> None:
         super().__init__()
@@ -79,16 +83,16 @@ class WorkerOnNode(WorkerHandle[J]):
         self.pending = actor.unfit.remote(prepare)  # the answer that is awaited
 
     def hand_over(self, job: J) -> None:
-        """Send it a job, with the files that the driver has of it."""
+        """Send a job to the worker, with the driver's files of the job."""
         self.actor.begin.remote(job, job.files())
 
     def cancel(self, key: str) -> None:
-        """Ask it to end a job."""
+        """Ask the worker to end a job."""
         self.actor.cancel.remote(key)
 
 
 class RayPool(Pool[J, WorkerOnNode[J]]):
-    """Workers on the nodes of the cluster that this process has joined, at most `most` of them."""
+    """Pool of at most `most` workers on the nodes of the joined Ray cluster."""
 
     def __init__(
         self,
@@ -99,7 +103,9 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         prepare: Callable[[], None] | None = None,
         heartbeat: float = HEARTBEAT,
     ) -> None:
-        """`resource`, CPU or GPU, is what a worker needs one of; `environment` yields to that of a node.
+        """Store the options of workers, and find the nodes.
+
+        A worker needs one `resource`, CPU or GPU; `environment` yields to that of a node.
 
         `prepare` is called once on each node, before any job: it may fetch data. A node where it fails is
         left out.
@@ -126,14 +132,14 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
 
     @property
     def size(self) -> int:
-        """Workers on all nodes; one on a node that is not prepared yet."""
+        """Maximum number of workers on all nodes; a single worker on each node not yet prepared."""
         return min(self.most, sum(map(self._room, self._nodes)))
 
     def _room(self, node: str) -> int:
         return self._nodes[node] if node in self._prepared else min(1, self._nodes[node])
 
     def start(self) -> WorkerOnNode[J]:
-        """Start a worker on the node with the most cores that are free."""
+        """Start a worker on the node with the most free places for workers."""
         taken = Counter(worker.node for worker in self.workers)
         node = max(self._nodes, key=lambda node: self._room(node) - taken[node])
         here = NodeAffinitySchedulingStrategy(node, soft=False)
@@ -142,11 +148,11 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         return WorkerOnNode(actor, node, None if node in self._prepared else self.prepare)
 
     def lost(self, deaths: int, last: Died) -> str:
-        """How the workers died."""
+        """Return how the workers died, and where to read more."""
         return f"its worker died {deaths} times ({last.how}); see the logs of Ray on that node"
 
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
-        """Return what workers have reported since the last call."""
+        """Return the messages reported by workers since the last call."""
         self._look()
         self.assign()
         pending = {worker.pending: worker for worker in self.workers}
@@ -159,7 +165,11 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         return [message for answer in answered for message in self._received(pending[answer])]
 
     def _look(self) -> None:
-        """Which nodes there are."""
+        """Update the list of live nodes, at most every `LOOK_EVERY` seconds.
+
+        Raises:
+            UserError: Ray has ended on this machine, or no node is usable.
+        """
         if time.monotonic() < self._next_look:
             return
         self._next_look = time.monotonic() + LOOK_EVERY
@@ -214,7 +224,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         self._next_look = 0.0
 
     def stop(self) -> None:
-        """Have all jobs saved and sent here; a worker that takes too long is killed."""
+        """Save all jobs and receive the files; workers are killed after a time limit."""
         self.waiting.clear()
         left = [worker for worker in self.workers if worker.jobs]
         for worker in left:
@@ -230,7 +240,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
             self.workers.clear()
 
     def _ended(self, worker: WorkerOnNode[J]) -> bool:
-        """Take in what a stopped worker sent, and whether that was all."""
+        """Process the last reports of a stopped worker; return whether the worker has ended."""
         try:
             answer = ray.get(worker.pending)
         except RayError:
@@ -242,5 +252,5 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
 
 
 def _nodes() -> list[dict[str, Any]]:
-    """All nodes that the cluster ever had, as Ray describes them."""
+    """Return all nodes in the history of the cluster, as described by Ray."""
     return ray.nodes()

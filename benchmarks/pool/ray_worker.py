@@ -1,4 +1,4 @@
-"""A worker on a node of a Ray cluster: an actor whose jobs run on a thread of their own.
+"""A worker on a node of a Ray cluster: an actor with a separate thread for jobs.
 
 It has no disk in common with the driver. A job's files arrive with it; its checkpoint goes back to the driver
 with a heartbeat every now and then, and its record with its last message.
@@ -29,7 +29,7 @@ Files = Mapping[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """What a worker sends to the driver: a message about a job, its files, or both."""
+    """Report of a worker to the driver: a message about a job, files of the job, or both."""
 
     key: str
     message: Message | None
@@ -38,7 +38,7 @@ class WorkerReport:
 
 @dataclass
 class Begun:
-    """A job in progress, and the folder that it has here."""
+    """A job in progress, and the job's folder on the node."""
 
     job: PoolJob
     folder: Path
@@ -46,7 +46,7 @@ class Begun:
 
 
 class RayWorker(Worker):
-    """The actor; its methods are called while jobs are computed."""
+    """Ray actor of a worker; methods are called while jobs are computed."""
 
     def __init__(self, environment: Mapping[str, str], heartbeat: float, own: UserPackages | None) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class RayWorker(Worker):
     # What the driver calls.
 
     def unfit(self, prepare: Callable[[], None] | None) -> str:
-        """Answers once the worker is ready: why jobs cannot be computed on this node; empty if they can."""
+        """Prepare the node; return the reason if no jobs can be computed here, otherwise an empty text."""
         try:
             if prepare is not None:
                 prepare()
@@ -74,7 +74,7 @@ class RayWorker(Worker):
         return ""
 
     def begin(self, job: PoolJob, files: Files) -> None:
-        """Compute a job, from its files."""
+        """Queue a job together with the job's files."""
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         mine = job.elsewhere(folder)
         mine.put_files(files)
@@ -86,7 +86,7 @@ class RayWorker(Worker):
         self._arrived.put(Cancel(key))
 
     def reports(self, seconds: float) -> list[WorkerReport | None]:
-        """Return what jobs have sent, at the latest after `seconds`; None is the end of a stopped worker.
+        """Return the reports of jobs, after `seconds` at the latest; None marks the end of a stopped worker.
 
         The last message of a job is not held back.
         """
@@ -112,7 +112,7 @@ class RayWorker(Worker):
     # What jobs call, on their thread.
 
     def tell(self, job: PoolJob, message: Message) -> None:
-        """Send a message about a job to the driver, and its files when they are due."""
+        """Send a message about a job to the driver, with the job's files when due."""
         begun = self._begun[job.key]
         last = isinstance(message, Final)
         files = begun.job.files() if last or monotonic() > begun.next_copy else {}
@@ -125,7 +125,7 @@ class RayWorker(Worker):
         self._outgoing.put(WorkerReport(job.key, message, files))
 
     def look(self) -> None:
-        """Queue what has arrived."""
+        """Queue all arrived jobs and requests."""
         while not self._arrived.empty():
             self.take(self._arrived.get())
 

@@ -1,4 +1,4 @@
-"""A worker process: jobs and notes come through a pipe, messages go back; it dies with its driver."""
+"""A worker process: receives jobs and requests through a pipe, sends messages, and dies with the driver."""
 
 import gc
 import multiprocessing
@@ -17,7 +17,7 @@ LOOK_EVERY = 0.02  # seconds between two polls of the pipe; a poll takes as long
 
 
 class ProcessWorker(Worker):
-    """A worker at the end of a pipe."""
+    """A worker connected to the driver by a pipe."""
 
     def __init__(self, pipe: Connection) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class ProcessWorker(Worker):
         self._looked = monotonic()
 
     def work(self) -> None:
-        """Compute jobs as they come, until the pipe is closed or the process is to stop."""
+        """Compute arriving jobs, until the pipe is closed or the process has to stop."""
         while not self.stopping:
             try:
                 while not self.companions:
@@ -49,7 +49,7 @@ class ProcessWorker(Worker):
             os._exit(1)
 
     def look(self) -> None:
-        """Queue what has come through the pipe, at most every `LOOK_EVERY` seconds."""
+        """Queue all jobs and requests from the pipe, at most every `LOOK_EVERY` seconds."""
         if monotonic() < self._looked + LOOK_EVERY:
             return
         try:
@@ -61,7 +61,7 @@ class ProcessWorker(Worker):
 
 
 def serve(pipe: Connection, log: Path, own: UserPackages | None) -> None:
-    """The process's main function; `own` finds the modules of jobs that are the user's."""
+    """Run a worker process; `own` locates the modules of the user's code."""
     if own is not None:
         own.install()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the driver decides
