@@ -1,1 +1,1 @@
-"""Runs of a suite: what there is to compute, how each becomes a record, and what is shown meanwhile."""
+"""Runs of a suite: jobs, recording of results, time estimates, and display of progress."""

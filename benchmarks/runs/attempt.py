@@ -1,4 +1,4 @@
-"""One run in progress: from its checkpoint, or its beginning, to its record, or to its next checkpoint."""
+"""A run in progress: from the beginning or a checkpoint to the record or the next checkpoint."""
 
 import traceback
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ REPORT_EVERY = 0.2  # seconds of its own between two messages
 
 
 class Attempt(RunSlot):
-    """A run that is recorded, saved and reported at its events, independently of the runs beside it."""
+    """Attempt at a run, recorded, saved and reported at events, independently of companions."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Attempt(RunSlot):
         self._finished: Finished | None = None
 
     def events(self) -> Iterator[Event | ComputeRequest]:
-        """The simulation's events, once the recorder has seen them; its record is written at the end."""
+        """Yield the simulation's events once recorded, and store the record at the end."""
         world = self.world()
         recorder = self.recorder = self._resumed(world) or self._begun(world)
         simulation, curve = recorder.simulation, recorder.record.curve
@@ -74,13 +74,13 @@ class Attempt(RunSlot):
         self._finished = self._ended(recorder)
 
     def save(self) -> None:
-        """Write a checkpoint; before the run has begun there is nothing to write."""
+        """Write a checkpoint, unless the run has not begun."""
         if self.recorder is not None:
             self.watch.here = self.seconds
             checkpoint.save(self.recorder, self.saved, self.watch.state())
 
     def leave(self) -> None:
-        """Save the run for a later session; one that cannot be saved is recorded as an error."""
+        """Save the run for a later session; record an error if saving fails."""
         try:
             self.save()
         except Exception as error:  # noqa: BLE001 - must not affect the runs beside it
@@ -88,7 +88,7 @@ class Attempt(RunSlot):
             self.finished()
 
     def finished(self) -> Finished | NoRoom:
-        """How the run ended; its record, or that of its error, is in the outbox, if there is room."""
+        """Return the final message; the record, or the error's, is in the outbox unless the disk is full."""
         if self._finished is not None:
             return self._finished
         assert self.error is not None
@@ -104,7 +104,7 @@ class Attempt(RunSlot):
             raise
 
     def _report(self, reported: int) -> int:
-        """Send the rows of a prunable run's curve from this one on; return how many it has."""
+        """Send all rows of a prunable run's curve from row `reported` on; return the number of rows."""
         assert self.recorder is not None
         curve = self.recorder.record.curve
         if self.task.prunable:
@@ -133,7 +133,7 @@ class Attempt(RunSlot):
         return Finished(result, value)
 
     def _value(self, recorder: Recorder) -> float | None:
-        """The newest of the problem's metric."""
+        """Return the latest value of the problem's metric."""
         return recorder.record.curve[-1].get(self.task.problem.metric)
 
     def _new(self, world: World) -> Recorder:
@@ -141,14 +141,14 @@ class Attempt(RunSlot):
         return Recorder(Simulation(experiment, world), run.diagnostics.possible(experiment), run.evaluate)
 
     def _begun(self, world: World) -> Recorder:
-        """The run at its beginning, its first model evaluated."""
+        """Return a recorder of the run at the beginning, with the first model evaluated."""
         recorder = self._new(world)
         recorder.start()
         self.watch.stamp(len(recorder.record.curve))
         return recorder
 
     def _resumed(self, world: World) -> Recorder | None:
-        """The run as of its checkpoint, or None if there is no usable one."""
+        """Return a recorder of the run at the last checkpoint, or None without a usable checkpoint."""
         if not self.saved.exists():
             return None
         recorder = self._new(world)

@@ -1,4 +1,4 @@
-"""Estimate of how long the runs of a suite take, from the first seconds of each kind of run.
+"""Estimate of the computing time of a suite, from the first seconds of each kind of run.
 
 Runs of one scenario and strategy are of one kind: seeds take as long as each other. Start, MLflow and page
 are left out.
@@ -30,7 +30,7 @@ TIMED_STEPS = 20  # of a baseline's training
 
 
 def seconds(runs: Sequence[PlannedRun], processes: int, timed: float = TIMED_SECONDS) -> float:
-    """Return the seconds that the runs of a suite, and their baselines, take here.
+    """Return the estimated seconds to compute the runs of a suite and the baselines on the local machine.
 
     Args:
         runs: Runs of a suite.
@@ -65,7 +65,7 @@ def seconds(runs: Sequence[PlannedRun], processes: int, timed: float = TIMED_SEC
 
 
 def _of_updates(run: PlannedRun, world: World, timed: float) -> float:
-    """Return the seconds of a run's updates, extrapolated from the share of the budget that is used."""
+    """Return the seconds of a run's updates, extrapolated from the used share of the budget."""
     try:
         planned = updates(run.experiment) if run.experiment.scenario.budget.iterations else None
         simulation = Simulation(run.experiment, world)
@@ -84,7 +84,7 @@ def _of_updates(run: PlannedRun, world: World, timed: float) -> float:
 
 
 def _share(simulation: Simulation, planned: float | None) -> float:
-    """Return the share of the budget that is used.
+    """Return the used share of the budget.
 
     Args:
         simulation: A run.
@@ -94,7 +94,7 @@ def _share(simulation: Simulation, planned: float | None) -> float:
 
 
 def _evaluated_fraction(run: PlannedRun) -> float:
-    """Return the fraction of the training data that is evaluated at every mark."""
+    """Return the fraction of the training data evaluated at every mark."""
     if isinstance(run.evaluate, EvaluationSample):
         problem = run.experiment.scenario.problem
         return min(1.0, run.evaluate.sample / getattr(problem, "samples", run.evaluate.sample))
@@ -102,7 +102,7 @@ def _evaluated_fraction(run: PlannedRun) -> float:
 
 
 def _of_world(problem: Problem, seed: int) -> tuple[World, float, float, float]:
-    """Return a world, and the seconds to build it, and to evaluate a model on test and on training data."""
+    """Return a world, and the seconds to build the world, to test a model and to evaluate training losses."""
     began = perf_counter()
     world = device.place(problem.world(seed))
     building = perf_counter() - began
@@ -117,7 +117,7 @@ def _of_world(problem: Problem, seed: int) -> tuple[World, float, float, float]:
 
 
 def _of_baseline(baseline: PooledTask) -> float:
-    """Return the seconds of a centralised baseline; 0 for a problem that is solved in closed form."""
+    """Return the seconds of a centralised baseline; 0 for a problem solved in closed form."""
     steps = getattr(baseline.problem, "pooled_steps", 0)
     if not steps:
         return 0.0
@@ -131,7 +131,7 @@ def _of_baseline(baseline: PooledTask) -> float:
 
 
 def schedule(experiment: Experiment) -> Experiment:
-    """Return an experiment as far as it tells who works when: one number a client, and seed 0."""
+    """Return a simplified experiment for schedules: a problem of 1 number per client, and seed 0."""
     scenario = experiment.scenario
     problem = Quadratic(centres=((0.0,),) * scenario.problem.clients)
     scenario = scenario.model_copy(update={"problem": problem})
@@ -139,7 +139,7 @@ def schedule(experiment: Experiment) -> Experiment:
 
 
 def updates(experiment: Experiment) -> float:
-    """Return the client updates of a run, extrapolated from the beginning of its schedule."""
+    """Return a run's client updates, extrapolated from the beginning of the schedule."""
     simulation = Simulation(schedule(experiment))
     arrivals = steps = 0
     until_first = 0, 0.0  # arrivals and share of the budget at the first step, after ACE's first pass

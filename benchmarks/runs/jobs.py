@@ -1,4 +1,4 @@
-"""A suite's tasks as jobs of a pool: runs, which can go on side by side, and centralised baselines.
+"""A suite's tasks as jobs of a pool: runs, possibly side by side, and centralised baselines.
 
 Runs side by side share calls, and nothing else: each is saved, timed and recorded separately, and fails
 alone. Apart from the writing of records, the times of all runs add up to that of the process.
@@ -47,7 +47,7 @@ _provenance_here = cache(provenance)  # once a process
 
 @dataclass(frozen=True, eq=False)
 class TaskJob(PoolJob, Generic[AnyTask]):
-    """A task, and where its record goes."""
+    """Job of a pool for a task, with the outbox for the record."""
 
     task: AnyTask
     outbox: Outbox
@@ -55,11 +55,11 @@ class TaskJob(PoolJob, Generic[AnyTask]):
 
     @cached_property
     def key(self) -> str:
-        """The task's identity."""
+        """Key of the task."""
         return self.task.key  # a hash of all its fields, which pools ask for again and again
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of the task's record, or of its checkpoint."""
+        """Return the files of the task's record, or of the task's checkpoint."""
         return self.outbox.files(self.task.suite, self.key)
 
     def put_files(self, files: Mapping[str, bytes]) -> None:
@@ -67,26 +67,26 @@ class TaskJob(PoolJob, Generic[AnyTask]):
         self.outbox.put_files(self.task.suite, self.key, files)
 
     def elsewhere(self, folder: Path) -> Self:
-        """With an outbox there; its numbers come from that machine and its libraries."""
+        """Return the job with an outbox in `folder`, and the provenance of the computing machine."""
         own = {Tag.REPOSITORY: self.provenance[Tag.REPOSITORY]}  # the user's, which only the driver knows
         return replace(self, outbox=Outbox(folder), provenance=_provenance_here() | own)
 
     def recording(self) -> Recording:
-        """What writes the task's record."""
+        """Return the writer of the task's record."""
         return Recording(self.outbox, self.task, self.provenance)
 
     def recorded(self) -> Finished | None:
-        """A record that is there already, from a worker that died before it reported it."""
+        """Return the outcome of an existing record, from a worker killed before reporting, or None."""
         stored = self.outbox.get(self.task.suite, self.task.key)
         return Finished(stored) if stored else None
 
     def failed(self, reason: str) -> Finished:
-        """Record that the task was given up."""
+        """Record an error of the task with the given reason."""
         return Finished(self.recording().failed(reason))
 
 
 class BaselineJob(TaskJob[PooledTask]):
-    """Train one model on all clients' data together."""
+    """Baseline job: train a single model on all clients' data together."""
 
     def compute(self, worker: Worker) -> None:
         """Leave the baseline's metrics in the outbox."""
@@ -114,20 +114,20 @@ class BaselineJob(TaskJob[PooledTask]):
 
 
 class RunJob(TaskJob[PlannedRun]):
-    """Simulate a run and, side by side with it, its companions."""
+    """Run job: simulate a run and, side by side, companions."""
 
     saves = True
 
     @property
     def kind(self) -> Hashable:
-        """Runs of one kind can share calls; None for one whose clients' jobs are computed one by one."""
+        """Kind of the run: runs of equal kind can share calls; None if clients' jobs are computed singly."""
         run = self.task
         if run.execution in {"one_by_one", "graphed"}:
             return None
         return self.task.problem, run.experiment.strategy.local, run.execution
 
     def compute(self, worker: Worker) -> None:
-        """Leave the records of the run and its companions in the outbox, or checkpoints if it is stopped."""
+        """Leave the records of the run and companions in the outbox, or checkpoints if stopped."""
         group = Companions(self, worker)
         for attempt, event in interleave(group.attempts(), inf, group.execution):
             if event is None:
@@ -138,7 +138,7 @@ class RunJob(TaskJob[PlannedRun]):
                 return
 
     def attempt(self, execution: Execution, worker: Worker) -> Attempt:
-        """The run, about to begin or to go on."""
+        """Return an attempt at the run, from the beginning or the last checkpoint."""
         worlds = worker.shared(Worlds)
         return Attempt(
             self.task,
@@ -151,7 +151,7 @@ class RunJob(TaskJob[PlannedRun]):
 
 
 class Companions:
-    """Runs side by side in one worker: the first, and the companions that join it."""
+    """Runs side by side in a worker: the first run, and all companions joining later."""
 
     def __init__(self, first: RunJob, worker: Worker) -> None:
         self.first, self.worker = first, worker
@@ -160,7 +160,7 @@ class Companions:
         self._most: int | None = None  # that fit into memory, once a world is there
 
     def attempts(self) -> Iterator[Attempt | None]:
-        """Each run once there is capacity for it; None while there is no capacity or no companion."""
+        """Yield each run as soon as capacity is free; yield None without free capacity or companion."""
         job: RunJob | None = self.first
         reported = 1
         while job or self.opened:
@@ -181,7 +181,7 @@ class Companions:
             job = companion if isinstance(companion, RunJob) else None
 
     def _capacity(self) -> int:
-        """The largest number: what fits into memory, and one until stacks are known to be faster.
+        """Return the maximum number of runs side by side: limited by memory, and 1 until stacks prove faster.
 
         Under `auto` the first of a kind runs alone until it has measured that stacks are faster. Where they
         are not, as with most networks on a CPU, companions would gain nothing, and runs that end one after
@@ -202,14 +202,14 @@ class Companions:
 
 
 class Worlds:
-    """The worlds of one worker: open runs of one problem and seed share one, and the last is kept."""
+    """Worlds of a worker: open runs of equal problem and seed share a world, and the last world is kept."""
 
     def __init__(self) -> None:
         self._open: WeakValueDictionary[tuple[Problem, int], World] = WeakValueDictionary()
         self._last: World | None = None
 
     def of(self, problem: Problem, seed: int) -> World:
-        """The world of a problem under a seed, on the chosen device."""
+        """Return the world of a problem under a seed, on the chosen device."""
         world = self._open.get((problem, seed))
         if world is None:
             self._last = None  # a world that is not in use any more is not held beside the new one
@@ -220,7 +220,7 @@ class Worlds:
 
 
 def job_of(task: Task, outbox: Outbox, provenance: dict[Tag, Any]) -> RunJob | BaselineJob:
-    """The job that computes a task and leaves its record in the outbox."""
+    """Return the job for computing a task and storing the record in the outbox."""
     if isinstance(task, PlannedRun):
         return RunJob(task, outbox, provenance)
     return BaselineJob(task, outbox, provenance)

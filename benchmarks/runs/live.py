@@ -1,4 +1,4 @@
-"""Runs in real time: those of a suite once more, by the wall's clock, with clients as processes."""
+"""Runs in real time: a suite's runs repeated by the wall clock, with processes as clients."""
 
 import traceback
 from collections.abc import Sequence
@@ -25,24 +25,24 @@ REPORT_EVERY = 0.5  # seconds between two messages
 
 @dataclass(frozen=True)
 class PlannedLiveRun(PlannedRun):
-    """A run of a suite in real time: with a key of its own, apart from the run in virtual time."""
+    """A run of a suite in real time, with a different key from the run in virtual time."""
 
     unit: float = 1.0  # seconds in a unit of virtual time
     processes: int = 1  # that stand for the clients
 
     @cached_property
     def key(self) -> str:
-        """The run's identity: a hash of the experiment and the unit."""
+        """Key of the run: a hash of the experiment and the unit."""
         return key([WALL, self.experiment.identity(), self.unit])
 
     def about(self) -> dict[Tag, Any]:
-        """Return the tags by which runs are searched and grouped."""
+        """Return the tags for searching and grouping runs."""
         return {**super().about(), Tag.CLOCK: WALL, Tag.UNIT: self.unit}
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSuite:
-    """A suite in real time, recorded under a name of its own."""
+    """A suite in real time, recorded under a separate name."""
 
     suite: Suite
     unit: float  # seconds in a unit of virtual time
@@ -50,17 +50,17 @@ class LiveSuite:
 
     @property
     def name(self) -> str:
-        """The suite's name with the unit."""
+        """Name of the suite, with the unit."""
         return f"{self.suite.name}{LIVE}{1000 * self.unit:g}ms"
 
     @property
     def description(self) -> str:
-        """What the suite is for."""
+        """Description of the suite."""
         return self.suite.description
 
     @property
     def highlighted(self) -> Sequence[str]:
-        """The labels of strategies that figures draw in ink."""
+        """Labels of the strategies drawn in ink in figures."""
         return self.suite.highlighted
 
     def runs(self) -> list[PlannedRun]:
@@ -80,12 +80,12 @@ class LiveSuite:
 
 
 class LiveJob(TaskJob[PlannedLiveRun]):
-    """Run the server of one run, and the processes of its clients."""
+    """Live job: run the server of a run, and the processes of the clients."""
 
     saves = True
 
     def compute(self, worker: Worker) -> None:
-        """Leave the run's record in the outbox, or a checkpoint if it is stopped."""
+        """Leave the run's record in the outbox, or a checkpoint if stopped."""
         recording = self.recording()
         finished: Finished | NoRoom | None = self.recorded()
         if finished is None:

@@ -1,4 +1,4 @@
-"""Messages about a suite's tasks while they are computed."""
+"""Messages about a suite's tasks during computation."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from benchmarks.tracking.run_result import RunResult
 
 @dataclass(frozen=True, slots=True)
 class Advanced(Message):
-    """A task goes on."""
+    """Progress of a task."""
 
     share: float  # of the budget that is used
     value: float | None = None  # the newest of the problem's metric
@@ -16,7 +16,7 @@ class Advanced(Message):
 
 @dataclass(frozen=True, slots=True)
 class Evaluated(Message):
-    """A prunable run was evaluated."""
+    """Evaluation of a prunable run."""
 
     row: int  # of the learning curve; rows sent earlier from there on are void
     values: dict[str, float]  # of the row
@@ -24,14 +24,14 @@ class Evaluated(Message):
 
 @dataclass(frozen=True, slots=True)
 class BegunAnew(Message):
-    """A run's checkpoint is unusable: the run restarts from scratch, with the same numbers."""
+    """Restart of a run from scratch, with unchanged numbers, after an unusable checkpoint."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed(Message):
-    """A run in real time goes on; jobs that were in service are lost with its server, and sent again."""
+    """Resumption of a run in real time; jobs in service were lost with the server, and are sent again."""
 
     time: float  # virtual
     jobs: tuple[tuple[int, int], ...]  # client and index of each
@@ -39,14 +39,14 @@ class Resumed(Message):
 
 @dataclass(frozen=True, slots=True)
 class NoRoom(Final):
-    """A task's disk is full: nothing new is kept, and a later session resumes from what is."""
+    """A full disk: no further data are kept, and a later session resumes from the saved data."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished(Final):
-    """A task has ended: its record is in the outbox."""
+    """End of a task; the record is in the outbox."""
 
     result: RunResult
     value: float | None = None  # the newest of the problem's metric

@@ -1,4 +1,4 @@
-"""What a person sees while a suite runs: bars that move in a terminal, lines elsewhere, or little."""
+"""Progress display of a suite: moving bars in a terminal, lines elsewhere, or problems only."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TaskMessage = tuple[Task, Message] | None
 
 
 def display(tasks: int, *, quiet: bool) -> Progress:
-    """The display that suits the output: a terminal or not."""
+    """Return the display for the output: bars in a terminal, lines elsewhere, problems only if quiet."""
     if quiet:
         return Progress()
     return Bars(tasks) if sys.stdout.isatty() else Lines(tasks)
 
 
 def value(task: Task, number: float | None) -> str:
-    """The newest value of the problem's metric."""
+    """Return the latest value of the problem's metric as text."""
     if number is None:
         return ""
     metric = task.problem.ranking
@@ -53,7 +53,7 @@ class Active:
 
 
 class Board:
-    """What is known of all tasks of this session."""
+    """State of all tasks of a session."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -63,7 +63,7 @@ class Board:
         self.active: dict[str, Active] = {}
 
     def see(self, event: TaskMessage) -> None:
-        """Take note."""
+        """Update the board from a message."""
         if event is None:
             return
         task, message = event
@@ -77,17 +77,17 @@ class Board:
 
     @property
     def share(self) -> float:
-        """Which share of all tasks is done, those in progress included."""
+        """Finished share of all tasks, tasks in progress included."""
         return (self.ended.total() + sum(active.share for active in self.active.values())) / self.total
 
     def shown(self, most: int) -> tuple[list[Active], str]:
-        """The tasks in progress that came first, so that none jumps about, and how many more there are."""
+        """Return the first `most` tasks in progress, in stable order, and a text about further tasks."""
         active = list(self.active.values())
         return active[:most], f"and {len(active) - most} more" if len(active) > most else ""
 
     @property
     def remaining(self) -> str:
-        """How much longer it will take, at the pace of this session."""
+        """Text with the remaining time at the pace of the session; empty if too early to tell."""
         earlier = sum(self.taken_up.values()) / self.total
         here = self.share - earlier
         if here <= 0.03 * (1 - earlier):
@@ -97,17 +97,17 @@ class Board:
 
     @property
     def waits(self) -> str:
-        """What is waited for, before the first news."""
+        """Text for the time before the first message."""
         return "" if self.active or self.ended else "starting workers"
 
     @property
     def count(self) -> str:
-        """How many tasks are done."""
+        """Text with the number of finished tasks."""
         return f"{self.ended.total():{len(str(self.total))}}/{self.total}"
 
 
 def news(task: Task, message: BegunAnew | Resumed | Finished | Died) -> str:
-    """The outcome of a task, in one line."""
+    """Return a message about a task as a line of text."""
     if isinstance(message, Resumed):
         jobs = ", ".join(f"job {index} of client {client}" for client, index in message.jobs) or "none"
         return f"{task.name}: resumed at time {message.time:g}; lost with the server and sent again: {jobs}"
@@ -124,7 +124,7 @@ def news(task: Task, message: BegunAnew | Resumed | Finished | Died) -> str:
 
 
 class Progress:
-    """Prints only what goes wrong; others show more, from `with` on to its end."""
+    """Progress display of problems only; subclasses show more, between the start and end of `with`."""
 
     def __enter__(self) -> Self:
         return self
@@ -144,7 +144,7 @@ class Progress:
 
 
 class Lines(Progress):
-    """A line for each task that ends, and a status line in between."""
+    """Progress display with a line for each finished task, and status lines in between."""
 
     def __init__(self, total: int) -> None:
         self.board = Board(total)
@@ -176,7 +176,7 @@ class Lines(Progress):
 
 
 class Bars(Progress):
-    """A bar for each task in progress, with its value as it moves, and one for all with the time left."""
+    """Progress display with a bar and a value for each task in progress, and a bar with the time left."""
 
     def __init__(self, total: int) -> None:
         from rich.live import Live

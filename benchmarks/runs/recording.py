@@ -1,4 +1,4 @@
-"""What a task leaves in the outbox: a result for MLflow, and tables for the reports."""
+"""Recording of a task in the outbox: a result for MLflow, and tables for the reports."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -30,7 +30,7 @@ from fl_core.time_to_target import first_meeting
 
 
 class Stopwatch:
-    """Real time of a task over all attempts, and when each row of its learning curve was evaluated."""
+    """Real time of a task over all attempts, and the time of evaluation of each row of the learning curve."""
 
     def __init__(self) -> None:
         self.began = now()  # of the first attempt; milliseconds since 1970
@@ -44,11 +44,11 @@ class Stopwatch:
         return self._before + self.here
 
     def stamp(self, rows: int) -> None:
-        """The curve has `rows` by now."""
+        """Set the evaluation time of all new rows to now, given the curve's current number of rows."""
         self.evaluated += [now()] * (rows - len(self.evaluated))
 
     def state(self) -> tuple[int, float, list[int]]:
-        """What `restore` needs, for a checkpoint."""
+        """Return the state for `restore`, to be kept in a checkpoint."""
         return self.began, self.seconds, self.evaluated
 
     def restore(self, state: tuple[int, float, list[int]]) -> None:
@@ -57,7 +57,7 @@ class Stopwatch:
 
 
 class Recording:
-    """Records the end of one task."""
+    """Recording of the end of a task."""
 
     def __init__(self, outbox: Outbox, task: Task, provenance: dict[Tag, Any]) -> None:
         self.outbox, self.task = outbox, task
@@ -71,7 +71,7 @@ class Recording:
         metrics: Mapping[str, float] | None = None,
         more: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> RunResult:
-        """Store the result of a run that has ended, with further metrics and tables if there are any."""
+        """Store the result of an ended run, with further metrics and tables if given."""
         task = self.task
         assert isinstance(task, PlannedRun)
         own = {
@@ -89,11 +89,11 @@ class Recording:
         )
 
     def trained(self, metrics: dict[str, float], about: dict[Tag, Any]) -> RunResult:
-        """Store the result of a baseline that is trained."""
+        """Store the result of a trained baseline."""
         return self._put(Status.DONE, about=about, metrics=metrics)
 
     def failed(self, reason: str, trace: str = "") -> RunResult:
-        """Store the result of a task that ended in an error."""
+        """Store the result of a task ended by an error."""
         return self._put(Status.ERROR, reason, texts={"traceback.txt": redacted(trace)} if trace else {})
 
     def _put(
@@ -136,7 +136,7 @@ class Recording:
 
 
 def summary(record: Record) -> dict[str, float]:
-    """Metrics of a whole run: local steps, bytes kept, staleness, means of what was diagnosed.
+    """Return metrics of a whole run: local steps, bytes kept, staleness, means of diagnostics.
 
     So are the numbers of updates that were not finite and of misread messages, if there were any.
     """
@@ -161,7 +161,7 @@ def summary(record: Record) -> dict[str, float]:
 
 
 def transfer_share(clients: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Return the share of clients' working time that transfers take; nothing where no client worked."""
+    """Return the share of transfers in the clients' working time; empty if no client worked."""
     download, computation, upload = (
         float(np.sum(clients[phase])) for phase in (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)
     )
@@ -170,7 +170,7 @@ def transfer_share(clients: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def to_target(record: Record, problem: Problem) -> dict[str, float]:
-    """Return the clocks at the first evaluation that meets the target; nothing without one."""
+    """Return the clocks at the first evaluation to meet the target; empty without any."""
     if problem.target is None:
         return {}
     values = [row.get(problem.metric, nan) for row in record.curve]
@@ -181,7 +181,7 @@ def to_target(record: Record, problem: Problem) -> dict[str, float]:
 
 
 def tables(record: Record, curve_only: bool = False) -> dict[str, dict[str, Any]]:
-    """Return a run's tables, or its curve alone, by column."""
+    """Return a run's tables, or only the curve, by column."""
     if curve_only:
         return {CURVE.name: _by_column(record.curve)}
     tables: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""One `asyncfl run`: what is left of a suite is computed, and all of it recorded."""
+"""A session of `asyncfl run`: compute the missing results of a suite, and record all."""
 
 import logging
 from collections import Counter
@@ -32,26 +32,26 @@ PULSE = 0.25  # seconds without a message after which the display is refreshed
 
 
 class Runs(Protocol):
-    """What a session computes: a suite, or what claims need."""
+    """Protocol of the runs of a session: a suite, or the runs needed by claims."""
 
     @property
     def name(self) -> str:
-        """The name under which it is recorded."""
+        """Name of the suite in records."""
 
     @property
     def description(self) -> str:
-        """The description of the runs in MLflow."""
+        """Description of the runs in MLflow."""
 
     @property
     def highlighted(self) -> Sequence[str]:
-        """The labels of strategies that figures draw in ink."""
+        """Labels of the strategies drawn in ink in figures."""
 
     def runs(self) -> list[PlannedRun]:
         """Return all runs."""
 
 
 class Session:
-    """Computes what is left of a suite; can be stopped at any time, and another one goes on."""
+    """Computation of a suite's missing results; can be stopped at any time and resumed by another session."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Session:
 
     @property
     def size(self) -> str:
-        """What the suite consists of."""
+        """Text with the numbers of runs and baselines of the suite."""
         runs = sum(isinstance(task, PlannedRun) for task in self.tasks)
         baselines = len(self.tasks) - runs
         beside = f" and {many(baselines, 'centralised baseline')}" if baselines else ""
@@ -81,16 +81,16 @@ class Session:
 
     @property
     def finished(self) -> int:
-        """Tasks that need not be computed again."""
+        """Number of finished tasks, earlier sessions included."""
         return self.before + sum(count for status, count in self.now.items() if status.terminated)
 
     @property
     def how_far(self) -> str:
-        """How much of the suite is finished."""
+        """Text with the number of finished tasks and the size of the suite."""
         return f"{self.finished} of {len(self.tasks)} finished ({self.size})"
 
     def run(self, engine: Engine, show: Callable[[int], Progress]) -> None:
-        """Compute what is left; `show(n)` makes the display for n tasks.
+        """Compute all missing results; `show(n)` returns the display for n tasks.
 
         Before anything is computed, raises UserError, and a problem's own error if its data are missing;
         KeyboardInterrupt once all that is in progress is saved.
@@ -115,7 +115,7 @@ class Session:
             raise self._no_room(delivery.full)
 
     def results(self) -> dict[str, RunResult]:
-        """Return the results of all tasks by key, those of earlier sessions too."""
+        """Return the results of all tasks by key, results of earlier sessions included."""
         others = {task.key for task in self.tasks} - self.ended.keys()
         if not others:
             return self.ended
@@ -123,7 +123,7 @@ class Session:
             return self.ended | delivery.results(self.suite.name, others)
 
     def warn_of_waiting(self) -> None:
-        """Say which records MLflow does not have, and how they get there."""
+        """Warn about records not yet in MLflow, with the command to send the records."""
         if self.waiting:
             warn(
                 f"not in MLflow: {many(self.waiting, 'record')} ({self.why_waiting}), "
@@ -131,14 +131,14 @@ class Session:
             )
 
     def _left(self, delivery: Delivery) -> list[Task]:
-        """Return the tasks that are to be computed."""
+        """Return the tasks still to be computed, after checks of the data."""
         left = delivery.missing(self.tasks)
         self.before = len(self.tasks) - len(left)
         check(left)
         return left
 
     def _announce(self, delivery: Delivery) -> None:
-        """Describe this suite in MLflow, and send what earlier sessions left behind."""
+        """Describe the suite in MLflow, and send the remaining records of earlier sessions."""
         places = {task.key: task.place for task in self.tasks if isinstance(task, PlannedRun)}
         announcement = Announcement(
             self.suite.name, self.suite.description, places, [*self.suite.highlighted]
@@ -182,12 +182,12 @@ class Session:
                     progress.see(None)
 
     def _no_room(self, where: str) -> UserError:
-        """The end of a session for which a disk has no room."""
+        """Return the error of a session on a full disk."""
         return UserError(f"{where}: {self.how_far}; {GO_ON}")
 
 
 def check(left: Sequence[Task]) -> None:
-    """Load and split the data of every problem, so that errors and remarks come before any computation."""
+    """Load and split the data of every problem, to report errors and remarks before any computation."""
     for task in {(repr(task.problem), task.seed): task for task in left}.values():
         task.problem.check(task.seed)
     for task in {repr(task.problem): task for task in left}.values():
@@ -201,7 +201,7 @@ def check(left: Sequence[Task]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What came of it."""
+    """Outcome of a sync."""
 
     sent: int  # records
     waiting: int
@@ -209,7 +209,7 @@ class Synced:
 
 
 def sync(store: Store) -> Synced:
-    """Send all records, oldest first, and tell MLflow which runs belong to their suites.
+    """Send all records, oldest first, and tell MLflow the current runs of each suite.
 
     UserError if another process works on the store, or its MLflow store cannot be used.
     """
@@ -224,7 +224,7 @@ def sync(store: Store) -> Synced:
 
 
 def catch_up(delivery: Delivery) -> None:
-    """Send what earlier sessions left, once MLflow knows the suites that it belongs to."""
+    """Send the remaining records of earlier sessions, after announcing the suites to MLflow."""
     for announcement in list(delivery.outbox.announced()):
         delivery.announce(announcement)
         delivery.flush()
@@ -232,7 +232,7 @@ def catch_up(delivery: Delivery) -> None:
 
 @contextmanager
 def delivering(store: Store, *, shared: bool = False) -> Iterator[Delivery]:
-    """Open the way to MLflow; what earlier sessions left is looked at first.
+    """Open a delivery to MLflow, after a check of the outbox for damaged records.
 
     Args:
         store: Where records go.
