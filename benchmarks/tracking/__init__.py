@@ -1,1 +1,1 @@
-"""The record: the outbox on disk and MLflow, which nothing else writes to."""
+"""Records of results in the outbox on disk and in MLflow; no other code writes to either."""

@@ -19,9 +19,9 @@ ARTIFACTS = "artifacts"
 
 
 def place(uri: str, tracking_uri: str) -> Path | None:
-    """The folder of a run's files on this machine, from the address in MLflow; None if they lie elsewhere.
+    """Return the local folder of a run's files, from the address in MLflow; None if the files are elsewhere.
 
-    It need not exist: lost files are reported as missing from the store's own folder.
+    The folder need not exist: lost files are reported as missing from the store's own folder.
     """
     recorded, file = local_path(uri), database.file(tracking_uri)
     if recorded is None or file is None:
@@ -32,7 +32,7 @@ def place(uri: str, tracking_uri: str) -> Path | None:
 
 
 def are_lost(uri: str, tracking_uri: str, names: Iterable[str]) -> bool:
-    """Whether a run recorded in an SQLite file lacks some of its files, which are kept nowhere else."""
+    """Return whether a run recorded in an SQLite file lacks any of the given files."""
     folder = place(uri, tracking_uri)
     if folder is None or database.file(tracking_uri) is None:
         return False
@@ -41,7 +41,7 @@ def are_lost(uri: str, tracking_uri: str, names: Iterable[str]) -> bool:
 
 @contextmanager
 def fetched(uri: str, tracking_uri: str, names: Iterable[str]) -> Iterator[Path]:
-    """The folder with these files of a run: its own, or one to which they are fetched, as long as this lasts.
+    """Yield a folder with the given files of a run: the run's own folder, or a temporary copy.
 
     Files that cannot be fetched are missing there.
     """
@@ -62,7 +62,7 @@ def fetched(uri: str, tracking_uri: str, names: Iterable[str]) -> Iterator[Path]
 
 
 def local_path(uri: str) -> Path | None:
-    """The folder that an artifact address names on this machine; None if it lies elsewhere."""
+    """Return the local folder named by an artifact address; None if the folder is elsewhere."""
     parts = urlsplit(uri)
     if parts.scheme == "file":
         return Path(url2pathname(parts.path))

@@ -1,4 +1,4 @@
-"""MLflow's SQLite file: recognised before anything touches it, and created whole or not at all."""
+"""MLflow's SQLite file: checked before any access, and created whole or not at all."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SCHEMES = ("sqlite", "http", "https", "postgresql", "mysql", "mssql")
 
 
 def check(uri: str) -> None:
-    """UserError if `uri` is no MLflow store: a file of something else or a damaged one is not written to."""
+    """Raise UserError unless `uri` is an MLflow store; foreign and damaged files are never written to."""
     scheme, colon, _ = uri.partition("://")
     if not colon or scheme.partition("+")[0] not in SCHEMES:
         known = "sqlite:///FILE, http(s)://…, postgresql://…, mysql://… or mssql://…"
@@ -84,7 +84,7 @@ def check(uri: str) -> None:
 
 
 def _must_have_a_driver(uri: str) -> None:
-    """UserError if the Python package is missing with which SQLAlchemy reaches a database."""
+    """Raise UserError if the Python package with SQLAlchemy's driver for a database is missing."""
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -95,14 +95,14 @@ def _must_have_a_driver(uri: str) -> None:
 
 
 def must_exist(uri: str) -> None:
-    """UserError if `uri` is no MLflow store, or a file that is not there."""
+    """Raise UserError if `uri` is no MLflow store, or a missing file."""
     check(uri)
     if is_new(uri):
         raise UserError(f"nothing is recorded at {uri}: there is no such file")
 
 
 def must_be_an_address(option: str, uri: str) -> None:
-    """UserError if the `uri` of an option cannot be parsed, or names no file or host."""
+    """Raise UserError if the `uri` of an option cannot be parsed, or names no file or host."""
     try:
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
@@ -116,18 +116,18 @@ def must_be_an_address(option: str, uri: str) -> None:
 
 
 def file(uri: str) -> Path | None:
-    """The SQLite file that `uri` names, or None."""
+    """Return the path of the SQLite file named by `uri`; None for other stores."""
     return Path(uri.removeprefix(PREFIX).partition("?")[0]) if uri.startswith(PREFIX) else None
 
 
 def is_new(uri: str) -> bool:
-    """Whether it names an SQLite file that is not there, so that nothing can be recorded in it."""
+    """Return whether `uri` names a nonexistent SQLite file, with nothing recorded as yet."""
     path = file(uri)
     return path is not None and not os.path.lexists(path)  # a broken link may lead to a disk that is away
 
 
 def create(uri: str) -> None:
-    """Make MLflow's tables if `uri` names an SQLite file that is not there; whole, or not at all.
+    """Make MLflow's tables if `uri` names a missing SQLite file; completely, or not at all.
 
     Of several processes one makes them, and the others wait for it.
     """
@@ -152,7 +152,7 @@ def create(uri: str) -> None:
 
 
 def make_tables(path: Path) -> None:
-    """Make MLflow's tables in memory, and copy them to a new file: their 71 commits need no disk."""
+    """Make MLflow's tables in memory, and copy all to a new file: the 71 commits need no disk."""
     memory = f"file:{uuid4().hex}?mode=memory&cache=shared"
     with closing(sqlite3.connect(memory, uri=True)) as tables, closing(sqlite3.connect(path)) as file:
         client(f"{PREFIX}{memory}&uri=true")
@@ -160,7 +160,11 @@ def make_tables(path: Path) -> None:
 
 
 def client(uri: str) -> MlflowClient:
-    """MLflow's client, which prints nothing; of tables of another MLflow its error says what to do."""
+    """Return MLflow's client, silenced.
+
+    Raises:
+        MlflowException: The database belongs to another version of MLflow; the message names the remedy.
+    """
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
     # It prints the traceback of every error of the database, and raises the error as well.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
@@ -181,7 +185,7 @@ def client(uri: str) -> MlflowClient:
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """Return the errors with which MLflow, its database and its server fail."""
+    """Return the error classes of MLflow, databases and servers."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -205,12 +209,12 @@ def does_not_answer(error: BaseException | None) -> bool:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether the error, or one behind it, is SQLite's for a file that will not do another time."""
+    """Return whether the error, or a cause, is an SQLite error beyond retrying: a damaged or foreign file."""
     return getattr(sqlite_error(error), "sqlite_errorcode", 0) & 0xFF in DAMAGED
 
 
 def sqlite_error(error: BaseException | None) -> sqlite3.Error | None:
-    """Return SQLite's own error, this one or one behind it; None if there is none."""
+    """Return SQLite's own error: the given error or a cause of the error; None without any."""
     while error is not None:
         cause = getattr(error, "orig", None) or error  # SQLAlchemy's, of the driver's
         if isinstance(cause, sqlite3.Error):
@@ -220,7 +224,7 @@ def sqlite_error(error: BaseException | None) -> sqlite3.Error | None:
 
 
 def open_file(path: Path) -> sqlite3.Connection:
-    """Open an SQLite file that is there.
+    """Open an existing SQLite file.
 
     Not with `mode=ro`: what a killed process was writing has to be rolled back before it can be read.
     """

@@ -1,4 +1,4 @@
-"""Records on their way from the outbox to MLflow: on a thread of its own, while workers compute."""
+"""Delivery of records from the outbox to MLflow, on a separate thread, while workers compute."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HOPELESS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
 
 
 class Delivery:
-    """Records on their way to MLflow; if the store is unreachable, they wait on, and nothing is lost."""
+    """Delivery of records to MLflow; while the store is unreachable, records wait, and nothing is lost."""
 
     def __init__(self, store: Store, outbox: Outbox, turn: Turn | None = None) -> None:
         database.check(store.tracking_uri)
@@ -55,7 +55,7 @@ class Delivery:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
 
     def _soon(self, work: Callable[[], T]) -> Future[T | None]:
-        """Do some work on the thread; its result is None where MLflow cannot be reached."""
+        """Do some work on the thread; the result is None if MLflow cannot be reached."""
         return self._thread.submit(self._unless_away, work)
 
     def _unless_away(self, work: Callable[[], T]) -> T | None:
@@ -78,7 +78,7 @@ class Delivery:
         return result
 
     def missing(self, tasks: Sequence[AnyTask]) -> list[AnyTask]:
-        """Return the tasks of a suite without a result in MLflow or on the way there; errors are tried again.
+        """Return the tasks of a suite without a result in MLflow or in the outbox; errors are tried again.
 
         So are runs recorded without the training losses that are now wanted at every mark, and those made by
         the user's own code, or on data, before an edit.
@@ -101,7 +101,7 @@ class Delivery:
         return left
 
     def _finished(self, suite: str, wanted: Mapping[str, RunRequirements]) -> set[str]:
-        """Return the keys that MLflow has of a suite (see `Tracking.finished`); none without a database."""
+        """Return a suite's finished keys in MLflow (see `Tracking.finished`); none without a database."""
         if database.is_new(self.store.tracking_uri):
             if self.store.lost_its_database:
                 warn(
@@ -128,13 +128,13 @@ class Delivery:
         return known
 
     def announce(self, announcement: Announcement) -> None:
-        """Describe a suite, and select its current runs (see `Tracking.select`)."""
+        """Describe a suite, and select the current runs (see `Tracking.select`)."""
         self._announced = announcement
         self._describing = None
         self.send()
 
     def send(self) -> None:
-        """Send all that waits, soon."""
+        """Schedule the sending of all waiting records; raise errors of earlier attempts."""
         for future in self._sent:
             if future.done():
                 future.result()  # raises what cannot be used
@@ -142,12 +142,12 @@ class Delivery:
         self._sent.append(self._soon(self._send_all))
 
     def flush(self) -> None:
-        """Wait until what was to be sent is sent, or the store is found unreachable."""
+        """Wait until all scheduled records are sent, or the store is found unreachable."""
         for future in self._sent:
             future.result()
 
     def close(self) -> None:
-        """Send all that waits, now; raises unforeseen errors."""
+        """Send all waiting records now, and stop the thread; raises unforeseen errors."""
         self._next_try = 0.0
         try:
             self._soon(self._send_all).result()
@@ -157,21 +157,21 @@ class Delivery:
 
     @property
     def waiting(self) -> int:
-        """How many records MLflow does not have."""
+        """Number of records not yet in MLflow."""
         return len(self.outbox.waiting())
 
     @property
     def why_waiting(self) -> str:
-        """Why MLflow does not have all; empty if it has."""
+        """Reason for records still waiting; empty if MLflow has all."""
         return self.away or next(iter(self.refused.values()), "")
 
     @property
     def failing(self) -> bool:
-        """Whether records wait for another reason than a store that does not answer."""
+        """Whether records wait for another reason than an unresponsive store."""
         return bool(self.failure or self.refused)
 
     def _failed(self, error: Exception) -> None:
-        """Forget what is known of the store, which may be out of date; UserError where it is unusable."""
+        """Forget the possibly outdated state of the store; raise UserError if the store is unusable."""
         self._forget()
         unusable = not self._usable or database.is_damage(error)
         if unusable and database.file(self.store.tracking_uri) is not None:
@@ -190,7 +190,7 @@ class Delivery:
         return self._tracking
 
     def _described(self) -> Tracking:
-        """Return MLflow's interface, once the announced suite is described there."""
+        """Return MLflow's interface, after describing the announced suite."""
         tracking = self._opened()
         if self._announced and self._describing is not tracking:
             suite = self._announced.suite
@@ -225,7 +225,7 @@ class Delivery:
                 self._bring(results)
 
     def _bring(self, results: Sequence[RunResult]) -> None:
-        """Send results together or, where that fails, each by itself: none holds up the others."""
+        """Send results together or, if sending fails, singly: no result holds up the others."""
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import IntegrityError
 
@@ -251,7 +251,7 @@ class Delivery:
 
 
 def _requirements(tasks: Sequence[Task]) -> dict[str, RunRequirements]:
-    """Return the requirements of each task, by its key; what the seeds of a strategy share is read once."""
+    """Return the requirements of each task by key; common requirements of seeds are read once."""
     from benchmarks.suite.suite import PlannedRun  # with torch, which a delivery alone can do without
 
     shared: dict[tuple[object, ...], RunRequirements] = {}
@@ -268,7 +268,7 @@ def _requirements(tasks: Sequence[Task]) -> dict[str, RunRequirements]:
 
 
 def _required(task: Task) -> RunRequirements:
-    """Return what a task needs: the user's code as it is and, where there is any, such data."""
+    """Return the requirements of a task: the user's current code and, if any, data."""
     required = RunRequirements.of(task.about())
     if not required.code:
         return required
@@ -279,7 +279,7 @@ def _required(task: Task) -> RunRequirements:
 
 
 def keep_page(store: Store, suite: str, page: Path) -> str:
-    """Keep a report page in MLflow, beside the runs that it is about; why not, if MLflow cannot be used."""
+    """Keep a report page in MLflow next to the runs; return the reason for a failure, or an empty text."""
     from benchmarks.tracking.tracking import Tracking
 
     try:
@@ -290,7 +290,7 @@ def keep_page(store: Store, suite: str, page: Path) -> str:
 
 
 def without_room(store: Store, error: Exception) -> str:
-    """Where this machine has no room for the database or for artifacts, if that is the error; else empty.
+    """Return a message with the path on a full local disk if lack of room caused the error; otherwise empty.
 
     By their words: MLflow keeps no number of an error, nor does shutil, which copies artifacts.
     """
@@ -303,7 +303,7 @@ def without_room(store: Store, error: Exception) -> str:
 
 
 def what_happened(error: Exception) -> str:
-    """The start of an MLflow error's message, in one line; of a file's, the file and what is wrong."""
+    """Return the start of an MLflow error's message in a line; for a file's error, file and problem."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return one_line(f"{error.filename}: {error.strerror}")
     if "Max retries exceeded" in str(error):

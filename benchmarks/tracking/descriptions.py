@@ -1,4 +1,4 @@
-"""What MLflow's pages say about an experiment and about a group, in Markdown."""
+"""Descriptions of experiments and groups on MLflow's pages, in Markdown."""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -12,7 +12,7 @@ REPORT = f"tags.`{Tag.KIND}` = '{Kind.REPORT}'"
 
 
 def of_suite(suite: str, experiment: str, tags: Mapping[str, str], report: str) -> str:
-    """What the suite is, and links to its saved views and to the run that holds the report page, if any."""
+    """Return a suite's description, with links to saved views and to the report page, if any."""
     links = [f"- [{_plain(name)}]({views.page(experiment, key)})" for name, key in views.saved(tags)]
     parts = [tags.get(Tag.DESCRIPTION, "").strip()]
     if links:
@@ -28,7 +28,7 @@ def of_suite(suite: str, experiment: str, tags: Mapping[str, str], report: str) 
 
 
 def of_group(experiment: str, tags: Mapping[str, str], seeds: int = 0, diverged: int = 0) -> str:
-    """Strategy, paper and scenario; what the curve is the mean of, and where to compare it."""
+    """Return a group's description: paper, scenario, number of seeds in the mean, and links."""
     scenario = tags[Tag.SCENARIO]
     view = views.view([Metric(tags[Tag.METRIC])], scenario)
     mean = f"Mean over the {many(seeds, 'seed')} below" if seeds else "Its seeds are below"
@@ -43,11 +43,11 @@ def of_group(experiment: str, tags: Mapping[str, str], seeds: int = 0, diverged:
 
 
 def report_page(suite: str, experiment: str, run: str) -> str:
-    """The address, after the server's, of the report page that this run holds."""
+    """Return the address, after the server's, of the report page held by a run."""
     page = quote(f"{suite}.html")
     return f"#/experiments/{experiment}/runs/{run}/artifacts/{page}?workflowType=machine_learning"
 
 
 def _plain(text: str) -> str:
-    """Text in which Markdown sees no mark-up."""
+    """Return the text with all Markdown mark-up escaped."""
     return "".join(f"\\{letter}" if letter in "\\`*_[]<>#" else letter for letter in text)

@@ -1,4 +1,4 @@
-"""A suite as MLflow holds it: the index of its runs and groups."""
+"""A suite in MLflow: the index of runs and groups."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXPERIMENT_KIND = "custom_model_development"  # MLflow's pages open on runs, not
 
 
 def open_experiment(client: MlflowClient, store: Store, name: str, note: str = "") -> Experiment:
-    """Return the experiment of that name; if need be it is made, with a note.
+    """Return the experiment named `name`; create a missing experiment, with a note.
 
     A deleted one stays in MLflow's bin under another name: its runs do not come back.
     """
@@ -55,7 +55,7 @@ def open_experiment(client: MlflowClient, store: Store, name: str, note: str = "
 
 @dataclass(slots=True)
 class TrackedExperiment:
-    """A suite in MLflow, and what is in it."""
+    """A suite in MLflow, with an index of runs, groups and studies."""
 
     id: str
     name: str
@@ -80,7 +80,7 @@ class TrackedExperiment:
         return views.colours({strategy, *(label for _, label in self.names)})[strategy]
 
     def add(self, run: RunResult) -> None:
-        """Take note of a run of MLflow's."""
+        """Add a run of MLflow to the index."""
         if run.kind == Kind.GROUP:
             self.groups[run.pair] = run
         elif run.kind == Kind.STUDY:

@@ -1,4 +1,4 @@
-"""Results of the seeds of a strategy in a scenario: the mean curve, and the spread of their last values."""
+"""Summary of a strategy's seeds in a scenario: the mean curve, and the spread of final values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RARE = (Total.NON_FINITE, Total.MISREAD)  # counts, recorded only above 0
 
 
 def metrics_of(seeds: Sequence[RunResult], tracking_uri: str) -> Iterator[Metric]:
-    """All that MLflow records of a group; runs that diverged are counted, and left out of means.
+    """Yield all metrics of a group for MLflow; diverged runs are counted, and left out of means.
 
     Runs that stalled are counted, too, but their models would not change any more: they are in the means.
     """
@@ -51,7 +51,7 @@ def metrics_of(seeds: Sequence[RunResult], tracking_uri: str) -> Iterator[Metric
 
 
 def params_of(seeds: Sequence[RunResult]) -> list[Param]:
-    """The parameters that all seeds have in common: all but the seed."""
+    """Return the parameters common to all seeds, without the seed."""
     from mlflow.entities import Param
 
     shared = set.intersection(*(set(seed.params.items()) for seed in seeds))
@@ -59,18 +59,18 @@ def params_of(seeds: Sequence[RunResult]) -> list[Param]:
 
 
 def reached(finals: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """When the target was reached: the median over all seeds, in which never is ∞; absent where that is ∞."""
+    """Return median clocks at the target over all seeds; misses count as ∞, infinite medians are left out."""
     medians = {name: np.median([metrics.get(name, np.inf) for metrics in finals]) for name in TO_TARGET}
     return {name: float(median) for name, median in medians.items() if np.isfinite(median)}
 
 
 def diverged(seed: RunResult) -> bool:
-    """Whether its model or loss became non-finite."""
+    """Return whether the seed's model or loss became non-finite."""
     return seed.status is Status.DIVERGED
 
 
 def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The mean over seeds of all columns, clocks too; one row a server iteration, and one for the end.
+    """Return the mean over seeds of all columns, clocks too, by server iteration, with a row for the end.
 
     A curve is a step function of its server iteration, constant between two evaluations and after the last.
     The k-th row stands at the first iteration at which every seed was evaluated k times or had ended. There,
@@ -90,14 +90,14 @@ def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _at(marks: np.ndarray, seed: pd.DataFrame) -> pd.DataFrame:
-    """A curve at the marks: as its versions were evaluated and, past the last one, as the run ended."""
+    """Return a curve at the marks, as of each version's evaluation; past the last version, as of the end."""
     rows = seed[~seed.index.duplicated()].reindex(marks, method="ffill")
     rows.loc[marks > seed.index[-1]] = seed.iloc[-1].to_numpy()
     return rows
 
 
 def _mean(seeds: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The mean of tables with the same rows."""
+    """Return the mean of tables with equal rows."""
     import pandas as pd
 
     columns = seeds[0].columns
@@ -106,7 +106,7 @@ def _mean(seeds: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    """Means of what is measured once a run, and sample standard deviations of the last values of a curve.
+    """Yield means of values measured once a run, and sample standard deviations of a curve's final values.
 
     What a seed lacks has neither, but counts that are recorded only above 0.
     """

@@ -23,7 +23,7 @@ MAX_DIGEST_CHARACTERS = 36
 
 
 def data_set_of(tags: Mapping[str, str], of_seeds: bool = False) -> list[DatasetInput]:
-    """Return the data set for MLflow: the problem's name, and digests of its data and their partition.
+    """Return the data set for MLflow: the problem's name, and digests of the data and the partition.
 
     Of a group only the data: its seeds have partitions of their own.
     """
@@ -43,7 +43,7 @@ def data_set_of(tags: Mapping[str, str], of_seeds: bool = False) -> list[Dataset
 
 
 def metrics_of(result: RunResult, curve: Mapping[str, Sequence[float | None]]) -> Iterator[Metric]:
-    """Yield every evaluation at its server iteration and real time, then the metrics of the whole run.
+    """Yield every evaluation with server iteration and real time, then the metrics of the whole run.
 
     Each point once, as in MLflow's tables: two marks without a step between them may fall into a millisecond.
     """

@@ -1,4 +1,4 @@
-"""Records on disk: finished ones wait here until MLflow has them, unfinished ones keep a checkpoint.
+"""Records on disk: finished records wait here for MLflow, unfinished runs keep a checkpoint.
 
 A record is a folder that appears whole or not at all:
 
@@ -35,7 +35,7 @@ RESULT, ARTIFACTS, DESCRIPTION = "result.json", "artifacts", "description.json"
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What MLflow shows of a suite besides its runs."""
+    """Description of a suite for MLflow, besides the runs."""
 
     suite: str
     description: str
@@ -54,7 +54,7 @@ class Outbox:
     folder: Path
 
     def checkpoint(self, suite: str, key: str) -> Path:
-        """Where the run keeps its checkpoint."""
+        """Return the path of a run's checkpoint."""
         return self.folder / suite / f"{key}.checkpoint"
 
     def artifacts(self, result: RunResult) -> Path:
@@ -62,14 +62,14 @@ class Outbox:
         return self.folder / result.suite / result.key / ARTIFACTS
 
     def curve(self, result: RunResult) -> dict[str, list[float | None]]:
-        """Return the learning curve by column, None where a metric was not evaluated; empty without one."""
+        """Return the learning curve by column, None for a metric not evaluated; empty without a curve."""
         from pyarrow.parquet import read_table
 
         path = self.artifacts(result) / CURVE.file
         return read_table(path, use_threads=False).to_pydict() if path.exists() else {}
 
     def get(self, suite: str, key: str) -> RunResult | None:
-        """Return the result of a task, if its record waits here undamaged."""
+        """Return the result of a task; None unless an undamaged record waits here."""
         return read(self.folder / suite / key)
 
     def put(
@@ -79,7 +79,7 @@ class Outbox:
         tables: Mapping[str, Mapping[str, Any]] | None = None,
         texts: Mapping[str, str] | None = None,
     ) -> None:
-        """Store a record in the place of any older one, at once and whole."""
+        """Store a record completely and at once, in the place of any older record."""
         folder = self.folder / result.suite / result.key
         with whole(folder) as partial:
             artifacts = partial / ARTIFACTS
@@ -94,25 +94,25 @@ class Outbox:
             self.drop(result.suite, result.key)
 
     def announce(self, announcement: Announcement) -> None:
-        """Keep what goes to MLflow of a suite until it has it."""
+        """Store the announcement of a suite, until delivery to MLflow."""
         path = self.folder / announcement.suite / SUITE
         with whole(path) as partial:
             content = _ANNOUNCEMENT.dump_python(announcement, mode="json")
             partial.write_text(_json({**content, CHECKSUM: _digest(content)}), encoding="utf-8")
 
     def announced(self) -> Iterator[Announcement]:
-        """Yield each announcement that is undamaged."""
+        """Yield all undamaged announcements."""
         for path in sorted(self.folder.glob(f"*/{SUITE}")):
             if announcement := _announcement(path):
                 yield announcement
 
     def drop_announcements(self) -> None:
-        """Drop what was kept of suites, since MLflow has all of it."""
+        """Drop all announcements; to be called once MLflow has all."""
         for path in self.folder.glob(f"*/{SUITE}"):
             path.unlink(missing_ok=True)
 
     def waiting(self) -> list[Path]:
-        """Return the folders of all records, the oldest first; `read` has what is in them."""
+        """Return the folders of all records, the oldest first; `read` returns the content."""
         ages = {}
         for path in self.folder.glob("*/*"):
             with suppress(FileNotFoundError):  # another process has sent it meanwhile
@@ -121,7 +121,7 @@ class Outbox:
         return sorted(ages, key=lambda path: ages[path])
 
     def drop(self, suite: str, key: str) -> None:
-        """Forget a record; what is left of it when the process is killed meanwhile is no record."""
+        """Delete a record; a partly deleted record no longer counts as a record."""
         folder = self.folder / suite / key
         if folder.exists():
             gone = folder.with_name(f"{folder.name}.{os.getpid()}.gone{PARTIAL}")
@@ -129,7 +129,7 @@ class Outbox:
             shutil.rmtree(gone)
 
     def files(self, suite: str, key: str) -> dict[str, bytes]:
-        """A task's record or, without one, its checkpoint, by names that `put_files` understands."""
+        """Return the files of a task's record, otherwise of the checkpoint, by name for `put_files`."""
         if self.get(suite, key):
             paths = [path for path in (self.folder / suite / key).rglob("*") if path.is_file()]
         else:
@@ -137,7 +137,7 @@ class Outbox:
         return {path.relative_to(self.folder / suite).as_posix(): path.read_bytes() for path in paths}
 
     def put_files(self, suite: str, key: str, files: Mapping[str, bytes]) -> None:
-        """Store what `files` returned on another machine: a record at once and whole."""
+        """Store the output of `files` from another machine; a record is stored completely and at once."""
         folder = self.folder / suite / key
         inside = {name: content for name, content in files.items() if name.startswith(f"{key}/")}
         if inside:
@@ -155,7 +155,7 @@ class Outbox:
                 partial.write_bytes(files[checkpoint.name])
 
     def sweep(self) -> list[Path]:
-        """Remove what killed processes left half-written, set aside what is damaged; return where that is."""
+        """Remove leftovers of killed processes, and rename damaged files; return the new paths."""
         for path in self.folder.glob(f"*/*{PARTIAL}"):
             if not is_being_written(path):
                 remove(path)
@@ -169,7 +169,7 @@ class Outbox:
 
 
 def read(folder: Path) -> RunResult | None:
-    """Return the result in a record's folder; None if files are not those that were written, or elsewhere."""
+    """Return the result in a record's folder; None if files are damaged or the folder has another name."""
     try:
         checksums = json.loads((folder / CHECKSUMS).read_bytes())
         content = (folder / RESULT).read_bytes()
@@ -182,7 +182,7 @@ def read(folder: Path) -> RunResult | None:
 
 
 def _announcement(path: Path) -> Announcement | None:
-    """Return the content of a suite.json; None if it is not what was written."""
+    """Return the content of a suite.json; None if damaged."""
     try:
         content = json.loads(path.read_bytes())
         written = content.pop(CHECKSUM) == _digest(content)
@@ -197,12 +197,12 @@ def _json(value: Any) -> str:
 
 
 def _digest(value: Any) -> str:
-    """SHA-256 of plain data."""
+    """Return the SHA-256 of plain data."""
     return hashlib.sha256(_json(value).encode()).hexdigest()
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file of a record, but of the list of these."""
+    """Return the SHA-256 of every file of a record, except the list of checksums."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / CHECKSUMS)
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files

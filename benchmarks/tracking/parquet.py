@@ -1,4 +1,4 @@
-"""The tables of a run as Parquet files, checked against `fl_core.schema` as they are read."""
+"""Tables of runs as Parquet files, checked against `fl_core.schema` on reading."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 2**28  # numbers that are read at a time: 2 GiB
 
 
 class UnreadableTableError(Exception):
-    """A table is missing or damaged; the message names the file and what is wrong."""
+    """Error for a missing or damaged table; the message names the file and the fault."""
 
 
 def write(path: Path, columns: Mapping[str, Any]) -> None:
@@ -35,7 +35,7 @@ def write(path: Path, columns: Mapping[str, Any]) -> None:
 
 
 def read(folder: Path, table: Table, columns: Sequence[str] = ()) -> pd.DataFrame:
-    """Return a table of the run in a folder: all of its columns, or those named.
+    """Return a table from the folder of a run: all columns, or the named columns.
 
     Raises:
         UnreadableTableError: The file is missing, damaged, or not as its schema says.
@@ -46,7 +46,7 @@ def read(folder: Path, table: Table, columns: Sequence[str] = ()) -> pd.DataFram
 
 
 def arrays(folder: Path, table: Table, columns: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Return the columns of a table by name, in a third of the time that a frame takes; raises as `read`."""
+    """Return the columns of a table by name, in a third of the time of a frame; raises errors like `read`."""
     from pyarrow import ArrowException, OSFile
     from pyarrow.parquet import ParquetFile
 
@@ -68,7 +68,7 @@ def arrays(folder: Path, table: Table, columns: Sequence[str] = ()) -> dict[str,
 
 
 def _fault_of_schema(schema: Schema, rows: int, table: Table, names: Sequence[str]) -> str:
-    """Return what is wrong with the number of rows and the types of columns; empty if nothing is."""
+    """Return the fault in the number of rows or the types of columns; empty without any."""
     from pyarrow.types import is_floating, is_integer, is_string
 
     types = dict(zip(schema.names, schema.types, strict=True))
@@ -88,7 +88,7 @@ def _fault_of_schema(schema: Schema, rows: int, table: Table, names: Sequence[st
 
 
 def _fault_of_values(read: Mapping[str, np.ndarray], table: Table) -> str:
-    """Return what is wrong with the values of the table's own columns; empty if nothing is."""
+    """Return the fault in the values of the table's own columns; empty without any."""
     for name in [name for name in table.columns if name in read]:
         values = read[name]
         if not np.isfinite(values).all() or (values < 0).any():

@@ -1,4 +1,4 @@
-"""Where numbers come from: version and commit of this package, versions of its dependencies, the machine."""
+"""Provenance of numbers: version and commit of the package, versions of dependencies, the machine."""
 
 import importlib.metadata
 import os
@@ -13,7 +13,7 @@ LIBRARIES = ("torch", "torchvision", "pytorch-lightning", "numpy", "scikit-learn
 
 
 def provenance() -> dict[Tag, str | dict[str, str]]:
-    """Everything of it, by tag."""
+    """Return the provenance of numbers computed now, by tag."""
     return {
         Tag.VERSION: version("asyncfl-bench"),
         Tag.COMMIT: commit(),
@@ -25,7 +25,7 @@ def provenance() -> dict[Tag, str | dict[str, str]]:
 
 
 def version(distribution: str) -> str:
-    """The installed version; empty if it is not installed."""
+    """Return the installed version of a distribution; empty if not installed."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -33,13 +33,13 @@ def version(distribution: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of Python, and of each library that a number may depend on."""
+    """Return the versions of Python and of each installed library with influence on numbers."""
     numbers = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
     return {name: number for name, number in numbers.items() if number}
 
 
 def commit(folder: Path = ROOT) -> str:
-    """Return the commit of the git repository of a folder, with `+` if files that it tracks were changed.
+    """Return the commit of the git repository of a folder, with `+` if tracked files were changed.
 
     Args:
         folder: Any folder of the repository; by default that of the sources of this package.
@@ -55,7 +55,7 @@ def commit(folder: Path = ROOT) -> str:
 
 
 def has_commit(name: str, folder: Path = ROOT) -> bool:
-    """Return whether the repository of a folder has this commit."""
+    """Return whether the repository of a folder has the named commit."""
     return bool(_git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"))
 
 
@@ -70,12 +70,12 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def machine() -> str:
-    """System, processor and number of cores."""
+    """Return system, processor and number of cores as text."""
     return f"{platform.system()} {platform.release()}, {_name(_cpu_info())}, {os.cpu_count()} cores"
 
 
 def processor() -> str:
-    """System, kind of processor, and its vector instructions: what sums of floats depend on."""
+    """Return system, kind of processor, and vector instructions, the influences on sums of floats."""
     import torch
 
     info = _cpu_info()
@@ -88,7 +88,7 @@ def _name(info: dict[str, str]) -> str:
 
 
 def _cpu_info() -> dict[str, str]:
-    """What Linux says of the first core."""
+    """Return Linux's description of the first core; empty on other systems."""
     try:
         first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     except OSError:

@@ -1,4 +1,4 @@
-"""MLflow's tables in an SQLite file, each read by one query."""
+"""Queries of MLflow's tables in an SQLite file, a single query for each table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ExperimentEntry:
 
 @dataclass(frozen=True, slots=True)
 class RunColumns:
-    """Runs, the newest first: a column for each name, None where a run has no such value."""
+    """Runs, the newest first: a column for each name, with None for missing values."""
 
     info: dict[str, Column]  # times in milliseconds since 1970, 0 until a run has ended
     tags: dict[str, Column] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Queries:
         connection.execute("BEGIN")  # all queries see one state
 
     def experiments(self) -> dict[str, ExperimentEntry]:
-        """Return all experiments by name; deleted ones are left out."""
+        """Return all experiments by name, without deleted experiments."""
         tags: dict[int, dict[str, str]] = {}
         for experiment, key, value in self._rows("SELECT experiment_id, key, value FROM experiment_tags"):
             tags.setdefault(experiment, {})[key] = value
@@ -67,7 +67,7 @@ class Queries:
     def runs(
         self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
     ) -> RunColumns:
-        """Return the runs of an experiment; deleted ones are left out.
+        """Return the runs of an experiment, without deleted runs.
 
         With `tags`, only these tags, and of everything else what is not of the type that MLflow writes.
         """
@@ -101,7 +101,7 @@ class Queries:
 
 
 def unexpected(path: Path) -> str:
-    """Return which column is missing of those that are relied on; empty if none is."""
+    """Return a message about the first missing column; empty if all required columns exist."""
     with closing(open_file(path)) as connection:
         for table, expected in COLUMNS.items():
             columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}

@@ -1,4 +1,4 @@
-"""What MLflow holds, as plain data: an SQLite file by SQL, any other store through MLflow's client."""
+"""Reading of MLflow stores as plain data: an SQLite file by SQL, other stores through MLflow's client."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Reader(ABC):
 
     @abstractmethod
     def experiments(self) -> dict[str, ExperimentEntry]:
-        """Return all experiments by name, those in MLflow's bin left out."""
+        """Return all experiments by name, without experiments in MLflow's bin."""
 
     @abstractmethod
     def runs(
         self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
     ) -> RunColumns:
-        """Return the runs of an experiment, all or those named, the newest first.
+        """Return the runs of an experiment, all or only the named runs, the newest first.
 
         With `tags` only these tags need be there, and neither parameters nor metrics.
         """
@@ -64,12 +64,12 @@ class Reader(ABC):
     def results(
         self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
     ) -> list[RunResult]:
-        """Return the same with a result for each run."""
+        """Return the runs of an experiment as results."""
         return results(self.runs(experiment, ids, tags))
 
 
 class ClientReader(Reader):
-    """A server, or another store that is read through MLflow's client."""
+    """Reader of a server, or of another store, through MLflow's client."""
 
     def __init__(self, client: MlflowClient) -> None:
         self._client = client
@@ -112,12 +112,12 @@ class ClientReader(Reader):
 
 
 class FileReader(Queries, Reader):
-    """An SQLite file with MLflow's tables."""
+    """Reader of an SQLite file with MLflow's tables."""
 
 
 @contextmanager
 def opened(uri: str) -> Iterator[Reader]:
-    """Open a store for reading: an SQLite file by SQL, any other through MLflow's client; raises its errors.
+    """Open a store for reading: SQLite files by SQL, others through MLflow's client; raises store errors.
 
     A file whose tables are not as expected is read through the client, as a warning says.
     """
@@ -134,7 +134,7 @@ def opened(uri: str) -> Iterator[Reader]:
 
 @contextmanager
 def reading(uri: str) -> Iterator[Reader]:
-    """A reader of the store; UserError if there is nothing to read, or if that fails."""
+    """Open a reader of the store; raise UserError if nothing is recorded, or if reading fails."""
     database.must_exist(uri)
     try:
         with opened(uri) as reader:

@@ -1,4 +1,4 @@
-"""The outcome of a run and of a trial: written once by a worker, kept by MLflow, read by everything else.
+"""Outcomes of runs and trials: written once by a worker, kept by MLflow, read by all other code.
 
 Groups, studies and report pages are runs of MLflow's, too, and are read in the same form.
 """
@@ -58,7 +58,7 @@ class MlflowStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunRequirements:
-    """Properties of a run that its key does not cover."""
+    """Properties of a run not covered by the run's key."""
 
     evaluate: str  # what is evaluated at its marks, as the text of an `Evaluate`
     code: Mapping[str, str]  # digests of the user's own code, by import path
@@ -66,22 +66,22 @@ class RunRequirements:
 
     @classmethod
     def of(cls, about: Mapping[Tag, Any]) -> Self:
-        """Return the requirements of a planned run, from its tags before they are texts."""
+        """Return the requirements of a planned run, from tags not yet converted to texts."""
         return cls(about.get(Tag.EVALUATE, ALL), digests(about.get(Tag.CODE, {})))
 
     def serves(self, wanted: RunRequirements) -> bool:
-        """Return whether this run has the training losses wanted at its marks, from current code and data."""
+        """Return whether the run has the wanted training losses at the marks, from current code and data."""
         enough = wanted.evaluate in ("test", self.evaluate) or self.evaluate == ALL
         return enough and self.is_current(wanted)
 
     def is_current(self, wanted: RunRequirements) -> bool:
-        """Return whether this run was made by the user's code as it is, on the data as they are."""
+        """Return whether the run was made with the wanted code and data."""
         return self.code == wanted.code and (self.data == wanted.data or not (self.data and wanted.data))
 
 
 @dataclass(slots=True)
 class RunResult:
-    """Outcome of one run: a run of a suite, a trial under one seed, or a centralised baseline.
+    """Outcome of a run: a run of a suite, a trial under a single seed, or a centralised baseline.
 
     Curve, arrivals and clients are tables in files: `Outbox.artifacts`, or the address in MLflow.
     """
@@ -99,7 +99,7 @@ class RunResult:
 
     @classmethod
     def of_run(cls, run: Run) -> Self:
-        """Return what MLflow's client says of a run."""
+        """Return the result for a run of MLflow's client."""
         info, data = run.info, run.data
         times = info.start_time, info.end_time or 0
         return cls(
@@ -115,37 +115,37 @@ class RunResult:
 
     @property
     def kind(self) -> str:
-        """A `Kind`."""
+        """Kind of the run, a `Kind`."""
         return self.tags.get(Tag.KIND, "")
 
     @property
     def key(self) -> str:
-        """The identity of the task; empty for what is no task."""
+        """Key of the task; empty for a run without a task."""
         return self.tags.get(Tag.KEY, "")
 
     @property
     def suite(self) -> str:
-        """The name under which it is recorded."""
+        """Name of the suite in records."""
         return self.tags.get(Tag.SUITE, "")
 
     @property
     def status(self) -> Status:
-        """How the run ended."""
+        """Final status of the run."""
         return Status(self.tags[Tag.STATUS])
 
     @property
     def reason(self) -> str:
-        """Why it ended."""
+        """Reason for the status."""
         return self.tags.get(Tag.REASON, "")
 
     @property
     def seconds(self) -> float:
-        """Seconds of computing, over all attempts."""
+        """Seconds of computation, over all attempts."""
         return self.metrics.get(Total.WALL_SECONDS, 0.0)
 
     @property
     def finished(self) -> bool:
-        """Whether all of it is written, and it did not fail."""
+        """Whether the run is completely written, and did not fail."""
         return self.state == MlflowStatus.FINISHED
 
     @property
@@ -160,29 +160,29 @@ class RunResult:
 
     @property
     def name(self) -> str:
-        """The name in MLflow's pages."""
+        """Name of the run in MLflow's pages."""
         return self.tags.get(MlflowTag.NAME, "")
 
     @property
     def superseded(self) -> bool:
-        """Whether other runs of the same names replace it."""
+        """Whether the run is replaced by other runs of equal names."""
         return Tag.SUPERSEDED in self.tags
 
     @property
     def parent(self) -> str:
-        """MLflow's id of its group or study; empty for a baseline."""
+        """MLflow's id of the run's group or study; empty for a baseline."""
         return self.tags.get(MlflowTag.PARENT, "")
 
     @property
     def requirements(self) -> RunRequirements:
-        """What it was made with, besides what its key says."""
+        """Requirements met by the run, besides the key."""
         code, data = (_texts(self.tags.get(tag, "{}")) for tag in (Tag.CODE, Tag.DATA))
         return RunRequirements(self.tags.get(Tag.EVALUATE, ALL), digests(code), data.get("data", ""))
 
 
 @dataclass(frozen=True, eq=False)
 class TrialResult:
-    """Outcome of a trial: one set of parameters, tried under several seeds."""
+    """Outcome of a trial: a set of parameters, tried under several seeds."""
 
     number: int
     origin: str  # an `Origin`
@@ -193,12 +193,12 @@ class TrialResult:
 
     @property
     def id(self) -> str:
-        """MLflow's id of one of its runs; empty without any."""
+        """MLflow's id of the first run of the trial; empty without runs."""
         return next((run.run_id for run in self.runs.values()), "")
 
     @cached_property
     def state(self) -> TrialState:
-        """How the trial ended, or that it is running."""
+        """State of the trial at the end; running if seeds are missing."""
         statuses = {run.status for run in self.runs.values()}
         if not statuses or not all(status.terminated for status in statuses):
             return TrialState.FAILED
@@ -218,7 +218,7 @@ class TrialResult:
 
     @property
     def complete(self) -> bool:
-        """Whether it was completed with a value."""
+        """Whether the trial was completed with a value."""
         return self.state is TrialState.COMPLETE and bool(self._objectives)
 
     @cached_property
@@ -233,21 +233,21 @@ class TrialResult:
 
     @property
     def diverged(self) -> int:
-        """Seeds that diverged."""
+        """Number of diverged seeds."""
         return sum(run.status is Status.DIVERGED for run in self.runs.values())
 
     @property
     def unreached(self) -> int:
-        """Seeds that did not reach the target."""
+        """Number of seeds with a missed target."""
         return sum(run.metrics.get(TrialMetric.REACHED) == 0 for run in self.runs.values())
 
     @property
     def error(self) -> str:
-        """Why it failed; empty unless it did."""
+        """Reason for the failure of the trial; empty without failure."""
         return next((run.reason for run in self.runs.values() if run.status is Status.ERROR), "")
 
     def under(self, seeds: Collection[int]) -> TrialResult:
-        """Return the trial as it was under some of its seeds."""
+        """Return the trial restricted to some of the seeds."""
         return replace(self, runs={seed: run for seed, run in self.runs.items() if seed in seeds})
 
     def end(self) -> float | None:
@@ -259,7 +259,7 @@ class TrialResult:
 
 @lru_cache  # thousands of runs have the same
 def _texts(tag: str) -> Mapping[str, str]:
-    """Return a tag that is an object of texts; nothing if it was damaged, so that the run is made again."""
+    """Return a tag holding an object of texts; empty if damaged, to have the run computed again."""
     try:
         return MappingProxyType({str(name): str(value) for name, value in json.loads(tag).items()})
     except (ValueError, AttributeError):  # not JSON, or no object
@@ -267,7 +267,7 @@ def _texts(tag: str) -> Mapping[str, str]:
 
 
 def must_be_current(results: Iterable[RunResult], store: str) -> None:
-    """Raise UserError if an earlier version recorded a run, whose results may differ.
+    """Raise UserError if any run was recorded by an earlier version, with possibly different results.
 
     Args:
         results: Runs of a suite.
@@ -278,7 +278,7 @@ def must_be_current(results: Iterable[RunResult], store: str) -> None:
 
 
 def names_of(pairs: Collection[Pair]) -> dict[Pair, str]:
-    """Return a short name for each strategy in each scenario: what varies in a suite, for MLflow's legends.
+    """Return a short name for each strategy in each scenario, made of varying parts, for MLflow's legends.
 
     Parts of a scenario's label that all scenarios share are left out.
     """
@@ -298,23 +298,23 @@ def names_of(pairs: Collection[Pair]) -> dict[Pair, str]:
 
 
 def name_of_seed(name: str, seed: object) -> str:
-    """Return the name of a seed's run, from that of its group: it begins with what tells it from siblings."""
+    """Return the name of a seed's run: the seed, then the group's name."""
     return cut(f"seed {seed}{JOINT}{name}", MAX_NAME_CHARACTERS)
 
 
 def name_of_trial(tags: Mapping[str, str]) -> str:
-    """Return the name of a trial's run under one seed; a long label of a strategy is cut."""
+    """Return the name of a trial's run under a seed; a long label of a strategy is cut."""
     end = f"{JOINT}trial {tags[Tag.TRIAL]}{JOINT}seed {tags[Tag.SEED]}"
     return cut(tags[Tag.STRATEGY], MAX_NAME_CHARACTERS - len(end)) + end
 
 
 def texts_of(tags: Mapping[Tag, Any]) -> dict[str, str]:
-    """Return tags as MLflow holds them."""
+    """Return tags in MLflow's form, as texts."""
     return {str(tag): cut(text(value), MAX_TAG_CHARACTERS) for tag, value in tags.items()}
 
 
 def params_of(description: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested data as dotted keys: `strategy.local_lr`, `problem.partition.alpha`."""
+    """Yield nested data as dotted keys and texts: `strategy.local_lr`, `problem.partition.alpha`."""
     for key, value in description.items():
         if isinstance(value, dict):
             yield from params_of(value, "" if key == "scenario" else f"{prefix}{key}.")
@@ -323,12 +323,12 @@ def params_of(description: Mapping[str, Any], prefix: str = "") -> Iterator[tupl
 
 
 def now() -> int:
-    """Milliseconds since 1970."""
+    """Return the present time in milliseconds since 1970."""
     return int(time() * 1000)
 
 
 def text(value: Any) -> str:
-    """Return a value as a tag or parameter shows it."""
+    """Return a value as text for a tag or parameter."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool):
@@ -339,17 +339,17 @@ def text(value: Any) -> str:
 
 
 def cut(long: str, length: int) -> str:
-    """Return not more than MLflow takes; the whole is in description.json."""
+    """Return the text, cut to `length` characters; the whole text is in description.json."""
     return long if len(long) <= length else long[: length - 1] + "…"
 
 
 def valid_tags(tags: Mapping[str, object]) -> dict[str, str]:
-    """Return the tags that are texts, as all are unless they are damaged."""
+    """Return the undamaged tags: all tags with texts as names and values."""
     return {name: value for name, value in tags.items() if isinstance(name, str) and isinstance(value, str)}
 
 
 def fault_of(run: RunResult) -> str:
-    """Return what is wrong with a run in MLflow; empty if nothing is, or if it is none of ours."""
+    """Return the fault of a run recorded by asyncfl in MLflow; empty if sound, or if foreign."""
     ours = any(str(name).startswith(TAGS) for name in run.tags)
     return next(_faults(run), "") if ours else ""
 

@@ -1,4 +1,4 @@
-"""The folder in which results are kept."""
+"""Store: the folder of all results."""
 
 from __future__ import annotations
 
@@ -39,57 +39,57 @@ class Store:
 
     @property
     def database(self) -> Path:
-        """MLflow's SQLite file."""
+        """Path of MLflow's SQLite file."""
         return self.folder.absolute() / "mlflow.db"
 
     @property
     def tracking_uri(self) -> str:
-        """The MLflow store: the given one, or the database in the folder."""
+        """Address of the MLflow store: the given address, or the database in the folder."""
         return self.tracking or f"sqlite:///{self.database}"
 
     @property
     def is_server(self) -> bool:
-        """Whether an MLflow server stands there, which keeps files by itself."""
+        """Whether the MLflow store is a server, with server-side storage of files."""
         return self.tracking_uri.startswith(("http://", "https://"))
 
     @property
     def artifacts(self) -> Path:
-        """Where MLflow keeps files, unless a server does."""
+        """Folder of MLflow's files, unless a server keeps the files."""
         return self.folder.absolute() / "artifacts"
 
     @property
     def outbox(self) -> Path:
-        """Checkpoints, and records that wait until they are sent."""
+        """Folder of checkpoints and of records not yet sent."""
         return self.folder.absolute() / "outbox"
 
     @property
     def log(self) -> Path:
-        """What libraries print in worker processes."""
+        """Path of the log with the output of libraries in worker processes."""
         return self.folder.absolute() / "workers.log"
 
     @property
     def session_log(self) -> Path:
-        """What sessions did: see `benchmarks/logs.py`."""
+        """Path of the log of sessions: see `benchmarks/logs.py`."""
         return self.folder.absolute() / "asyncfl.log"
 
     @property
     def reports(self) -> Path:
-        """Report pages, one a suite."""
+        """Folder of the report pages of suites."""
         return self.folder.absolute() / "reports"
 
     @property
     def options(self) -> list[str]:
-        """The words that name the store on a command line."""
+        """Command-line options naming the store; empty for the default store."""
         named = [] if self.folder == Store().folder else ["--store", str(self.folder)]
         return [*named, *(["--tracking-uri", self.tracking] if self.tracking else [])]
 
     @property
     def lost_its_database(self) -> bool:
-        """Whether there is no database beside its artifacts."""
+        """Whether artifacts exist without a database."""
         return self.tracking is None and self.artifacts.is_dir() and database.is_new(self.tracking_uri)
 
     def make(self) -> None:
-        """Make the folder and the outbox for their owner alone; what is there keeps its rights.
+        """Make the folder and the outbox, accessible only to the owner; modes of existing folders stay.
 
         They hold unpublished results, tracebacks and the user's own data.
         """
@@ -97,7 +97,7 @@ class Store:
             folder.mkdir(0o700, parents=True, exist_ok=True)
 
     def must_exist(self) -> None:
-        """UserError if nothing was ever recorded here, or the MLflow store cannot be one."""
+        """Raise UserError if nothing was ever recorded here, or the address is no MLflow store."""
         if self.tracking is None and database.is_new(self.tracking_uri):
             if self.lost_its_database:
                 raise UserError(
@@ -108,7 +108,7 @@ class Store:
         database.must_exist(self.tracking_uri)
 
     def table(self, suite: str, **filters: object) -> pd.DataFrame:
-        """Return what MLflow holds of a suite: one row a run, with the columns of `mlflow.search_runs`.
+        """Return the runs of a suite in MLflow: a row per run, with the columns of `mlflow.search_runs`.
 
         Args:
             suite: The name under which the suite is recorded.
@@ -125,7 +125,7 @@ class Store:
         return runs.reset_index(drop=True)
 
     def curves(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Return one row an evaluation of the runs of a `table`: `run_id`, clocks, evaluated metrics.
+        """Return the learning curves of runs of a `table`, a row per evaluation: `run_id`, clocks, metrics.
 
         Raises:
             UnreadableTableError: The file of a curve is missing or damaged.

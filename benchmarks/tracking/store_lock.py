@@ -1,4 +1,4 @@
-"""Lock of a store, by which the processes that share it write one at a time."""
+"""Lock of a store, for exclusive writing by a single process at a time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ class StoreInUseError(UserError):
 
 
 class Turn:
-    """The lock of a store; a killed process no longer holds it."""
+    """Lock of a store, released when the process ends or is killed."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._name = store, uuid4().hex
@@ -26,7 +26,7 @@ class Turn:
 
     @contextmanager
     def taken(self, wait: float = 0.0) -> Iterator[bool]:
-        """Hold the lock; whether nobody else has held it since the last time.
+        """Hold the lock; yield whether no other process has held the lock since the last time.
 
         Args:
             wait: Seconds to wait for it.

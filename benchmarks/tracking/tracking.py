@@ -1,4 +1,4 @@
-"""The only writer to MLflow: what suites, runs, groups and baselines look like there.
+"""The only writer to MLflow: layout of suites, runs, groups and baselines in MLflow.
 
     experiment        a suite
     run, kind=group   scenario × strategy: the parent of its seeds, and their mean once all are finished
@@ -81,7 +81,7 @@ SHARED = (
 
 
 class Tracking:
-    """An open MLflow store. Methods raise what MLflow raises."""
+    """An open MLflow store; methods pass on MLflow's errors."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._outbox = store, Outbox(store.outbox)
@@ -90,7 +90,7 @@ class Tracking:
 
     @cached_property
     def _client(self) -> MlflowClient:
-        """MLflow's client, once there is something to write: it takes seconds to import."""
+        """MLflow's client, imported on first use: the import takes seconds."""
         return database.client(self._store.tracking_uri)
 
     @property
@@ -99,7 +99,7 @@ class Tracking:
         return "_client" in self.__dict__
 
     def finished(self, suite: str, wanted: Mapping[str, RunRequirements] | None = None) -> set[str]:
-        """Keys of what need not be computed again: all but errors, and runs not made as `wanted` says.
+        """Return the keys of finished runs and baselines, without errors and runs not matching `wanted`.
 
         Of the wanted runs, those whose files are gone are not finished either, as a warning says.
         """
@@ -121,7 +121,7 @@ class Tracking:
         return done - {*lost}
 
     def results(self, suite: str, keys: Collection[str]) -> dict[str, RunResult]:
-        """Return the results of finished runs by their keys."""
+        """Return the results of finished runs by key."""
         experiment = self._found(suite)
         if experiment is None:
             return {}
@@ -134,7 +134,7 @@ class Tracking:
         }
 
     def describe(self, suite: str, description: str, highlight: Sequence[str] = ()) -> None:
-        """Describe the suite, and name the strategies that figures draw in ink."""
+        """Describe the suite, and store the strategies drawn in ink in figures."""
         experiment = self._experiment(suite)
         self._label(experiment, Tag.DESCRIPTION, description)
         if highlight or Tag.HIGHLIGHT in experiment.tags:
@@ -142,7 +142,7 @@ class Tracking:
         self._annotate(experiment)
 
     def describe_studies(self, suite: str, studies: Sequence[Mapping[str, str]]) -> None:
-        """Bring the studies of a tuning campaign, given by their tags; mark those that they replace.
+        """Create or update a tuning campaign's studies from tags, and mark superseded studies.
 
         A study of the same strategy and scenario with another identity is superseded, with its trials.
         """
@@ -179,7 +179,7 @@ class Tracking:
         self._annotate(experiment)
 
     def _choose(self, experiment: TrackedExperiment, studies: Sequence[Mapping[str, str]]) -> None:
-        """Mark the runs of each study's best trial."""
+        """Mark the runs of each study's best trial, and remove outdated marks."""
         experiment.best = {
             (experiment.studies[study[Tag.IDENTITY]].run_id, study.get(Tag.BEST_TRIAL, ""))
             for study in studies
@@ -193,7 +193,7 @@ class Tracking:
                 del run.tags[Tag.CHOSEN]
 
     def _study(self, experiment: TrackedExperiment, tags: Mapping[str, str]) -> RunResult:
-        """Return the study with these tags, or of a trial with them; made if it is not there."""
+        """Return the study for the tags of a study or trial; create a missing study."""
         identity = tags[Tag.IDENTITY]
         if identity not in experiment.studies:
             pair = tags[Tag.SCENARIO], tags[Tag.STRATEGY]
@@ -205,7 +205,7 @@ class Tracking:
         return experiment.studies[identity]
 
     def _supersede(self, run: RunResult, superseded: bool) -> None:
-        """Mark a run as replaced, or take the mark away, if that changes anything."""
+        """Mark a run as superseded, or remove the mark, if necessary."""
         if superseded and not run.superseded:
             self._tag(run, Tag.SUPERSEDED, "true")
         elif run.superseded and not superseded:
@@ -217,7 +217,7 @@ class Tracking:
         run.tags[tag] = value
 
     def select(self, suite: str, places: Mapping[str, Place]) -> None:
-        """Of runs that look alike, those with these keys count: a suite was edited, or run with --set.
+        """Select the current runs by key among runs with equal labels: a suite was edited, or run with --set.
 
         The others get the tag `Tag.SUPERSEDED`, which reports leave out; selected again they lose it.
         """
@@ -241,7 +241,7 @@ class Tracking:
         self._paint(experiment)
 
     def _rename(self, experiment: TrackedExperiment) -> None:
-        """Give groups, their seeds and studies short names: what varies in the suite as it is now."""
+        """Give groups, seeds and studies short names, made of the varying parts of the current suite."""
         for key in set().union(*experiment.meant.values()) & experiment.runs.keys():
             run = experiment.runs[key]
             self._name(run, name_of_seed(experiment.name_of(run.pair), run.tags[Tag.SEED]))
@@ -250,13 +250,13 @@ class Tracking:
             self._name(parent, experiment.name_of(parent.pair))
 
     def _name(self, run: RunResult, name: str) -> None:
-        """Give a run a name, if that changes anything."""
+        """Give a run a name, if the present name differs."""
         if run.name != name:
             self._client.update_run(run.run_id, name=name)
             run.tags[MlflowTag.NAME] = name
 
     def _relabel(self, experiment: TrackedExperiment, places: Mapping[str, Place]) -> None:
-        """Give runs the labels that their suite has now, and delete the groups that lose all their seeds.
+        """Give runs the current labels of the suite, and delete groups without any seeds left.
 
         A renaming that was interrupted is completed: the name is changed before the tags, and a deserted
         group is known by seeds that still have it as their parent.
@@ -277,7 +277,7 @@ class Tracking:
                 del experiment.groups[pair]
 
     def write(self, *results: RunResult) -> None:
-        """Bring results from the outbox into MLflow that are not there, and complete what is half there.
+        """Write results missing in MLflow from the outbox, and complete results written only in part.
 
         An older error of the same run gives way to a result, and so does a result with less at its marks, one
         made by the user's code before it was edited, or one whose files are gone.
@@ -287,13 +287,13 @@ class Tracking:
             self._sum_up(self._experiments[suite], pair)
 
     def _is_lost(self, run: RunResult) -> bool:
-        """Whether some of a run's tables are gone; baselines have none."""
+        """Return whether any of a run's tables are gone; baselines have no tables."""
         of_kind: dict[str, tuple[Table, ...]] = {Kind.RUN: (CURVE, ARRIVALS, CLIENTS), Kind.TRIAL: (CURVE,)}
         tables = [table.file for table in of_kind.get(run.kind, ())]
         return artifact_locations.are_lost(run.artifact_uri, self._store.tracking_uri, tables)
 
     def _write(self, result: RunResult) -> tuple[str, Pair] | None:
-        """Bring a result into MLflow; its suite and group, or None if it is there."""
+        """Write a result to MLflow; return suite and group, or None if the result exists already."""
         experiment = self._experiment(result.suite)
         known = experiment.runs.get(result.key)
         enough = known and known.requirements.serves(result.requirements)
@@ -312,7 +312,7 @@ class Tracking:
         return result.suite, known.pair
 
     def keep_page(self, suite: str, page: Path) -> None:
-        """Keep the report page as an artifact, in the place of an older one; the suite's note links to it."""
+        """Keep the report page as an artifact, replacing an older page, with a link in the suite's note."""
         experiment = self._experiment(suite)
         if experiment.report is None:
             tags: dict[str, str] = {Tag.KIND: Kind.REPORT, Tag.SUITE: suite}
@@ -339,7 +339,7 @@ class Tracking:
         return RunResult.of_run(run)
 
     def _group(self, experiment: TrackedExperiment, seed_tags: Mapping[str, str], began: int) -> RunResult:
-        """The parent of a run's seeds, from the tags of one of them."""
+        """Return the group of a run's seeds, from the tags of a seed; create a missing group."""
         pair = seed_tags[Tag.SCENARIO], seed_tags[Tag.STRATEGY]
         if pair not in experiment.groups:
             tags: dict[str, str] = {tag: seed_tags.get(tag, "") for tag in SHARED}
@@ -361,7 +361,7 @@ class Tracking:
         self._keep(known, self._outbox.artifacts(result))
 
     def _keep(self, run: RunResult, files: Path) -> None:
-        """Keep a file, or those of a folder, as artifacts of a run."""
+        """Keep a file, or all files of a folder, as artifacts of a run."""
         uri = self._store.tracking_uri
         folder = None if self._store.is_server else artifact_locations.place(run.artifact_uri, uri)
         if folder is None:
@@ -374,7 +374,7 @@ class Tracking:
             copy(files, folder)
 
     def _sum_up(self, experiment: TrackedExperiment, pair: Pair) -> None:
-        """Log the results of a group's seeds to it, once they are all finished."""
+        """Log the summary of a group's seeds to the group, once all seeds are finished."""
         keys = experiment.meant.get(pair, set())
         seeds = sorted(
             (experiment.runs[key] for key in keys & experiment.runs.keys()), key=lambda seed: seed.place
@@ -422,14 +422,14 @@ class Tracking:
         group.tags[Tag.MEAN_OF], group.state = ids, MlflowStatus.FINISHED
 
     def _paint(self, experiment: TrackedExperiment) -> None:
-        """Give each strategy of the suite one colour in all scenarios."""
+        """Give the groups of each strategy a common colour in all scenarios."""
         for pair in experiment.meant.keys() & experiment.groups.keys():
             group, colour = experiment.groups[pair], experiment.colour_of(pair[1])
             if group.tags.get(MlflowTag.COLOUR) != colour:
                 self._tag(group, MlflowTag.COLOUR, colour)
 
     def _save_views(self, experiment: TrackedExperiment, run: RunResult) -> None:
-        """A view of the run's scenario, and one of all scenarios; with links to them in the suite's note."""
+        """Save views of the scenario, all scenarios and single runs, with links in the suite's note."""
         tags = run.tags
         single = TRAINING if tags.get(Tag.EVALUATE) == "test" else ()  # at the end alone: no curve
         wanted = tags.get(Tag.SHOW, "").split(",")
@@ -452,13 +452,13 @@ class Tracking:
         self._label(experiment, MlflowTag.NOTE, note)
 
     def _label(self, experiment: TrackedExperiment, tag: str, value: str) -> None:
-        """Tag an experiment, if that changes anything."""
+        """Tag an experiment, if the present value differs."""
         if experiment.tags.get(tag) != value:
             self._client.set_experiment_tag(experiment.id, tag, value)
             experiment.tags[tag] = value
 
     def _experiment(self, suite: str) -> TrackedExperiment:
-        """The suite's experiment with an index of what is in it; made if it is not there."""
+        """Return the suite's experiment with an index of the runs; create a missing experiment."""
         experiment = self._found(suite)
         if experiment is None:
             open_experiment(self._client, self._store, suite)
@@ -467,7 +467,7 @@ class Tracking:
         return experiment
 
     def _found(self, suite: str) -> TrackedExperiment | None:
-        """The suite's experiment with an index of what is in it, if it is there."""
+        """Return the suite's experiment with an index of the runs; None if missing."""
         if suite not in self._experiments:
             with opened(self._store.tracking_uri) as reader:
                 there = reader.experiments().get(suite)
@@ -482,7 +482,7 @@ class Tracking:
         return self._experiments[suite]
 
     def _index(self, experiment: TrackedExperiment, run: RunResult) -> None:
-        """Take note of a run that is not damaged; one of two of the same attempt goes.
+        """Add an undamaged run to the index; of duplicates from a single attempt, delete the less complete.
 
         A request to create it was carried out but its answer was lost, and it was made again.
         """

@@ -1,4 +1,4 @@
-"""Saved views for MLflow's pages: the strategies of a scenario against its clocks, picked from a menu.
+"""Saved views for MLflow's pages: a scenario's strategies against clocks, picked from a menu.
 
 MLflow keeps a view as a tag of the experiment: its name, and the state of the page (its own chart settings,
 deflated). The format is that of MLflow 3.17; a version that does not know it ignores the tag.
@@ -55,17 +55,17 @@ class View:
 
     @property
     def key(self) -> str:
-        """What a link to it says."""
+        """Key of the view in links."""
         return OURS + hashlib.sha256(self.name.encode()).hexdigest()[:8]
 
     @property
     def tag(self) -> str:
-        """The experiment's tag that holds it."""
+        """Name of the experiment's tag for the view."""
         return TAG + self.key
 
     @property
     def value(self) -> str:
-        """What the tag says; the whole suite comes first in the menu."""
+        """Value of the tag, with a creation time for the menu's order: the whole suite comes first."""
         created = FIRST + 3 - _rank(self.name)
         state = "deflate;" + b64encode(compress(json.dumps(self.state).encode(), 9)).decode()
         envelope = {"name": self.name, "createdAt": created, "updatedAt": created, "state": state}
@@ -79,7 +79,7 @@ def view(
     network: bool = False,
     target: bool = False,
 ) -> View:
-    """The mean curves of a scenario's strategies, or of all, each metric against every clock.
+    """Return mean curves of a scenario's strategies, or of all scenarios, each metric against every clock.
 
     The first metric ranks; after its curves come the times to its target, if it has one. With a network bytes
     are a clock, too.
@@ -113,7 +113,7 @@ def view(
 
 
 def runs_view(metrics: Sequence[Metric], *, target: bool = False) -> View:
-    """Return a table of the single runs, with what a reader looks for first."""
+    """Return a table of the single runs, with the most important columns."""
     values = [metric.name for metric in metrics]
     reached = [clock.to_target for clock in CLOCKS] if target else []
     state = {
@@ -131,7 +131,7 @@ def runs_view(metrics: Sequence[Metric], *, target: bool = False) -> View:
 
 
 def study_view(study: Mapping[str, str], name: str) -> View:
-    """Return the trials of a study: their objective over each parameter, and their learning curves.
+    """Return the trials of a study: the objective over each parameter, and the learning curves.
 
     Args:
         study: Its tags.
@@ -150,7 +150,7 @@ def study_view(study: Mapping[str, str], name: str) -> View:
 
 
 def trials_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
-    """Return all trials of a scenario's strategies, each in its colour: the objective over each parameter.
+    """Return all trials of a scenario's strategies, each strategy in a colour: the objective over parameters.
 
     Args:
         studies: The tags of each of its studies.
@@ -163,7 +163,7 @@ def trials_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
 
 
 def best_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
-    """Return the best trial of each strategy of a scenario: the curves, and the parameters beside each other.
+    """Return the best trial of each strategy of a scenario: the curves, and a table of the parameters.
 
     Args:
         studies: The tags of each of its studies.
@@ -189,7 +189,7 @@ def best_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
 
 
 def of_campaign(studies: Sequence[Mapping[str, str]], names: Mapping[tuple[str, str], str]) -> Iterator[View]:
-    """Return the views of a campaign: for each scenario the best trials and all, and one for each study.
+    """Yield the views of a campaign: best trials and all trials of each scenario, and a view of each study.
 
     Args:
         studies: The tags of each of its studies.
@@ -207,7 +207,7 @@ def of_campaign(studies: Sequence[Mapping[str, str]], names: Mapping[tuple[str, 
 
 
 def _metric(study: Mapping[str, str]) -> Metric:
-    """Return the metric of a study's objective, as it was declared."""
+    """Return the metric of a study's objective, as declared."""
     metric = named(study[Tag.METRIC], from_text(study.get(Tag.METRICS, "")))
     validated = study.get(Tag.JUDGED_ON) == JudgedOn.VALIDATION
     return metric.judged_on("Validation") if validated else metric
@@ -250,12 +250,12 @@ def _trials(studies: Sequence[Mapping[str, str]], which: str) -> dict[str, Any]:
 
 
 def log10(parameter: str) -> str:
-    """Return the name of the metric that holds the decimal logarithm of a parameter."""
+    """Return the name of the metric for the decimal logarithm of a parameter."""
     return f"log10/{parameter}"
 
 
 def colours(strategies: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each label: that of the strategy in every suite, if no other has it here.
+    """Return a colour for each label: the strategy's usual colour, unless taken by another label.
 
     A label that is not listed has one by its hash, or the next that is free; once all are taken they are
     given again.
@@ -271,7 +271,7 @@ def colours(strategies: Iterable[str]) -> dict[str, str]:
 
 
 def saved(tags: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Name and key of our views among an experiment's tags; the whole suite first, then by name."""
+    """Return names and keys of our views among an experiment's tags; the whole suite first, then by name."""
     ours = {tag.removeprefix(TAG): value for tag, value in tags.items() if tag.startswith(TAG + OURS)}
     views = [(name, key) for key, value in ours.items() if (name := _name(value))]
     return sorted(views, key=lambda view: (_rank(view[0]), view[0].casefold()))
@@ -285,7 +285,7 @@ def _rank(name: str) -> int:
 
 
 def _name(value: str) -> str:
-    """The name of the view that a tag holds; empty if the tag was edited by hand, and damaged."""
+    """Return the name of the view in a tag's value; empty if the value is damaged."""
     try:
         return str(json.loads(value)["name"])
     except (ValueError, KeyError, TypeError):
@@ -293,7 +293,7 @@ def _name(value: str) -> str:
 
 
 def page(experiment: str, key: str = "", mode: str = "CHART") -> str:
-    """The address of the experiment's runs after the server's: charts or, with mode TABLE, a table."""
+    """Return the address of the experiment's runs, after the server's: charts or, with TABLE, a table."""
     view = f"&viewStateShareKey={key}" if key else ""
     return f"#/experiments/{experiment}/runs?workflowType=machine_learning&compareRunsMode={mode}{view}"
 
@@ -310,7 +310,7 @@ def _section(key: str, name: str, columns: int = COLUMNS) -> dict[str, Any]:
 
 
 def _by(what: str, clocks: Sequence[Clock]) -> str:
-    """Return a title that names the axes: Test accuracy (%) by client updates and virtual time.
+    """Return a title with the axes: Test accuracy (%) by client updates and virtual time.
 
     MLflow calls a chart of one metric by that metric's name: what is drawn stands over its charts.
     """
@@ -323,12 +323,12 @@ def _of_scenario(scenario: str) -> str:
 
 
 def _bars(clock: Clock) -> dict[str, Any]:
-    """A bar chart, as MLflow describes it, of when each strategy met the target."""
+    """Return a bar chart in MLflow's format: each strategy's clock on meeting the target."""
     return _chart("BAR", clock, clock.to_target, TO_TARGET)
 
 
 def _curves(metric: Metric, clock: Clock) -> dict[str, Any]:
-    """A line chart as MLflow describes it."""
+    """Return a line chart in MLflow's format."""
     return _chart("LINE", clock, metric.name, metric.name) | {
         "xAxisKey": "metric" if clock.metric else "step",
         "selectedXAxisMetricKey": clock.metric,
@@ -355,7 +355,7 @@ def _chart(kind: str, clock: Clock, metric: str, section: str) -> dict[str, Any]
 
 
 def _described(kind: str, name: str, section: str) -> dict[str, Any]:
-    """Return what all charts have."""
+    """Return the settings common to all charts."""
     return {
         "type": kind,
         "uuid": f"{kind} {name}",
@@ -367,5 +367,5 @@ def _described(kind: str, name: str, section: str) -> dict[str, Any]:
 
 
 def _is(text: str) -> str:
-    """A filter's condition; MLflow cannot escape an apostrophe, but has a wildcard for any letter."""
+    """Return a filter's condition; MLflow cannot escape an apostrophe, but has a wildcard for any letter."""
     return "LIKE '{}'".format(text.replace("'", "_")) if "'" in text else f"= '{text}'"
