@@ -1,1 +1,1 @@
-"""One file for each subcommand of `asyncfl`; none imports anything heavy before it runs."""
+"""Subcommands of `asyncfl`: a file each, with heavy imports only at run time."""

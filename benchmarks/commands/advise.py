@@ -1,4 +1,4 @@
-"""`asyncfl advise`: which strategies lead for clients like yours, and how to check it."""
+"""`asyncfl advise`: leading strategies for similar clients, and a suite to check the advice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Share(options.Finite):
     """A number between bounds, also in per cent: 0.2 or 20%."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The share as a number; exits with what is wrong if it is none."""
+        """Return the share as a number; exit with an error for invalid input."""
         if isinstance(value, str) and value.endswith("%"):
             with suppress(ValueError):  # then it is refused as it was written
                 value = float(value.removesuffix("%")) / 100
@@ -163,7 +163,7 @@ def command(
 def _described(
     trace: Path | None, clients: int | None, slow: float | None, factor: float, away: float | None
 ) -> tuple[int, dict[str, Any]]:
-    """How many clients, and their timing as a suite writes it."""
+    """Return the number of clients, and the timing in the form of a suite file."""
     from fl_core.timing import traces
 
     written: dict[str, Any] = {}
@@ -186,7 +186,7 @@ def _described(
 def _imported(
     trace: Path | None, clients: int | None, away: float | None, out: Path, gap: float | None, **named: Any
 ) -> tuple[int, dict[str, Any]]:
-    """How many clients a log has, shown, and their timing as a suite writes it; its trace is written."""
+    """Print a summary of a log and write the trace; return the number of clients and the timing."""
     from benchmarks import job_logs as logs
 
     if trace is None:
@@ -209,7 +209,7 @@ def _network(
     client: str | None,
     message: str | None,
 ) -> dict[str, Any]:
-    """Return the network as a suite writes it, without what is not given; UserError where something lacks."""
+    """Return the given network settings for a suite file; UserError for incomplete options."""
 
     def link(option: str, given: str) -> Any:
         with suppress(ValueError):
@@ -257,7 +257,7 @@ def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: fl
 def _assumptions(
     trace: Path | None, away: object, network: Mapping[str, Any], at_work: int | None
 ) -> Iterator[str]:
-    """Yield what is assumed of the clients since it was not given."""
+    """Yield a sentence on each property of clients assumed by default."""
     if trace is None:
         yield "Job lengths: not given; memoryless ones are assumed."
     if not away:
@@ -269,7 +269,7 @@ def _assumptions(
 
 
 def _mean_absence(timing: Timing, count: int) -> float:
-    """Return the mean length of an absence of the first clients; 0 where they are never away for a time."""
+    """Return the mean length of the first clients' finite absences; 0 without any."""
     from itertools import islice
 
     from fl_core.timing.availability import checked
@@ -285,7 +285,7 @@ def _mean_absence(timing: Timing, count: int) -> float:
 
 
 def _away(share: float | None, mean_on: float) -> dict[str, Any]:
-    """The availability of clients that are away for a share of the time, as a suite writes it; maybe none."""
+    """Return the law of availability for a share of time away, as in a suite file; {} without a share."""
     if not share:
         return {}
     mean_off = round(mean_on * share / (1 - share), 3)

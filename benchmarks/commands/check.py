@@ -1,4 +1,4 @@
-"""`asyncfl check`: what got worse since a baseline was written, and the baseline; made for CI."""
+"""`asyncfl check`: write a baseline of results, or report regressions against a baseline; for CI."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def command(
 
 
 def _report_error(error: BaseException, suite: str, junit: Path | None, summary: Path | None) -> None:
-    """Write why nothing was compared into the reports, unless these cannot be written."""
+    """Write the error preventing a comparison into the reports; skip unwritable reports."""
     from reports.gate import output as gate_output
 
     lines, cause = users_mistake(error), error
@@ -250,7 +250,7 @@ def _write(
 
 
 def _show(line: Acceptance) -> None:
-    """Print what a baseline took in."""
+    """Print the changes accepted into a baseline."""
     for word, texts in (("Better", line.better), ("Worse", line.worse), ("Other values", line.other)):
         for text in texts:
             click.echo(f"{word}: {text}")
@@ -259,7 +259,7 @@ def _show(line: Acceptance) -> None:
 
 
 def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict[str, float]:
-    """The speed of these strategies beside the yardstick."""
+    """Measure the speed of the given strategies, as ratios to the yardstick."""
     from benchmarks.speed import first_of_each, ratios
 
     click.echo(f"measuring: speed of {many(len(strategies), 'strategy')} beside the yardstick", err=True)
@@ -268,7 +268,7 @@ def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict
 
 
 def speeds(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str, float]:
-    """The speed now; what seems too slow is measured once more, and the better time counts."""
+    """Return current speeds: strategies measured as too slow are repeated, and the better speed counts."""
     from reports.gate.gate import too_slow
 
     now = measured(planned, before)
@@ -278,7 +278,7 @@ def speeds(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str,
 
 
 def _warn_of_old_records(recorded: Baseline) -> None:
-    """Recorded runs are not repeated, and records of another commit say nothing about this one."""
+    """Warn of runs recorded at another commit of the package or of the repository in the current folder."""
     from benchmarks.tracking.provenance import commit
 
     for run, here in ((recorded.commit, commit()), (recorded.repository, commit(Path.cwd()))):

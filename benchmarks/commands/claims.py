@@ -1,4 +1,4 @@
-"""`asyncfl claims`: the papers' claims, the verdicts on them, the runs and seeds that they still need."""
+"""`asyncfl claims`: the papers' claims, the verdicts, and the runs and seeds still needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ files = click.option(
 
 
 def papers_of(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
-    """All papers of a folder of claims, or the wanted one; UserError where there is none of that name."""
+    """Return all papers of a folder of claims, or the wanted paper; UserError for an unknown name."""
     from benchmarks.claims.files import FOLDER, papers
     from benchmarks.errors import UserError
     from fl_core.text import unknown
@@ -54,7 +54,7 @@ def papers_of(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
 
 
 def results_of(folder: Path | None) -> Path:
-    """Return the folder of these claims' numbers.
+    """Return the folder of the claims' stored numbers.
 
     Raises:
         UserError: No folder is given, and an installed wheel has no numbers of the package's claims.
@@ -73,7 +73,7 @@ def results_of(folder: Path | None) -> Path:
 
 
 def chosen_of(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
-    """The claims of a paper whose ids match, all without ids."""
+    """Return the claims of a paper with matching ids, or all claims without ids."""
     meant = ids or ("*",)
     return [
         claim for claim in paper.claims.values() if any(fnmatch.fnmatchcase(claim.id, id_) for id_ in meant)
@@ -83,7 +83,7 @@ def chosen_of(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
 def plans_of(
     paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str, ...]
 ) -> Iterator[ClaimPlan]:
-    """What is to run for a paper, scale by scale."""
+    """Yield the plans of a paper's claims, scale by scale."""
     from benchmarks.claims.plan import ClaimPlan
 
     by_scale: dict[str, list[Claim]] = {}
@@ -123,7 +123,7 @@ def cost(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None
 
 
 def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -> list[ClaimPlan]:
-    """Tell what is still open and what deciding it takes; return the plans that need more than two cores."""
+    """Print open claims and needed runs; return plans with claims beyond an evening on two cores."""
     from benchmarks.tables import print_headed
 
     rows: list[tuple[str, ...]] = []
@@ -233,7 +233,7 @@ def run(
 
 
 def _must_be_traceable(results: Path) -> None:
-    """Refuse runs whose numbers could not be stored: of the package's claims, from a tree with changes."""
+    """Raise UserError for claims of the package if the repository has changes or no commit."""
     from benchmarks.claims.stored_numbers import RESULTS
     from benchmarks.errors import UserError
     from benchmarks.tracking.provenance import commit
@@ -254,7 +254,7 @@ def _say_size(plans: list[ClaimPlan]) -> None:
 
 
 def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quiet: bool) -> bool:
-    """Run what claims need and keep its numbers, even of a batch that is stopped; whether any run failed."""
+    """Run a plan and store the claims' numbers, also if interrupted; return whether any run failed."""
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
 
@@ -273,7 +273,7 @@ def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quie
 
 
 def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
-    """Keep the numbers of the runs that are finished."""
+    """Store the numbers of finished runs."""
     from benchmarks.claims import register, stored_numbers
     from benchmarks.errors import UserError
     from reports.claims.cost import merged
@@ -306,7 +306,7 @@ def _until_decided(
     *,
     quiet: bool,
 ) -> None:
-    """Look after look, claims of the fewest runs first, until all are decided or no time is left."""
+    """Run open claims look by look, fewest missing runs first, until all are decided or time is up."""
     from time import monotonic
 
     from benchmarks.claims.plan import ClaimPlan
@@ -395,7 +395,7 @@ def command(
 
 
 def _print(readings: list[Reading], detailed: bool) -> None:
-    """The main results of the papers; after that, in detail, all verdicts."""
+    """Print the main results of the papers and, in detail, all verdicts."""
     from benchmarks.tables import print_headed, print_text
     from reports.claims import matrix
     from reports.claims import terminal as table
@@ -528,7 +528,7 @@ def write_register(folder_of_claims: Path | None) -> None:
 
 
 def _must_stand_behind(ctx: click.Context) -> None:
-    """A usage error if an option stands before `run`, `show` or `check`, which have their own."""
+    """Raise UsageError for an option before a subcommand with own options, like `run`."""
     for parameter in ctx.command.params:
         if (
             parameter.name

@@ -1,4 +1,4 @@
-"""`asyncfl compare`: two strategies of a suite that has run, in words."""
+"""`asyncfl compare`: comparison of two strategies of a recorded suite, in words."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def command(
 
 
 def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric: str) -> list[Comparison]:
-    """A comparison for each scenario, and of the mean over all of them where that means anything."""
+    """Return a comparison for each scenario and, where meaningful, for the mean over all scenarios."""
     from reports.comparisons import compare, overall
 
     comparisons = compare(scenarios, *pair, metric)
@@ -94,7 +94,7 @@ def in_each(scenarios: Sequence[RecordedScenario], pair: tuple[str, str], metric
 
 
 def _usual(scenarios: Sequence[RecordedScenario]) -> list[str]:
-    """Return what is compared by default: the metric that ranks and, with a target, the time to it."""
+    """Return the default metrics: the ranking metric and, with a target, the time to target."""
     ranked = scenarios[0].columns[0].name
     return [
         ranked,
@@ -117,7 +117,7 @@ def load(
     metrics: Sequence[str] = (),
     scenario: str | None = None,
 ) -> RecordedSuite:
-    """Return the suite's runs, or those of the only suite, with files of the named strategies alone.
+    """Return the runs of the given or only suite, with files of the named strategies alone.
 
     Raises:
         UserError: There are no runs, or none of the named strategies, metrics and scenarios; then no file of
@@ -159,12 +159,12 @@ def load(
 
 
 def _spellings(run: RecordedRun) -> tuple[str, str, str]:
-    """Return the label of a run's strategy, its title, and its name in suite files."""
+    """Return the spellings of a run's strategy: label, title, and name in suite files."""
     return run.strategy, run.strategy.partition(" (")[0], run.params.get(STRATEGY_NAME, "")
 
 
 def _strategy(suite: RecordedSuite, name: str) -> str:
-    """The label that a user means, or the one strategy of that title, or of that name in suite files."""
+    """Return the label of a strategy given by label, title or name; UserError if unknown or ambiguous."""
     labels = suite.strategies
     written = {run.strategy: _spellings(run) for run in suite.runs}
     spellings = {label: written[label] for label in labels}
@@ -182,7 +182,7 @@ def _strategy(suite: RecordedSuite, name: str) -> str:
 def choose(
     suite: RecordedSuite, first: str, second: str, text: str | None
 ) -> tuple[tuple[str, str], list[RecordedScenario]]:
-    """The labels of both strategies, and the scenarios with a text in their name in which both were tried.
+    """Return the labels of both strategies, and the scenarios matching a text with runs of both.
 
     UserError if there are none.
     """
@@ -202,7 +202,7 @@ def choose(
 
 
 def _must_be_recorded(scenarios: Sequence[RecordedScenario], metrics: Sequence[str]) -> None:
-    """UserError if, by MLflow's metrics alone, no run recorded one of the metrics."""
+    """Raise UserError for a metric recorded by no run, judged by MLflow's metrics alone."""
     from reports.comparisons import AREA
 
     runs = [run for scenario in scenarios for run in scenario.runs]
@@ -216,7 +216,7 @@ def _must_be_recorded(scenarios: Sequence[RecordedScenario], metrics: Sequence[s
 
 
 def _with_target(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
-    """The scenarios with a target; UserError if there are none."""
+    """Return the scenarios with a target; UserError without any."""
     with_target = [scenario for scenario in scenarios if scenario.target is not None]
     if not with_target:
         raise UserError(f"--metric {metric}: the suite sets no target")
@@ -224,7 +224,7 @@ def _with_target(scenarios: Sequence[RecordedScenario], metric: str) -> list[Rec
 
 
 def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
-    """The scenarios in which the metric is available; UserError if there are none."""
+    """Return the scenarios with the metric available; UserError without any."""
     from reports.comparisons import AREA
 
     if metric in TO_TARGET:

@@ -1,4 +1,4 @@
-"""What a shell offers when the words of a command line are completed: suites, and parts by kind."""
+"""Shell completion of suites, and of parts by kind."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def suites(_: click.Context, __: click.Parameter, begun: str) -> list[Completion
 
 
 def strategies(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The strategies, as suites name them."""
+    """Return completions with the names of strategies in suite files."""
     from benchmarks.catalogue import entries
 
     return _beginning(begun, {entry.name: entry.what for entry in entries("strategies")})
 
 
 def kinds(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The kinds of parts, and where one is begun the parts of all kinds."""
+    """Return completions with the kinds of parts and, after a first letter, the parts of all kinds."""
     from benchmarks.catalogue import FAMILIES, entries
 
     of_kinds = _beginning(begun, [*FAMILIES, "suites", "errata", "peers", "theory"])
@@ -35,7 +35,7 @@ def kinds(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionI
 
 
 def parts(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The parts of the kind that the word before names, the errata, or the frameworks."""
+    """Return completions with the parts of the kind already typed, the errata, or the frameworks."""
     from benchmarks.catalogue import FAMILIES, entries
 
     kind = ctx.params.get("kind")
@@ -51,6 +51,6 @@ def parts(ctx: click.Context, _: click.Parameter, begun: str) -> list[Completion
 
 
 def _beginning(begun: str, names: Mapping[str, str] | Iterable[str]) -> list[CompletionItem]:
-    """Names that begin like that; with what they are, where that is known."""
+    """Return completions from the names with a beginning, with descriptions if known."""
     helps = names if isinstance(names, Mapping) else {}
     return [CompletionItem(name, help=helps.get(name)) for name in names if name.startswith(begun)]

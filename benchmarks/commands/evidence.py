@@ -1,4 +1,4 @@
-"""`asyncfl evidence`: what a reviewer asks an author for, measured and written down."""
+"""`asyncfl evidence`: evidence for a strategy as requested by reviewers, measured and written down."""
 
 from __future__ import annotations
 

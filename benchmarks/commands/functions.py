@@ -1,4 +1,4 @@
-"""What the commands do, as functions; results are tables of pandas (`asyncfl/__init__.py` lists them)."""
+"""The commands as functions with pandas tables as results (`asyncfl/__init__.py` lists all names)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(
     workers: int | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
-    """Compute what is left of a suite, record it in MLflow, and return its results, as `asyncfl run` does.
+    """Compute and record in MLflow the remaining runs of a suite, like `asyncfl run`; return the results.
 
     `suite` is the name of a shipped one, or a YAML file; `settings` are `KEY=VALUE`; `tuned` is True for the
     values that `tune` found for the suite, or the file that holds them. The table is that of `results`.
@@ -67,9 +67,9 @@ def run(
 
 
 def results(suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None) -> pd.DataFrame:
-    """Return what is recorded of a suite: one row a run, its labels, status and all metrics at its end.
+    """Return the recorded results of a suite: a row for each run, with labels, status and final metrics.
 
-    Raises UserError if nothing is.
+    Raises UserError if nothing is recorded.
     """
     from reports.records import frames
 
@@ -77,7 +77,7 @@ def results(suite: str, *, store: str | Path | None = None, tracking_uri: str | 
 
 
 def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None) -> pd.DataFrame:
-    """Return the learning curves of all recorded runs: one row an evaluation, with the clocks.
+    """Return the learning curves of all recorded runs: a row for each evaluation, with the clocks.
 
     Raises UserError if nothing is recorded.
     """
@@ -89,7 +89,7 @@ def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | N
 def figures(
     suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None
 ) -> dict[str, Drawing]:
-    """Return the learning curves as the report page draws them, by metric, clock and scenario.
+    """Return the learning curves as on the report page, by metric, clock and scenario.
 
     A notebook shows them; `save` writes one as .svg or .pdf. Raises UserError if nothing is recorded.
     """
@@ -110,7 +110,7 @@ def compare(
     store: str | Path | None = None,
     tracking_uri: str | None = None,
 ) -> pd.DataFrame:
-    """Compare two strategies of a recorded suite, paired over seeds: one row a scenario, then their mean.
+    """Compare two strategies of a recorded suite, paired over seeds: a row for each scenario, then the mean.
 
     `suite` may be left out where one alone is recorded; `metric` is by default the one that ranks the suite;
     `scenario` is a text in the names of scenarios. The columns: the value of each strategy, `ahead`, the mean
@@ -160,7 +160,7 @@ def tune(
     tracking_uri: str | None = None,
     workers: int | None = None,
 ) -> pd.DataFrame:
-    """Search for learning rates and what else is tuned, as `asyncfl tune` does, and write what was found.
+    """Search for learning rates and other tuned parameters, like `asyncfl tune`, and write the results.
 
     `settings` are `KEY=VALUE`, such as `tuning.trials=30`; `out` is the file of tuned values, by default
     where `run(suite, tuned=True)` looks for it, and with settings of the suite itself
@@ -193,7 +193,7 @@ def report(
     store: str | Path | None = None,
     tracking_uri: str | None = None,
 ) -> Path:
-    """Write the report page of a recorded suite and, into `files`, its figures and tables for a paper.
+    """Write the report page of a recorded suite and, into `files`, figures and tables for a paper.
 
     Returns the page's path; where an older page shows more runs than can be read now, that is kept and the
     new one lies beside it. Raises UserError if nothing is recorded, or a file cannot be written.
@@ -208,19 +208,19 @@ def report(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Simulated:
-    """One run that was computed here and recorded nowhere."""
+    """A run computed in the calling process and not recorded."""
 
     experiment: Experiment
     record: Record
 
     def frame(self) -> pd.DataFrame:
-        """The learning curve: one row an evaluation, with the clocks."""
+        """Return the learning curve: a row for each evaluation, with the clocks."""
         import pandas as pd
 
         return pd.DataFrame(self.record.curve)
 
     def plot(self, metric: str = "", clock: str = "time", ax: Axes | None = None) -> Axes:
-        """A metric, if none is named the one that ranks, against `time`, `updates`, `iteration` or `bytes`.
+        """Plot a metric, by default the ranking metric, against `time`, `updates`, `iteration` or `bytes`.
 
         With `ax`, several runs share a figure. Raises UserError for another metric or clock.
         """
@@ -241,17 +241,17 @@ class Simulated:
         )
 
     def __repr__(self) -> str:
-        """The strategy, and how the run ended."""
+        """Return the strategy and the end of the run, in words."""
         strategy, record = self.experiment.strategy.label(), self.record
         return f"{strategy}, seed {self.experiment.seed}: {record.status} ({record.reason})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the same, and its last evaluation."""
+        """Return HTML for a notebook: strategy, end of the run, and last evaluation."""
         return f"<p>{escape(repr(self))}</p>{self.frame().tail(1).to_html(index=False)}"
 
 
 def simulate(experiment: Experiment | Mapping[str, Any]) -> Simulated:
-    """Run one experiment in this process; a mapping has the keys scenario, strategy and seed.
+    """Run an experiment in the calling process; a mapping has the keys scenario, strategy and seed.
 
     It computes with one thread, as workers do; calls in several threads wait for each other, since first
     models are drawn from torch's global generator. Raises UserError for mistakes in it.
@@ -285,7 +285,7 @@ def _simulated(experiment: Experiment | Mapping[str, Any]) -> Simulated:
 
 @contextmanager
 def _mistakes() -> Iterator[None]:
-    """Raise what the user can fix as UserError, such as a problem that cannot be built."""
+    """Convert errors fixable by the user, like an invalid problem, into UserError."""
     try:
         yield
     except UserError:
@@ -298,7 +298,7 @@ def _mistakes() -> Iterator[None]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Worker processes do not import the script or notebook that called: jobs carry all that they need."""
+    """Keep worker processes from importing the calling script or notebook: jobs carry all needed data."""
     main = vars(sys.modules["__main__"])
     spec, file = main.get("__spec__"), main.pop("__file__", None)
     main["__spec__"] = None
@@ -311,7 +311,7 @@ def _alone() -> Iterator[None]:
 
 
 def _store(folder: str | Path | None, tracking_uri: str | None) -> Store:
-    """The store of the commands, unless a folder is named."""
+    """Return the store in a folder, by default the store of the commands."""
     return Store(Path(folder or os.environ.get("ASYNCFL_STORE") or Store().folder), tracking_uri)
 
 

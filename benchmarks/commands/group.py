@@ -1,4 +1,4 @@
-"""All commands as one. Each is imported on demand; heavy modules, when it runs."""
+"""The group of all commands: each is imported on demand, and heavy modules only at run time."""
 
 import atexit
 import gc
@@ -42,7 +42,7 @@ COMMANDS = (
 
 
 class Commands(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group of commands imported on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -88,7 +88,7 @@ def asyncfl() -> None:
 
 
 def execute() -> None:
-    """Run the command line, and exit with its code."""
+    """Run the command line, and exit with the resulting code."""
     gc.set_threshold(OBJECTS, 20, 20)
     atexit.register(gc.freeze)  # or Python searches all that was imported for garbage as it ends: two seconds
     sys.excepthook = _print_traceback

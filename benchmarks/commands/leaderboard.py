@@ -1,4 +1,4 @@
-"""`asyncfl leaderboard`: which strategies lead; how an entry is made, scored and verified."""
+"""`asyncfl leaderboard`: leading strategies, and the making, scoring and verification of entries."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def errata(number: str | None) -> str:
-    """Return the text of all errata, or of one by its ID; UserError if there is none of that ID."""
+    """Return the text of all errata, or of the erratum with an ID; UserError for an unknown ID."""
     from benchmarks.discrepancies import discrepancies
 
     known = {entry.id: entry for entry in discrepancies()}
@@ -48,14 +48,14 @@ def _settings(settings: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value as YAML takes it on the command line."""
+    """Return a value as YAML for the command line."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items()) + "}"
     return "null" if value is None else str(value)
 
 
 def print_peers(name: str | None) -> None:
-    """Print a table of all frameworks, or all about one by its short NAME; UserError if there is none."""
+    """Print a table of all frameworks, or all about the framework NAME; UserError if unknown."""
     from benchmarks.peers import peers
 
     entries: dict[str, list[Peer]] = {}
@@ -91,7 +91,7 @@ def _peer(entry: Peer) -> str:
 
 
 def suite_schema() -> dict[str, Any]:
-    """Return what a suite may say, short forms included; combinations are checked when it is loaded."""
+    """Return the JSON schema of suites, short forms included; combinations are checked on loading."""
     from benchmarks.suite.fields import SuiteFile
     from benchmarks.suite.labels import LONGEST
     from fl_core.local_work import SGD
@@ -109,7 +109,7 @@ def suite_schema() -> dict[str, Any]:
 
 
 class Listing(click.Command):
-    """A command with one subcommand, `theory`, which has commands and options of its own."""
+    """A command with the subcommand `theory`, a group with commands and options."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

@@ -1,4 +1,4 @@
-"""`asyncfl live`: a suite in real time, its clients as processes."""
+"""`asyncfl live`: a suite in real time, with clients as processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in real time beside the same runs in virtual time."""
+"""Comparison of runs in real time with equal runs in virtual time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rows(real: str, virtual: str, store: Store) -> list[Sequence[str]]:
 
 
 def place(run: RecordedRun) -> tuple[str, str, int]:
-    """Return what a run has in common with its counterpart."""
+    """Return scenario, strategy and seed of a run, shared with the run in the other time."""
     return run.scenario, run.strategy, run.seed
 
 
@@ -81,7 +81,7 @@ def _row(pairs: Sequence[tuple[RecordedRun, RecordedRun]]) -> list[str]:
 
 
 def _ratios(times: Iterable[tuple[float, float]]) -> list[float]:
-    """Return real over virtual times, without those that are 0, as where the first model meets the target."""
+    """Return ratios of real to virtual times, without virtual times of 0 (first model meets the target)."""
     return [real / virtual for real, virtual in times if virtual]
 
 
@@ -92,7 +92,7 @@ def _moved(real: np.ndarray, virtual: np.ndarray) -> float:
 
 
 def text(values: Sequence[float]) -> str:
-    """Return a mean with its standard deviation; empty without values."""
+    """Return a mean with the standard deviation as text; empty without values."""
     if not values:
         return ""
     spread = f" ± {stdev(values):.2g}" if len(values) > 1 else ""

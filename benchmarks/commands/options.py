@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 import os
 from collections.abc import Callable
@@ -16,10 +16,10 @@ LEADERBOARD = Path(__file__).parents[1] / "leaderboard/1.0"  # the newest versio
 
 
 class Finite(click.FloatRange):
-    """A finite number between bounds: click takes NaN for one that is."""
+    """Parameter type of finite numbers between bounds; click alone accepts NaN."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number; exits with what is wrong if it is none."""
+        """Return the number; exit with an error for invalid input."""
         number = super().convert(value, param, ctx)
         if not isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
@@ -97,7 +97,7 @@ folder = click.option(
 
 
 def store(command: Callable[..., T]) -> Callable[..., T]:
-    """The options that say where results are kept; the command gets them as one `store`."""
+    """Add the options for the location of results; the command receives a single `store`."""
 
     @folder
     @click.option(
@@ -187,7 +187,7 @@ tuned_from = click.option(
 
 
 def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return options as a single decorator, in this order."""
+    """Return options as a single decorator, in the given order."""
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 

@@ -1,4 +1,4 @@
-"""`asyncfl replay`: the simulator, held to what a run in real time recorded."""
+"""`asyncfl replay`: check of the simulator against recorded runs in real time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def command(run: str, store: Store, beside: str | None) -> None:
 
 
 def _outcome(entry: RunResult, store: Store) -> tuple[bool, str]:
-    """Return whether a run equals its replay, and how, or why there is none: the others are replayed."""
+    """Return whether a run equals the replay, with the comparison or the error in words."""
     if entry.tags.get(Tag.STATUS) == Status.ERROR:
         return False, "ended in error, it left no log"
     try:
@@ -71,7 +71,7 @@ def _outcome(entry: RunResult, store: Store) -> tuple[bool, str]:
 
 
 def of_file(path: Path) -> ReplayComparison:
-    """Replay a run that a file holds; UserError if it holds none."""
+    """Replay the run saved in a file; UserError if the run cannot be read or replayed."""
     from pydantic import ValidationError
 
     from fl_core.import_guard import guarded, not_own
@@ -87,7 +87,7 @@ def of_file(path: Path) -> ReplayComparison:
 
 
 def runs(name: str, store: Store) -> list[RunResult]:
-    """Return the runs in real time of that key, id or suite, the oldest first; UserError if there is none."""
+    """Return runs in real time by key, id or suite, the oldest first; UserError without any."""
     from benchmarks.tracking.reader import reading
 
     store.must_exist()
@@ -107,7 +107,7 @@ def runs(name: str, store: Store) -> list[RunResult]:
 
 
 def replayed(entry: RunResult, store: Store) -> ReplayComparison:
-    """Replay a run; UserError if its log cannot be read."""
+    """Replay a recorded run; UserError if the log cannot be read or replayed."""
     from pydantic import ValidationError
 
     from benchmarks.tracking import parquet

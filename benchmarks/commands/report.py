@@ -1,4 +1,4 @@
-"""`asyncfl report`: table and page of a suite that has run, and files for a paper."""
+"""`asyncfl report`: table and page of a recorded suite, and files for a paper."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def command(suite: str, scale: str | None, store: Store, files: Path | None) -> 
 
 
 def load(store: Store, suite: str, scale: str | None = None, *, curves_only: bool = False) -> RecordedSuite:
-    """Return what is recorded of a suite; UserError if neither runs nor a tuning campaign are."""
+    """Return the records of a suite; UserError without any run or tuning campaign."""
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking.reader import reading
     from reports.records import store as records
@@ -63,7 +63,7 @@ def load(store: Store, suite: str, scale: str | None = None, *, curves_only: boo
 
 
 def write_files(recorded: RecordedSuite, folder: Path) -> int:
-    """Write figures and tables for a paper into a folder; their number. UserError if that fails."""
+    """Write figures and tables for a paper into a folder; return the number of files. May raise UserError."""
     from reports import page
 
     with writing(f"--files {folder}"):
@@ -71,7 +71,7 @@ def write_files(recorded: RecordedSuite, folder: Path) -> int:
 
 
 def must_be_readable(recorded: RecordedSuite) -> None:
-    """UserError if records are damaged, and nothing is left to show."""
+    """Raise UserError if records are damaged and nothing is left to show."""
     if not recorded.shown and (recorded.unread or (recorded.damaged and not recorded.studies)):
         raise UserError(
             f"no run of '{recorded.name}' can be read: its records are damaged or gone; {RUN_AGAIN}"
@@ -79,7 +79,7 @@ def must_be_readable(recorded: RecordedSuite) -> None:
 
 
 def write_page(recorded: RecordedSuite, store: Store) -> Path | None:
-    """Write the page and print where it is; None if the old one shows more runs, and so was kept."""
+    """Write the report page and print the path; return None if an older page with more runs was kept."""
     path = page_of(recorded, store)
     if path.stem != recorded.name:
         return None
@@ -88,7 +88,7 @@ def write_page(recorded: RecordedSuite, store: Store) -> Path | None:
 
 
 def page_of(recorded: RecordedSuite, store: Store) -> Path:
-    """Write the page beside an old one that shows more runs, or else in its place. The path."""
+    """Write the report page, next to an older page with more runs if necessary, and return the path."""
     from reports import page
     from reports.claims.html import sections
 

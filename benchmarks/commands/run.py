@@ -1,4 +1,4 @@
-"""`asyncfl run`: compute a suite, record it, show what came out."""
+"""`asyncfl run`: compute a suite, record the runs, show the results."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def command(
 def complete(
     session: Session, store: Store, computes: Engine, began: float, *, quiet: bool, page: bool
 ) -> None:
-    """Compute what is left of a session, show the results, and exit with the command's code."""
+    """Compute the remaining runs of a session, show results, and exit with the command's code."""
     from benchmarks.runs.progress import display
 
     def show(tasks: int) -> Progress:
@@ -100,7 +100,7 @@ def complete(
 
 
 def _what_happened(session: Session, seconds: float) -> str:
-    """In a sentence: how many were computed, and how they ended."""
+    """Return a sentence on the number of computed runs, the time taken, and the endings."""
     name, size = session.suite.name, session.size
     if not session.now:
         return f"{name}: {size}, all finished already; nothing to do."
@@ -110,7 +110,7 @@ def _what_happened(session: Session, seconds: float) -> str:
 
 
 def _show_results(session: Session, store: Store, *, page: bool) -> bool:
-    """Print the table and write the page; False if the page lost runs that an older one shows."""
+    """Print the table and write the page; return False if an older page shows more runs."""
     from benchmarks.commands.report import must_be_readable, write_page
     from benchmarks.tracking.delivery import keep_page
 
@@ -140,14 +140,14 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
 
 
 def _is_current(page: Path, store: Store) -> bool:
-    """Whether a page shows all that is in the store's own database."""
+    """Return whether a page is up to date with the store's own database."""
     database = store.database
     here = store.tracking is None and page.exists() and database.exists()
     return here and page.stat().st_mtime_ns >= database.stat().st_mtime_ns
 
 
 def _ui(suite: str, store: Store) -> str:
-    """The command that opens MLflow's pages on these runs."""
+    """Return the command to open MLflow's pages on a suite."""
     # In tox's environments the command is not on the caller's path.
     script = Path(sys.argv[0])
     ours = "TOX_ENV_NAME" in os.environ and script.stem == "asyncfl"

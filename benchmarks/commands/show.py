@@ -1,4 +1,4 @@
-"""`asyncfl show`: what a suite expands to, before it runs."""
+"""`asyncfl show`: the expansion of a suite, shown before any run."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _prospect(runs: list[PlannedRun]) -> str:
 
 
 def strategies_table(runs: list[PlannedRun]) -> tuple[str, list[tuple[str, str]]]:
-    """The hyper-parameters that all strategies share, and each label with the others, over the whole grid."""
+    """Return hyper-parameters shared by all strategies, and each label with the others, over the grid."""
     tables: dict[str, dict[str, dict[str, None]]] = {}
     for run in runs:
         table = tables.setdefault(run.strategy, {})
@@ -106,7 +106,7 @@ def _listed(table: dict[str, dict[str, None]]) -> str:
 
 
 def _hyper_parameters(strategy: Strategy) -> Iterator[tuple[str, str]]:
-    """Keys and values in readable order: local work first; what is left open or switched off is left out."""
+    """Yield keys and values in readable order, local work first, without open or disabled settings."""
     from benchmarks.suite import labels
     from fl_core.parts import Part
 

@@ -1,4 +1,4 @@
-"""`asyncfl sync`: send what waits on disk."""
+"""`asyncfl sync`: send records waiting on disk to MLflow."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def routing(
 
 
 def _alike(network: QueueingNetwork) -> list[tuple[str, ...]]:
-    """A row for all clients that are equal to five digits, in the order of the first of them."""
+    """Return a row for each group of clients equal to five digits, in the order of first clients."""
     alike: dict[tuple[str, ...], list[int]] = {}
     columns = (network.speeds, network.p, network.staleness, network.sojourn)
     for client, values in enumerate(zip(*columns, strict=True)):
@@ -105,7 +105,7 @@ def _alike(network: QueueingNetwork) -> list[tuple[str, ...]]:
 
 
 def _ranges(clients: Sequence[int]) -> str:
-    """`0-9, 12` for numbers in order."""
+    """Return ordered numbers as ranges, for example `0-9, 12`."""
     runs: list[list[int]] = []
     for client in clients:
         if runs and client == runs[-1][-1] + 1:
@@ -199,7 +199,7 @@ def _positive(option: str, text: str) -> Fraction:
 
 
 def _read(option: str, text: str, wanted: str, read: Callable[[str], T]) -> T:
-    """`text` parsed by `read`; UserError in one line if it raises ValueError."""
+    """Return `text` parsed by `read`; UserError of a single line for a ValueError."""
     try:
         return read(text)
     except ValueError:

@@ -40,7 +40,7 @@ COLUMNS = (
 
 
 def columns_of_a_log(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say what the columns of a log are."""
+    """Add the options for the columns of a log."""
     for option in reversed(COLUMNS):
         command = option(command)
     return command
@@ -56,7 +56,7 @@ def columns(
     status: str | None,
     done: tuple[str, ...],
 ) -> Columns:
-    """The columns of a log, from the options; UserError unless they tell the length of a job."""
+    """Return the columns of a log, from the options; UserError unless job lengths can be determined."""
     from benchmarks.job_logs import Columns, names
 
     if client is None:
@@ -133,7 +133,7 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
 
 
 def _show(written: str, clients: int, timing: dict[str, Any]) -> None:
-    """Show which files were written, and how a suite uses them."""
+    """Print the written files, and the settings to use for a suite."""
     from benchmarks.yaml_io import dump
 
     click.echo(f"{written}. In a suite:\n")
@@ -141,12 +141,12 @@ def _show(written: str, clients: int, timing: dict[str, Any]) -> None:
 
 
 def presence_file(trace: Path) -> Path:
-    """Return the file of presence beside a trace of durations."""
+    """Return the path of the presence file next to a trace of durations."""
     return trace.with_name(f"{trace.stem.removesuffix('-trace')}-presence.csv")
 
 
 def timing(log: JobLog, trace: Path) -> dict[str, Any]:
-    """Return the timing of a log as a suite writes it; its file of presence is written where there is one."""
+    """Return the timing of a log for a suite file; write the presence file if absences are not rare."""
     written: dict[str, Any] = {"durations": log.durations(trace)}
     if law := log.availability(presence_file(trace)):
         log.write_presence(presence_file(trace))
@@ -155,7 +155,7 @@ def timing(log: JobLog, trace: Path) -> dict[str, Any]:
 
 
 def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
-    """What a log holds, in sentences: rows, clients, lengths, absences."""
+    """Yield sentences on the contents of a log: rows, clients, lengths, absences."""
     from benchmarks.job_logs import counts
     from reports.numbers import number
 
@@ -191,7 +191,7 @@ def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
 
 
 def _figure(log: JobLog) -> Drawing:
-    """Shares of jobs, and of clients by their mean, up to a length."""
+    """Return a figure with the shares of jobs, and of clients by mean job length, up to a length."""
     import numpy as np
     from matplotlib.ticker import LogLocator
 

@@ -1,4 +1,4 @@
-"""`asyncfl tune`: search for learning rates, fairly, and write down what was found."""
+"""`asyncfl tune`: search for learning rates, fairly, and write a file of the results."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def command(
 
 
 def planned(suite: str, settings: Sequence[str], scale: str | None) -> Campaign:
-    """Return the campaign of a suite. Raises UserError for mistakes in it."""
+    """Return the campaign of a suite; UserError for mistakes in the suite."""
     from benchmarks.suite.suite import load
     from tuning.plan import plan
 
@@ -139,7 +139,7 @@ def planned(suite: str, settings: Sequence[str], scale: str | None) -> Campaign:
 
 
 def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> Driver:
-    """Return what runs a campaign, with its trials in `storage` or else in the store."""
+    """Return the driver of a campaign, with trials in `storage` or, by default, in the store."""
     from tuning.campaign import Driver
     from tuning.storage import open_storage
 
@@ -148,7 +148,7 @@ def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str |
 
 
 def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> list[StudyResult]:
-    """Run what is left of a campaign, with its size and progress shown, and return its results."""
+    """Run the rest of a campaign, with size and progress shown, and return the results."""
     from tuning.study import GIVEN
 
     scenarios = len({study.scenario for study in campaign.studies})
@@ -161,7 +161,7 @@ def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | N
 
 
 def _fixed(campaign: Campaign, computes: Engine, store: Store) -> list[StudyResult]:
-    """Compute trials whose parameters are given, and return their results."""
+    """Compute trials with given parameters, and return the results."""
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from tuning.campaign import FixedTrials
@@ -174,7 +174,7 @@ def _fixed(campaign: Campaign, computes: Engine, store: Store) -> list[StudyResu
 
 
 def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[TunedFile, Path]:
-    """Write what a campaign found, and warn of what is missing. Return it, and the file.
+    """Write the results of a campaign and warn of missing results; return the results and the path.
 
     By default the file is the suite's; with settings of the suite itself, another one in the store.
     """
@@ -204,7 +204,7 @@ def _what_happened(driver: Driver, seconds: float) -> str:
 
 
 def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
-    """Run a campaign, with its progress on stderr; warn of errors.
+    """Run a campaign, with progress on stderr; warn of errors.
 
     A line for each tenth, and now and then in a long one, says how long it will take and what is best so
     far; where there is a terminal, there is a bar as well.
@@ -243,7 +243,7 @@ def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
 
 
 def _best_so_far(studies: Sequence[StudyResult]) -> Iterator[str]:
-    """Yield a line for each scenario that was begun: the best objective of each strategy until now."""
+    """Yield a line for each started scenario: the best objective of each strategy until now."""
     by_scenario: dict[str, list[str]] = {}
     for study in studies:
         if study.best is not None and study.best.value is not None:
@@ -255,7 +255,7 @@ def _best_so_far(studies: Sequence[StudyResult]) -> Iterator[str]:
 
 
 def _write_page(name: str, store: Store) -> None:
-    """The report page, with the campaign on it, also where the suite has not run yet."""
+    """Write the report page with the campaign, even if the suite has not run yet."""
     from benchmarks.commands.report import write_page
     from reports.records.store import load
 
@@ -265,7 +265,7 @@ def _write_page(name: str, store: Store) -> None:
 def _run_with_it(
     loaded: Suite, suite: str, store: Store, *, scale: str | None, settings: tuple[str, ...], out: Path | None
 ) -> str:
-    """The command that runs the suite with what was found."""
+    """Return the command to run the suite with the tuned values."""
     from benchmarks.suite.fields import TUNED
 
     words = ["asyncfl", "run", suite]
@@ -276,7 +276,7 @@ def _run_with_it(
 
 
 def _suite_settings(settings: Sequence[str]) -> list[str]:
-    """What --set changes in the suite itself, not in how it is tuned."""
+    """Return the settings of the suite, without settings of tuning."""
     return [setting for setting in settings if not setting.startswith("tuning.")]
 
 

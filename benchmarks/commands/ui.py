@@ -1,4 +1,4 @@
-"""`asyncfl ui`: MLflow's own pages on what was recorded."""
+"""`asyncfl ui`: MLflow's own pages on recorded runs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def command(
 
 
 def _dashboard(storage: str, host: str, port: int) -> None:
-    """Serve optuna-dashboard, which follows campaigns while they run."""
+    """Serve optuna-dashboard, to follow campaigns during runs."""
     from tuning.storage import open_storage
 
     try:
@@ -102,7 +102,7 @@ def _dashboard(storage: str, host: str, port: int) -> None:
 
 @contextmanager
 def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Popen[str]]:
-    """MLflow's server, with all of its processes ended at the end, by Ctrl-C or a signal, too."""
+    """Run MLflow's server, and end all server processes at the end, by Ctrl-C or a signal, too."""
     interrupts.are_raised()
     environment = {
         **QUIET,
@@ -138,14 +138,14 @@ def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Pope
 
 
 def _print(lines: Iterable[str]) -> None:
-    """Print what the server says, but for the line on its settings, which are ours."""
+    """Print the output of the server, without the line on security settings."""
     for line in lines:
         if not line.startswith("[MLflow] Security middleware enabled"):
             sys.stderr.write(redacted(line))
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether the server is ready for a browser."""
+    """Return whether the server is ready for a browser."""
     try:
         with urlopen(f"http://{host}:{port}/health", timeout=5):
             return True
@@ -154,7 +154,10 @@ def _answers(host: str, port: int) -> bool:
 
 
 def everything(tracking_uri: str) -> list[tuple[str, str]]:
-    """Name and address of the suites in a file: MLflow's list of them opens pages on language models."""
+    """Return names and addresses of the newest suites in a database file.
+
+    MLflow's list of suites opens pages on language models.
+    """
     from benchmarks.tracking import views
     from benchmarks.tracking.reader import reading
 
@@ -167,7 +170,7 @@ def everything(tracking_uri: str) -> list[tuple[str, str]]:
 
 
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
-    """Title and address, after the server's, of MLflow's pages on a suite: its charts and its report page."""
+    """Return titles and addresses, after the server's, of a suite's pages in MLflow: charts and report."""
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking import descriptions, views
     from benchmarks.tracking.reader import reading
