@@ -1,4 +1,4 @@
-"""Claims: what the papers say, as data. Every entry fixes its scenario, comparison and margin beforehand.
+"""Claims of the papers as data; every entry fixes scenario, comparison and margin beforehand.
 
 A file in `benchmarks/claims/` holds entries of one paper:
 
@@ -101,7 +101,7 @@ def _named(value: Any) -> Any:
 
 
 class Sample(Frozen):
-    """A number a seed: runs of a scenario, a metric, and how it is read off them."""
+    """Definition of a number for each seed: runs of a scenario, a metric, and the way to read the number."""
 
     scenario: str | None = None
     where: Where = Field(default_factory=dict)
@@ -116,19 +116,19 @@ class Sample(Frozen):
 
     @property
     def needs_clients(self) -> bool:
-        """Whether training losses are read at marks before the end; a function must do without these."""
+        """Return whether training losses are read before the end; a metric function has to do without."""
         only_last = self.at == "end" and self.along == "last" and self.reach is None
         return self.metric in TRAINING and not only_last
 
     def within(self, entry: Sample) -> Sample:
-        """Return the sample, with the entry's keys where the sample has none of its own."""
+        """Return the sample completed with the entry's keys; keys of the sample take precedence."""
         keys = {key: getattr(entry, key) for key in Sample.model_fields if key in entry.model_fields_set}
         own = {key: getattr(self, key) for key in self.model_fields_set}
         return Sample.model_construct(**{**keys, **own, "where": {**entry.where, **self.where}})
 
 
 class Need(Frozen):
-    """What runs take beyond an evening on two cores."""
+    """Resources for runs beyond an evening on two cores."""
 
     runs: str  # what has to be computed
     gpu: str  # time on one GPU
@@ -144,7 +144,7 @@ class Need(Frozen):
 
 
 class Claim(Sample):
-    """What entries of all kinds have in common (`claims.kinds`)."""
+    """Base class of claims of all kinds (`claims.comparisons`)."""
 
     shared_clock: ClassVar[bool] = False  # whether samples are compared at a reading that all have reached
     needs_runs: ClassVar[bool] = True
@@ -172,26 +172,26 @@ class Claim(Sample):
 
     @property
     def holds(self) -> Band | None:
-        """Where it holds: a band of the number that is found; None for a printed number, and a report."""
+        """Band of the found number if the claim holds; None for a printed number, and a report."""
         return None
 
     @property
     def evidence(self) -> Evidence:
-        """The kind of evidence: runs, a printed number or theorem that could have failed, a proven bound."""
+        """Kind of evidence: runs, a printed number or theorem open to failure, or a proven bound."""
         return "experiment"
 
     def arranged(self, scale: str) -> Arrangement:
-        """Which experiment it is at a scale; the paper's where none is named."""
+        """Return the arrangement of the experiment at a scale; by default the paper's."""
         named = self.arrangement
         return (named.get(scale) if isinstance(named, dict) else named) or "paper"
 
     def works_on(self, scale: str) -> Workload:
-        """Whose data and model it has at a scale; the paper's where none is named."""
+        """Return the workload (data and model) at a scale; by default the paper's."""
         named = self.workload
         return (named.get(scale) if isinstance(named, dict) else named) or "paper"
 
     def failure(self, scale: str) -> Failure:
-        """What a failure at a scale means; it explains, and removes nothing from sight."""
+        """Return the meaning of a failure at a scale; an explanation only, no failure is hidden."""
         arrangement = self.arranged(scale)
         if self.outside_conditions and arrangement != "ours":
             return "outside_conditions"
@@ -200,7 +200,7 @@ class Claim(Sample):
         return "contradicts" if self.works_on(scale) == "paper" else "other_workload"
 
     def parts(self) -> dict[str, Sample]:
-        """The samples as written, by name: the one of the entry itself."""
+        """Return the samples as written, by name; by default a single sample from the entry."""
         return {"value": Sample()}
 
     @cached_property
@@ -215,7 +215,7 @@ class Claim(Sample):
 
     @property
     def sign(self) -> int:
-        """1 where more is better, −1 where less is: the metric's direction unless the entry sets it."""
+        """1 if more is better, −1 if less is: the metric's direction, unless set by the entry."""
         more = self.higher
         if more is None:
             more = all(metric.higher for metric in self.metrics)
@@ -223,12 +223,12 @@ class Claim(Sample):
 
     @property
     def shares(self) -> bool:
-        """Whether all of its metrics are shares, such as accuracies."""
+        """Return whether all metrics are shares, for example accuracies."""
         return all(metric.share for metric in self.metrics)
 
     @property
     def metrics(self) -> list[Metric]:
-        """The samples' metrics as problems declare them; without direction where none does."""
+        """Metrics of the samples as declared by problems, or without direction if undeclared."""
         names = [sample.metric or "" for sample in self.samples.values()]
         return [_declared(name) for name in names]
 
@@ -255,7 +255,7 @@ class Claim(Sample):
 
 
 def _declared(name: str) -> Metric:
-    """The metric as it is known everywhere, or else as a problem of this package declares it."""
+    """Return the metric as known everywhere, or as declared by a problem of the package."""
     if name == DIVERGED.name:
         return DIVERGED
     known = named(name)

@@ -1,4 +1,4 @@
-"""The kinds of claims: what each compares, and where it holds."""
+"""Kinds of claims, with the comparison and the band of each kind."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def _text(value: Any) -> Any:
 
 
 def _numbered(**sides: tuple[Sample, ...]) -> dict[str, Sample]:
-    """Return samples by their side and number."""
+    """Return samples keyed by side and number."""
     return {f"{side} {n}": term for side, terms in sides.items() for n, term in enumerate(terms, start=1)}
 
 
 def rounding(printed: str) -> float:
-    """Return the rounding error of a printed number: half a unit of its last digit."""
+    """Return the rounding error of a printed number: half a unit of the last digit."""
     digits, _, exponent = printed.partition("e")
     return float(f"1e{int(exponent or 0) - len(digits.partition('.')[2])}") / 2
 
 
 class Better(Claim):
-    """A is better than B; within the margin, if one is named, they are equal."""
+    """A is better than B; differences within the margin, if any, count as equality."""
 
     shared_clock: ClassVar[bool] = True
     a: Sample
@@ -133,7 +133,7 @@ class Theorem(Claim):
 
     @property
     def function(self) -> str:
-        """The name of the test, without its file."""
+        """Name of the test, without the file."""
         return self.test.rpartition(":")[2]
 
     def parts(self) -> dict[str, Sample]:
@@ -174,7 +174,7 @@ class Contrast(Claim):
 
 
 class Ratio(Claim):
-    """Σ times · value above, over the same below, lies in a band; of means, or of spreads over seeds."""
+    """A ratio of sums Σ times · value lies in a band; of means, or of spreads over seeds."""
 
     top: Terms
     bottom: Terms
@@ -212,7 +212,7 @@ class Rank(Claim):
 
 
 class Report(Claim):
-    """A statement without a measure: shown beside what was found, not judged."""
+    """A statement without a measure: shown with the findings, not judged."""
 
 
 KINDS: dict[str, type[Claim]] = {

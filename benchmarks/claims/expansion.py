@@ -1,4 +1,4 @@
-"""One entry for many: repeated over a product, over rows, or over the cells of a published table.
+"""Expansion of an entry to many: over a product, over rows, or over the cells of a published table.
 
     each: {alpha: [0.1, 0.3], beta: [5, 30]}       every combination; a mapping among them gives its keys
     each: [{case: a, k: 1}, {case: b, k: 2}]       every row
@@ -28,7 +28,7 @@ PROSE = ("statement", "note")
 def members(
     entry: Mapping[str, Any], folder: Path, words: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The entries that one entry stands for; ValueError if that is unclear.
+    """Yield the entries expanded from an entry; ValueError for an unclear expansion.
 
     Paths of tables are relative to `folder`; `words` are those for values in prose.
     """
@@ -48,14 +48,14 @@ def members(
 
 
 def _prose(written: Values, given: Values, words: Mapping[str, str]) -> dict[str, str]:
-    """Statement and note, as sentences."""
+    """Return statement and note as sentences."""
     said = {name: words.get(str(value), value) for name, value in given.items()}
     texts = {key: str(filled(written[key], said)) for key in PROSE if key in written}
     return {key: text[:1].upper() + text[1:] if text[:1].isascii() else text for key, text in texts.items()}
 
 
 def filled(node: Any, values: Values) -> Any:
-    """A document with its variables replaced."""
+    """Return a document with all variables replaced."""
     if isinstance(node, dict):
         return {str(filled(key, values)): filled(value, values) for key, value in node.items()}
     if isinstance(node, list):
@@ -84,7 +84,7 @@ def _rows(each: Any) -> list[dict[str, Any]]:
 
 
 def _inner(row: Values) -> dict[str, Any]:
-    """The keys that mappings among the values give."""
+    """Return the merged keys of all mappings among the values."""
     return {key: it for value in row.values() if isinstance(value, dict) for key, it in value.items()}
 
 
@@ -106,7 +106,7 @@ def _cells(table: Any, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _table(name: Any, folder: Path) -> list[dict[str, str]]:
-    """The rows of a file below `folder`; ValueError if it is elsewhere, missing, or no table."""
+    """Return the rows of a file below `folder`; ValueError if elsewhere, missing, or no table."""
     if not isinstance(name, str) or not (folder / name).resolve().is_relative_to(folder.resolve()):
         raise ValueError(f"table.file: must be the name of a file below {folder}, not {name!r}")
     try:

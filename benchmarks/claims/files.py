@@ -39,7 +39,7 @@ class Entries(Frozen):
 
 
 class MainResult(Frozen):
-    """A main result of a paper, and the entries that are its readings: all of them, whatever they say."""
+    """A main result of a paper, and all entries serving as readings, whatever the verdicts."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     words: str
@@ -49,7 +49,7 @@ class MainResult(Frozen):
 
 
 class WrittenScenario(Frozen):
-    """A scenario as its claims file writes it: a suite's document, and what scales change in it."""
+    """A scenario as written in a claims file: a suite's document, and changes by scale."""
 
     suite: str | None = None  # a shipped one to start from
     set: dict[str, Any] = Field(default_factory=dict)  # dotted keys → values, at every scale
@@ -60,7 +60,7 @@ class WrittenScenario(Frozen):
 
 
 class Head(Frozen):
-    """A file of claims, before its entries are read one by one."""
+    """A file of claims, before the entries are read individually."""
 
     paper: Annotated[str, Field(pattern=r"^[a-z]\w*$")]
     title: str
@@ -76,7 +76,7 @@ class Head(Frozen):
 
 @dataclass(frozen=True)
 class Paper:
-    """All claims of one paper."""
+    """All claims of a paper."""
 
     name: str
     title: str
@@ -89,21 +89,21 @@ class Paper:
     terms: dict[str, str] = field(default_factory=dict)  # symbols, for readers
 
     def scales(self, claim: Claim) -> tuple[str, ...]:
-        """The scales at which a claim can be judged, smallest first; none for a theorem."""
+        """Return the possible scales of a claim, smallest first; none for a theorem."""
         each = [
             self.scenarios[sample.scenario].scales for sample in claim.samples.values() if sample.scenario
         ]
         return tuple(scale for scale in SCALES if each and all(scale in scales for scales in each))
 
     def readings(self, result: MainResult) -> tuple[str, ...]:
-        """The ids of the entries that are readings of a main result, in the order of entries."""
+        """Return the ids of the readings of a main result, in the order of entries."""
         patterns = result.readings
         return tuple(
             id_ for id_ in self.claims if any(fnmatch.fnmatchcase(id_, pattern) for pattern in patterns)
         )
 
     def needs(self, claim: Claim, scale: str) -> Need | None:
-        """What a claim needs at a scale beyond an evening on two cores; None if they suffice."""
+        """Return the resources of a claim at a scale beyond an evening on two cores; None if not needed."""
         scenarios = [self.scenarios[sample.scenario] for sample in claim.samples.values() if sample.scenario]
         needs = [claim.needs, *(scenario.needs for scenario in scenarios)]
         return next((need[scale] for need in needs if scale in need), None)
@@ -192,7 +192,7 @@ def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: se
 
 
 def _without_readings(paper: Paper, folder: Path) -> Iterator[str]:
-    """A line for each pattern of a main result that no entry matches."""
+    """Yield a line for each pattern of a main result without a matching entry."""
     for result in paper.main.values():
         for pattern in result.readings:
             if not fnmatch.filter(paper.claims, pattern):
@@ -207,7 +207,7 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
 
 
 def _placed(claim: Claim, paper: Paper) -> Claim:
-    """The claim, with its scenario's arrangement, workload and looks where it names none."""
+    """Return the claim, completed with the scenario's arrangement, workload and looks."""
     names = [sample.scenario for sample in claim.samples.values()]
     places = [paper.scenarios[name] for name in names if name in paper.scenarios]
     own = {
@@ -241,7 +241,7 @@ def _mistakes(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
 def _lines_of_entry(
     where: str, error: ValidationError, model: type[Frozen], document: Any, prefix: str
 ) -> Iterator[str]:
-    """Of an entry that may have been filled in: the line is where it begins."""
+    """Yield a line for each mistake in a possibly expanded entry, at the line of the entry's beginning."""
     for complaint in complaints(error, model, document):
         key = ".".join(map(str, complaint.steps))
         yield f"{where}: {(prefix + key).rstrip('.')}: {complaint.sentence}"

@@ -1,4 +1,4 @@
-"""From claims to runs: the scenarios of a paper at one scale, and which of their runs each claim looks at."""
+"""Plans of runs: the scenarios of a paper at a scale, and the runs used by each claim."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its nu
 
 
 class SampleError(UserError):
-    """A sample that determines no runs: where it is written, and what is wrong."""
+    """Error for a sample without definite runs, with the place in the file and the reason."""
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__(f"{where}: {what}")
@@ -39,7 +39,7 @@ class SampleError(UserError):
 
 @dataclass(frozen=True)
 class ClaimPlan:
-    """What claims of a paper need at one scale, as a suite of its own."""
+    """Plan of the runs for claims of a paper at a scale, in the form of a suite."""
 
     paper: Paper
     scale: str
@@ -48,7 +48,7 @@ class ClaimPlan:
 
     @property
     def name(self) -> str:
-        """The name under which the runs are recorded."""
+        """Name for recording the runs."""
         return f"{CLAIMS}{self.paper.name}-{self.scale}"
 
     @property
@@ -58,11 +58,11 @@ class ClaimPlan:
 
     @property
     def highlighted(self) -> Sequence[str]:
-        """None of its strategies is picked out."""
+        """Strategies to highlight: none."""
         return ()
 
     def runs(self) -> list[PlannedRun]:
-        """The runs that these claims need, each once, evaluated as any claim of the paper needs it.
+        """Return the runs needed by the claims, each once, evaluated for all claims of the paper.
 
         On a GPU they are computed by CUDA graphs, whose numbers are those of one by one.
         """
@@ -76,7 +76,7 @@ class ClaimPlan:
 
     @cached_property
     def _need_clients(self) -> set[str]:
-        """Keys of the runs whose training losses a claim reads before the end.
+        """Keys of the runs with training losses read by a claim before the end.
 
         All claims of the paper count, so that a run made for one of them serves the next.
         """
@@ -94,7 +94,7 @@ class ClaimPlan:
         return (run for by_seed in self.picked(claim).values() for runs in by_seed.values() for run in runs)
 
     def picked(self, claim: Claim) -> dict[str, Picked]:
-        """The runs of each sample of a claim, by seed; UserError if a sample does not determine them."""
+        """Return the runs of each sample of a claim, by seed; UserError if a sample leaves the runs open."""
         by_sample = {}
         for name, sample in claim.samples.items():
             assert sample.scenario is not None
@@ -106,7 +106,7 @@ class ClaimPlan:
         return by_sample
 
     def problems(self, claim: Claim) -> list[str]:
-        """The data, and the network, that a claim is judged on, each once."""
+        """Return the data and the network behind a claim, each once."""
         each = (
             self._scenario(sample.scenario or "").problems(sample.where) for sample in claim.samples.values()
         )
@@ -133,7 +133,7 @@ class ClaimScenario:
     suite: Suite
 
     def picked(self, sample: Sample) -> Picked:
-        """The runs of a sample, by seed; ValueError if it does not determine them."""
+        """Return the runs of a sample, by seed; ValueError if the sample leaves the runs open."""
         points = [at for at, spec in enumerate(self._said) if matches(spec, sample.where)]
         if not points:
             places = {
@@ -150,7 +150,7 @@ class ClaimScenario:
         return {runs[0].experiment.seed: runs for runs in zip(*rows, strict=True)}
 
     def problems(self, where: Where) -> Iterator[str]:
-        """The data, and the network, at the points that `where` picks."""
+        """Yield the data and the network at the points selected by `where`."""
         for point, spec in zip(self.suite.points, self._said, strict=True):
             if matches(spec, where):
                 network = (spec["problem"].get("model") or {}).get("name")
@@ -190,7 +190,7 @@ class ClaimScenario:
 
 
 def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = None) -> Suite:
-    """A scenario at a scale, with these seeds in place of its own; UserError with every mistake in it."""
+    """Return a scenario at a scale as a suite, with given or own seeds; UserError with every mistake."""
     place = paper.scenarios[name]
     path = Path(f"{paper.places[name]}: scenarios.{name}")
     settings: list[Setting] = []
@@ -215,12 +215,12 @@ def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = 
 
 @cache
 def _document(path: Path) -> dict[str, Any]:
-    """A shipped suite as it is written, read once for all numbers of seeds."""
+    """Return a shipped suite as written, read only once for all numbers of seeds."""
     return read(path)
 
 
 def matches(spec: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
-    """Whether a document has the wanted value at each of these dotted keys."""
+    """Return whether a document has the wanted value at each of the dotted keys."""
     return all(contains(_at(spec, key), wanted) for key, wanted in where.items())
 
 
@@ -231,7 +231,7 @@ def _at(node: Any, key: str) -> Any:
 
 
 def contains(actual: Any, wanted: Any) -> bool:
-    """Whether a value matches: a mapping may have more keys, a part matches by its name, 80 matches '80'."""
+    """Return whether a value matches: mappings may have more keys, parts match by name, 80 matches '80'."""
     if isinstance(actual, dict):
         if not isinstance(wanted, dict):
             return actual.get("name") == wanted
@@ -251,7 +251,7 @@ def _number(value: Any) -> Fraction | None:
 
 
 def mistakes(papers: Iterable[Paper]) -> list[str]:
-    """What is wrong with any scenario or sample at any scale, each mistake once; nothing is run."""
+    """Return the mistakes in scenarios and samples at any scale, each once; nothing is run."""
     faults: dict[str, list[str]] = {}  # what is wrong → where
     for paper in papers:
         plans = {scale: ClaimPlan(paper, scale, ()) for scale in SCALES}

@@ -1,4 +1,4 @@
-"""The register of decisions: what was changed in entries after numbers of theirs were seen, and proof of it.
+"""Register of decisions: changes of entries after numbers of an entry were seen, and proof by digests.
 
 `benchmarks/claims/decisions/<paper>.yaml` has a line for each decision. Beside it, `<paper>.csv` has the
 digest of what each entry is judged by: first when its first numbers were stored, then once for each decision
@@ -38,11 +38,11 @@ class Decision(Frozen):
 
     @property
     def date(self) -> str:
-        """The day on which it was made."""
+        """Day of the decision."""
         return self.id[:10]
 
     def concerns(self, claim: str) -> bool:
-        """Whether it is about this entry."""
+        """Return whether the decision concerns an entry."""
         return any(fnmatch.fnmatchcase(claim, pattern) for pattern in self.entries)
 
 
@@ -53,7 +53,7 @@ class Register(Frozen):
 
 
 def decisions(paper: Paper, results: Path = stored_numbers.RESULTS) -> tuple[Decision, ...]:
-    """The decisions on a paper's entries; none without a file. UserError with every mistake in it."""
+    """Return the decisions on a paper's entries; none without a file. UserError with every mistake."""
     path = _path(paper, results, "yaml")
     if not path.exists():
         return ()
@@ -65,7 +65,7 @@ def decisions(paper: Paper, results: Path = stored_numbers.RESULTS) -> tuple[Dec
 
 
 def digest(claim: Claim) -> str:
-    """A short hash of all that an entry is judged by."""
+    """Return a short hash of all keys relevant to the judgement of an entry."""
     judged = claim.model_dump(mode="json", exclude=NOT_JUDGED_BY, exclude_defaults=True)
     return _hash({**judged, "unjudged": bool(claim.unjudged)})
 
@@ -75,7 +75,7 @@ def _hash(judged_by: object) -> str:
 
 
 def history(paper: Paper, results: Path = stored_numbers.RESULTS) -> dict[str, list[tuple[str, str]]]:
-    """Entry → its digests, each with the decision that brought it about; empty for the first numbers."""
+    """Return the digests of each entry, each with the causal decision; empty for the first numbers."""
     path = _path(paper, results, "csv")
     decisions_by_entry: dict[str, list[tuple[str, str]]] = {}
     for entry, own, decision in stored_numbers.table(path, COLUMNS, tuple):
@@ -84,13 +84,13 @@ def history(paper: Paper, results: Path = stored_numbers.RESULTS) -> dict[str, l
 
 
 def changed(paper: Paper, results: Path = stored_numbers.RESULTS) -> list[str]:
-    """The entries with numbers, and the main results, that are not judged as their last digest has it."""
+    """Return the entries with numbers, and main results, with a digest other than the last stored."""
     last = {id_: digests[-1][0] for id_, digests in history(paper, results).items()}
     return [id_ for id_, now in _digests(paper, results).items() if last.get(id_) != now]
 
 
 def record(paper: Paper, results: Path = stored_numbers.RESULTS) -> int:
-    """Store the digests of what is new or was changed by a decision, and return how many.
+    """Store the digests of new entries and of changes by decision, and return the count.
 
     UserError, and nothing is stored, if something was changed without a line in the register.
     """
@@ -113,14 +113,14 @@ def record(paper: Paper, results: Path = stored_numbers.RESULTS) -> int:
 
 
 def begin(paper: Paper, results: Path = stored_numbers.RESULTS) -> None:
-    """Store the digests of what has its first numbers."""
+    """Store the digests of entries with first numbers."""
     past = history(paper, results)
     first = {id_: [(now, "")] for id_, now in _digests(paper, results).items() if id_ not in past}
     _write(_path(paper, results, "csv"), past | first)
 
 
 def _digests(paper: Paper, results: Path) -> dict[str, str]:
-    """The digests of entries that have numbers, of theorems, and of the main results."""
+    """Return the digests of entries with numbers, of theorems, and of the main results."""
     files = (stored_numbers.path(paper.name, scale, results) for scale in SCALES)
     ids = {number.claim for file in files for number in stored_numbers.read(file)}
     entries = {

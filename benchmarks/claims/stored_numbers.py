@@ -1,4 +1,4 @@
-"""The numbers behind verdicts, as small files of the repository: one row per claim, sample and seed.
+"""Numbers behind verdicts, as small files of the repository: a row for each claim, sample and seed.
 
 `results/<paper>-<scale>.csv`. With them, verdicts can be made again, and compared, without repeating the
 runs. The file of the same name in `results/origins/` has what each origin stands for: commit, versions, and
@@ -47,7 +47,7 @@ LOST_COMMITS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of a claim, and where it comes from."""
+    """A number of a claim, with the origin."""
 
     claim: str
     sample: str
@@ -64,7 +64,7 @@ def path(paper: str, scale: str, folder: Path = RESULTS) -> Path:
 
 
 def read(file: Path) -> list[Number]:
-    """All numbers of a file; none if it is not there. UserError, with the line, if it is damaged."""
+    """Return all numbers of a file; none without the file. UserError, with the line, if damaged."""
     if not file.exists():
         return []
     origins = _origins(file)
@@ -77,7 +77,7 @@ def read(file: Path) -> list[Number]:
 
 
 def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> list[T]:
-    """Return what `row` makes of the cells of each row; none if the file is not there.
+    """Return the result of `row` for the cells of each row; none without the file.
 
     Raises:
         UserError: It has other columns, or a row of which nothing can be made; names the line.
@@ -100,7 +100,7 @@ def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> 
 
 
 def _origins(file: Path) -> dict[str, str]:
-    """Return commit and versions by the number that rows of the file have for them."""
+    """Return commit and versions by the number used in the rows of a file."""
     return dict(table(_origins_of(file), ORIGIN_COLUMNS, lambda cells: (cells[0], cells[1])))
 
 
@@ -125,20 +125,20 @@ def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:
 
 
 def commits(origin: str) -> list[str]:
-    """Return the commits that an origin names, with `+` where files had been changed; none without one."""
+    """Return the commits named by an origin, with `+` for changed files; none for `no commit`."""
     named = origin.partition(",")[0]
     return [] if named == "no commit" else named.split()
 
 
 @cache
 def traceable(origin: str) -> bool:
-    """Whether numbers of an origin come from commits of the repository without uncommitted changes."""
+    """Return whether an origin's commits are from the repository, without uncommitted changes."""
     named = commits(origin)
     return bool(named) and not any(name.endswith("+") or name in LOST_COMMITS for name in named)
 
 
 def untraceable(numbers: Iterable[Number], folder: Path = FOLDER) -> list[str]:
-    """Return the origins that no number may have: changed trees, and commits not in the repository."""
+    """Return the inadmissible origins: changed trees, and commits not in the repository."""
     origins = dict.fromkeys(number.origin for number in numbers)
     return [
         origin
@@ -149,7 +149,7 @@ def untraceable(numbers: Iterable[Number], folder: Path = FOLDER) -> list[str]:
 
 @contextmanager
 def changing() -> Iterator[None]:
-    """Hold off other processes that change stored numbers meanwhile: each adds to what it has read."""
+    """Keep other processes from changing stored numbers, because each adds to the numbers read before."""
     from fl_core.problems.data.files import cache_dir
 
     folder = cache_dir()  # not beside the numbers, which are in a repository
@@ -159,7 +159,7 @@ def changing() -> Iterator[None]:
 
 
 def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
-    """Store numbers in the place of older ones of the same claims; those of unknown claims are dropped.
+    """Store numbers in place of older numbers of equal claims; numbers of unknown claims are dropped.
 
     To be called while others are held off (see `changing`).
     """
