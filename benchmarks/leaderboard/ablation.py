@@ -1,4 +1,4 @@
-"""Ablation: the tuned strategy with one of its parts turned off, on the same seeds."""
+"""Ablation: the tuned strategy with a single part turned off, on identical seeds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ COLUMNS = ("part", "factor", "low", "high", "error")
 
 
 def switches(strategy: Strategy, scenario: Scenario) -> dict[str, Any]:
-    """Return the strategy's own fields that can be turned off, each with the value that does so."""
+    """Return the strategy's own fields open to ablation, each with the value to turn the field off."""
     own = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
     fields = [name for name in type(strategy).model_fields if name in own]
     off = {name: _off(strategy, name, scenario) for name in fields}
@@ -53,7 +53,7 @@ def _off(strategy: Strategy, name: str, scenario: Scenario) -> tuple[bool, Any]:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The parts of a strategy that are turned off in turn."""
+    """Parts of a strategy to turn off in turn."""
 
     strategy: str  # label
     off: Mapping[str, Any]  # field → the value that turns it off
@@ -84,9 +84,9 @@ class Ablation:
     def factors(
         self, tables: Tables, runs: pd.DataFrame, errors: Mapping[str, Mapping[str, str]]
     ) -> pd.DataFrame:
-        """Return how many times longer it takes without each part, with an interval over seeds.
+        """Return the factor in time to target without each part, with an interval over seeds.
 
-        Where it fails in a scenario there is none: the other scenarios would pass for all.
+        Where the strategy fails in a scenario there is no factor: the other scenarios would pass for all.
 
         Args:
             tables: Those of the design with final runs.
@@ -115,7 +115,7 @@ class Ablation:
 
 
 def without(study: Study, name: str, value: Any) -> Study:
-    """Return a study of one point in which a field, tuned or not, has no other value than this one."""
+    """Return a single-point study with a field, tuned or not, fixed to a value."""
     space = replace(study.space, candidates={**study.space.candidates, name: (value,)})
     first = tuple((origin, {**values, name: value}) for origin, values in study.first)
     return replace(study, strategy=f"{study.strategy}, without {name}", space=space, first=first)

@@ -1,4 +1,4 @@
-"""An entry of the leaderboard: from the studies of a design to its kept tables, final and held-out runs."""
+"""Entries of the leaderboard: from the studies of a design to stored tables, final and held-out runs."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ Run = Callable[[Campaign], Sequence[StudyResult]]  # runs what is left of a camp
 
 @dataclass(frozen=True)
 class Design:
-    """The scenarios of a design in which all studies have ended."""
+    """The scenarios of a design with all studies ended."""
 
     asked: Asked
     campaign: Campaign
@@ -43,12 +43,12 @@ class Design:
 
     @cached_property
     def places(self) -> dict[str, Place]:
-        """Scenario → how the tables name it, of whole scenarios; in the order of the suite."""
+        """Scenario → place in the tables, for whole scenarios; in the order of the suite."""
         open_ = {own.plan.scenario for own in self.studies if not own.whole}
         return {run.scenario: place(run) for run in self.campaign.suite.runs() if run.scenario not in open_}
 
     def rules(self, earlier: Rules | None = None) -> Rules:
-        """Return the rules of the version with these scenarios; UserError where one has no targets.
+        """Return the rules of the version with the design's scenarios; UserError for missing targets.
 
         Args:
             earlier: The rules of the folder, whose scenarios on other workloads are kept.
@@ -134,7 +134,7 @@ def chosen(tables: Tables) -> dict[tuple[Place, str], dict[str, int]]:
 
 
 def chosen_for_others(tables: Tables) -> dict[tuple[str, str], int]:
-    """Return the points of held-out runs: (problem, strategy) → the point that is best over its scenarios."""
+    """Return the points of held-out runs: (problem, strategy) → the best point over the scenarios."""
     costs = Costs.of(tables)
     points = for_others(costs)
     return {
@@ -145,7 +145,7 @@ def chosen_for_others(tables: Tables) -> dict[tuple[str, str], int]:
 
 
 def with_finals(design: Design, rules: Rules, run: Run) -> Tables:
-    """Return the tables of a design with the final runs that these ask for."""
+    """Return the tables of a design with the final runs of the chosen points."""
     tables = design.tables(rules)
     picked = chosen(tables)
     points = {
@@ -164,7 +164,7 @@ def with_finals(design: Design, rules: Rules, run: Run) -> Tables:
 
 
 def kept(folder: Path, asked: Asked) -> Tables:
-    """Return the tables of a workload that a folder has already; UserError if nothing can be added."""
+    """Return the tables of a workload already in a folder; UserError if nothing can be added."""
     problems = {place(planned)[0] for planned in asked.loaded.runs()}
     tables = Tables.load(folder).on(*problems) if (folder / FILE).is_file() else None
     if tables is None or tables.design.empty or asked.held_out is None:
@@ -173,7 +173,7 @@ def kept(folder: Path, asked: Asked) -> Tables:
 
 
 def with_held_out(asked: Asked, tables: Tables, run: Run) -> Tables:
-    """Return the tables with runs in the held-out scenarios of a workload whose design is whole, if any."""
+    """Return the tables with runs in the held-out scenarios, if any, of a workload with a whole design."""
     if asked.held_out is None or {*map(frame, scenarios(asked.loaded))} - {*tables.rules.scenarios}:
         return tables
     suite, picked = asked.held_out.finals.loaded, chosen_for_others(tables)
@@ -192,14 +192,14 @@ def with_held_out(asked: Asked, tables: Tables, run: Run) -> Tables:
 
 
 def elsewhere(rules: Rules | None, problems: Collection[str]) -> tuple[Frame, ...]:
-    """Return the held-out scenarios of earlier rules that are not on these problems."""
+    """Return the held-out scenarios of earlier rules on other problems."""
     return tuple(own for own in (rules.held_out if rules else ()) if own.problem not in problems)
 
 
 def _runs(
     tables: Tables, campaign: Campaign, points: Mapping[tuple[str, str], set[int]], run: Run
 ) -> Iterator[dict[str, Any]]:
-    """Make the runs of points, and yield a row for each, with its point.
+    """Make the runs of points, and yield a row with the point for each run.
 
     Args:
         tables: With the parameters of the points.
@@ -247,7 +247,7 @@ def _write(path: Path, document: dict[str, Any]) -> None:
 
 
 def strategies(suite: Suite) -> list[dict[str, Any]]:
-    """Return the strategies of a suite as its file could have them, each with its label."""
+    """Return the strategies of a suite in the form of a suite file, each with a label."""
     named = zip(suite.spec.strategies, labels.strategies(suite.spec, suite.labels), strict=True)
     return [
         {"name": part.reference(), **part.model_dump(mode="json", exclude_defaults=True), "label": own}
@@ -265,7 +265,7 @@ def check(campaign: Campaign) -> None:
 
 
 def frame(run: PlannedRun) -> Frame:
-    """Return the budget and targets of a run's scenario; UserError where it cannot be on a leaderboard."""
+    """Return the budget and targets of a run's scenario; UserError if unfit for a leaderboard."""
     budget, easy, metric = run.experiment.scenario.budget, run.problem.target, run.problem.ranking
     if not (metric.share and metric.higher):
         raise UserError(

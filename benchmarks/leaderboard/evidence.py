@@ -1,4 +1,4 @@
-"""The runs behind evidence: a design of trials for a strategy and its baselines, final runs, an ablation."""
+"""Runs behind evidence: a design of trials for a strategy and baselines, final runs, an ablation."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from tuning.study import Campaign
 
 @dataclass(frozen=True)
 class Evidence:
-    """A strategy and its baselines in the scenarios of a suite."""
+    """A strategy and baselines in the scenarios of a suite."""
 
     written: str  # the strategy as a suite has it
     suite: str  # its name, or the path of its file
@@ -39,7 +39,7 @@ class Evidence:
 
     @cached_property
     def asked(self) -> Asked:
-        """The suite with these strategies, without the scenarios that the author's refuses."""
+        """The suite with strategy and baselines, without scenarios refused by the strategy."""
         listed = entry.strategies(Asked(self.suite, (), self.scale).loaded)
         known = {own["label"]: own for own in listed}
         for name in self.against:
@@ -56,7 +56,7 @@ class Evidence:
 
     @property
     def loaded(self) -> Suite:
-        """The suite with these strategies."""
+        """The loaded suite with strategy and baselines."""
         return self.asked.loaded
 
     @cached_property
@@ -82,7 +82,7 @@ class Evidence:
 
     @cached_property
     def ablation(self) -> Ablation:
-        """The parts that are turned off."""
+        """The ablation of the strategy's parts."""
         first = self.loaded.points[0]
         return Ablation(self.strategy, switches(first.spec.strategies[0], first.scenario))
 
@@ -94,7 +94,7 @@ class Evidence:
         return (len(studies) * len(RULESETS) + scenarios * len(self.ablation.off)) * len(spec.seeds)
 
     def findings(self, run: entry.Run) -> Findings:
-        """Return what the runs say; UserError where the strategy's do not come to their end.
+        """Return the findings from the runs; UserError if runs of the strategy do not finish.
 
         Args:
             run: Runs what is left of a campaign; returns its results.
@@ -111,7 +111,7 @@ class Evidence:
         return Findings(self.strategy, tables, self._ablated(made, tables, run), self.refused())
 
     def _ablated(self, made: entry.Design, tables: Tables, run: entry.Run) -> pd.DataFrame:
-        """Return what the runs without each part say."""
+        """Return the factors from runs without each part."""
         values = {
             made.places[study.scenario]: {point: values for point, (_, values) in enumerate(study.first)}
             for study in self.campaign.studies
@@ -136,7 +136,7 @@ class Evidence:
         return self.ablation.factors(tables, pd.DataFrame(rows), errors)
 
     def refused(self) -> dict[str, str]:
-        """Return what the strategy declares that it cannot take, scenarios among it, and why."""
+        """Return the features and scenarios declared as unsupported by the strategy, each with the reason."""
         from fl_core.diagnostics.error_terms import refuses
 
         run = self.loaded.runs()[0]
@@ -149,7 +149,7 @@ class Evidence:
         return {what: why for what, why in said.items() if why}
 
     def manifest(self, findings: Findings, digests: dict[str, str]) -> dict[str, Any]:
-        """Return digests of code, data and tables, versions, and what was asked, as JSON data."""
+        """Return digests of code, data and tables, versions, and the request, as JSON data."""
         experiment = self.loaded.runs()[0].experiment
         problems = {labels.problem(run.problem): run.problem for run in self.loaded.runs()}
         rules = findings.tables.rules

@@ -44,5 +44,5 @@ def finals(campaign: Campaign, chosen: Mapping[tuple[str, str], Mapping[int, Val
 
 
 def label(strategy: str, point: int) -> str:
-    """Return how a strategy at a point of its design is called."""
+    """Return the name of a strategy at a point of the design."""
     return f"{strategy}{POINT}{point}"

@@ -1,4 +1,4 @@
-"""Kept results, made again: a random tenth of an entry's runs, and the digests of its tables."""
+"""Verification of stored results: reruns of a random tenth of an entry's runs, and table digests."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ Studies = dict[tuple[Place, str], tuple[Study, PlannedRun]]  # by scenario and s
 
 @dataclass(frozen=True)
 class RerunCheck:
-    """A kept run, and what became of it when it was made again."""
+    """A stored run, compared with a rerun."""
 
     run: Mapping[str, Any]  # the row of the table
     faults: tuple[str, ...]  # columns that differ, with both values
@@ -49,7 +49,7 @@ class RerunCheck:
 
 
 def strategies(folder: Path) -> str:
-    """Return the strategies of a folder, as a setting of its suites."""
+    """Return the strategies of a folder, as a setting of the suites."""
     path = folder / STRATEGIES
     if not path.is_file():
         raise UserError(f"{path}: there are no strategies beside the tables")
@@ -57,14 +57,14 @@ def strategies(folder: Path) -> str:
 
 
 def other_goals(known: Sequence[Suite], rules: Rules) -> list[str]:
-    """Return the scenarios to which the rules give another budget or targets than the suites do."""
+    """Return the scenarios with another budget or other targets in the rules than in the suites."""
     stated = {frame(run) for suite in known for run in scenarios(suite)}
     every = (own for own in (*rules.scenarios, *rules.held_out) if own not in stated)
     return [f"{own.problem} · {own.partition} · {own.timing}" for own in every]
 
 
 def checks(known: Sequence[Suite], tables: Tables, entries: Sequence[str], seed: int) -> Iterator[RerunCheck]:
-    """Make a random tenth of the entries' runs again; yield each with what differs.
+    """Rerun a random tenth of the entries' runs; yield each run with the differences.
 
     Args:
         known: The suites of the folder.
@@ -83,7 +83,7 @@ def checks(known: Sequence[Suite], tables: Tables, entries: Sequence[str], seed:
 
 
 def runs(tables: Tables) -> list[dict[str, Any]]:
-    """Return the rows of all tables, each with its point or None; a run of two rulesets once."""
+    """Return the rows of all tables, each with a point or None; a run of two rulesets appears once."""
     picked, for_others = chosen(tables), chosen_for_others(tables)
     final, held_out = _records(tables.finals), _records(tables.held_out)
     for row in final:
