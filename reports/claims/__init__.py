@@ -1,1 +1,1 @@
-"""Verdicts on claims and main results, from stored numbers, and their pages."""
+"""Verdicts on claims and main results from stored numbers, with pages and tables."""

@@ -1,4 +1,4 @@
-"""What the words rest on: workloads and networks that have run, and what a GPU would add."""
+"""Workloads and networks behind the outcomes of main results, and readings to be gained with a GPU."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class RanOn:
         self._plans: dict[tuple[str, str], ClaimPlan] = {}
 
     def __call__(self, reading: Reading) -> str:
-        """Return them, such as `mnist, logistic`; empty if they need code to be allowed.
+        """Return data and network of a reading (`mnist, logistic`); empty if code needs to be allowed.
 
         Of a theorem, the name of its test.
         """
@@ -37,7 +37,7 @@ NO_NETWORK = {"logistic", "linear"}
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The best workload of a main result's decided readings, and what they say there."""
+    """Best workload of a main result's decided readings, with counts of holding and decided readings."""
 
     outcome: Outcome
     scope: Scope | None  # None where none is decided
@@ -51,7 +51,7 @@ class Basis:
 
 
 def basis(outcome: Outcome, ran_on: RanOn) -> Basis:
-    """Return the best workload of decided readings: with a network where one was trained on it."""
+    """Return the best workload of decided readings; within a scope, a neural network ranks first."""
     if not outcome.decided:
         return Basis(outcome, None)
     each = [(scope(reading), _has_network(ran_on(reading)), reading) for reading in outcome.decided]
@@ -62,13 +62,13 @@ def basis(outcome: Outcome, ran_on: RanOn) -> Basis:
 
 
 def _has_network(problems: str) -> bool:
-    """Whether any of `mnist, logistic; cifar10, resnet8` is a network; problems without a model are none."""
+    """Return whether `mnist, logistic; cifar10, resnet8` has a network; problems without a model do not."""
     models = [problem.partition(", ")[2] for problem in problems.split("; ")]
     return any(model and model not in NO_NETWORK for model in models)
 
 
 def groups(every: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[Basis]]]:
-    """Return main results by what their best readings were run on, the nearest to the papers first."""
+    """Yield captions and main results by best workload and network, the closest to the papers first."""
     captions: dict[tuple[Scope | None, bool], str] = {
         ("paper's workload", True): "The paper's workload, a neural network",
         ("paper's workload", False): "The paper's workload, without a neural network",
@@ -84,7 +84,7 @@ def groups(every: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[
 
 
 def missing(every: Sequence[Outcome]) -> list[tuple[str, Need, list[tuple[Outcome, int]]]]:
-    """Return what needs a GPU: paper, need, and the main results that get readings, with their number."""
+    """Return paper, need (a GPU, for example), and main results with the number of readings not run."""
     needs: dict[tuple[str, Need], dict[str, tuple[Outcome, int]]] = {}
     for outcome in every:
         for reading in outcome.readings:

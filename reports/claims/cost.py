@@ -1,4 +1,4 @@
-"""Cost of deciding open claims: the seeds that they lack, and their runs."""
+"""Cost of deciding open claims, in missing seeds and runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ OPEN = {"not run", "undecided", "leans for", "leans against", "compatible"}
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A claim that is not decided, and what would decide it."""
+    """An open claim, with the seeds and runs needed for a decision."""
 
     claim: Claim
     seeds: tuple[int, ...]  # missing up to the look that would decide it
@@ -25,12 +25,12 @@ class Open:
     runs: frozenset[str]  # keys of its runs under one seed
 
     def under(self, seeds: Iterable[int]) -> set[tuple[str, int]]:
-        """Return the runs under these seeds by key and seed; claims share runs."""
+        """Return the runs under the given seeds as pairs of key and seed; claims share runs."""
         return {(key, seed) for seed in seeds for key in self.runs}
 
     @property
     def missing(self) -> int:
-        """The number of runs up to the look that would decide the claim."""
+        """Number of runs missing up to the deciding look."""
         return len(self.runs) * len(self.seeds)
 
 
@@ -40,7 +40,7 @@ def still_open(
     claims: Iterable[Claim],
     folder: Path = RESULTS,
 ) -> list[Open]:
-    """Return the claims that more seeds may decide, those of the fewest runs first; claims may share runs."""
+    """Return claims more seeds may decide, fewest missing runs first; claims may share runs."""
     verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
     plan = ClaimPlan(paper, scale, (), (0,))  # keys of one seed stand for those of all
     have = seeds_of(
@@ -63,7 +63,7 @@ def still_open(
 def current(
     paper: Paper, scale: str, stored: Sequence[Number], plans: dict[int, ClaimPlan] | None = None
 ) -> list[Number]:
-    """The stored numbers of the runs that entries select now; none for an entry that was changed.
+    """Return stored numbers of the runs selected by current entries; none for a changed entry.
 
     A change concerns all seeds of an entry, so that the first of them is compared; `plans` are those of a
     single seed that are expanded already.
@@ -87,7 +87,7 @@ def current(
 
 
 def seeds_of(numbers: Iterable[Number]) -> dict[str, set[int]]:
-    """The seeds for which all samples of a claim have a number, by claim."""
+    """Return the seeds with a number for every sample of a claim, by claim."""
     by_claim: dict[str, dict[str, set[int]]] = {}
     for number in numbers:
         if number.seed is not None:
@@ -96,7 +96,7 @@ def seeds_of(numbers: Iterable[Number]) -> dict[str, set[int]]:
 
 
 def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> list[Number]:
-    """New numbers, with the stored ones of other seeds of the same claims that are still valid."""
+    """Return fresh numbers, merged with the claims' valid stored numbers of other seeds."""
     renewed = {(number.claim, number.seed) for number in fresh}
     claims = {number.claim for number in fresh}
     stored = [number for number in stored_numbers.read(file) if number.claim in claims]

@@ -1,4 +1,4 @@
-"""Forest plots of verdicts: effect, interval and what was claimed, the claims of a row on one axis."""
+"""Forest plots of verdicts: effect, interval and claimed range, with an axis for each row of claims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPEN = '<circle r="4" class="open"/>'
 
 @dataclass(frozen=True, slots=True)
 class DrawnEffect:
-    """What is drawn of a claim; a printed number is at 0, and what was found is its distance to that."""
+    """Effect of a claim as plotted; for a printed number, the difference found − printed."""
 
     found: float
     low: float
@@ -38,7 +38,7 @@ class DrawnEffect:
 
 
 def effect(claim: Claim, verdict: Verdict) -> DrawnEffect | None:
-    """The effect of a claim; None where no number was estimated over seeds, or it is not finite."""
+    """Return the effect of a claim; None where no finite number was estimated over seeds."""
     mean, low, high = verdict.found, verdict.low, verdict.high
     if mean is None or not isfinite(mean) or not claim.needs_runs:
         return None
@@ -54,7 +54,7 @@ def effect(claim: Claim, verdict: Verdict) -> DrawnEffect | None:
 
 
 def claimed(claim: Claim) -> tuple[float, float]:
-    """Where the claim holds; nowhere for numbers that are only reported."""
+    """Return both ends of the claimed range; (∞, ∞) for numbers only reported."""
     if claim.holds is None:
         return inf, inf
     least, most = claim.holds
@@ -63,14 +63,14 @@ def claimed(claim: Claim) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The axis that the claims of a row share."""
+    """The axis shared by the claims of a row."""
 
     low: float
     high: float
 
     @classmethod
     def around(cls, effects: Iterable[DrawnEffect]) -> Axis:
-        """Room for effects and edges; intervals are cut where they are much longer."""
+        """Return an axis with room for effects and edges; much longer intervals are cut."""
         every = list(effects)
         fixed = [effect.found for effect in every]
         for effect in every:
@@ -83,18 +83,18 @@ class Axis:
         return cls(low - room, high + room)
 
     def place(self, value: float) -> float:
-        """Where a value lies in a strip; what lies outside, at its end."""
+        """Return the position of a value in a strip; values outside the axis are clipped to an end."""
         inside = min(max(value, self.low), self.high)
         return EDGE + (WIDTH - 2 * EDGE) * (inside - self.low) / (self.high - self.low)
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The numbers at its ends."""
+        """Numbers at both ends of the axis, as text."""
         return numbers.number(self.low, 2), numbers.number(self.high, 2)
 
 
 def strip(drawn: DrawnEffect, axis: Axis, word: Word, description: str) -> Markup:
-    """One line of the plot: the interval over what was claimed, coloured by the verdict."""
+    """Return a line of the plot: the interval over the claimed range, coloured by the verdict."""
     parts = []
     low, high = drawn.claimed
     if low < inf:
@@ -124,7 +124,7 @@ def _box(name: str, left: float, right: float, top: float, bottom: float) -> str
 
 
 def what(claim: Claim) -> str:
-    """What is drawn of a claim, in words; empty for a theorem."""
+    """Return the plotted quantity of a claim in words; empty for a theorem."""
     if not claim.needs_runs:
         return ""
     if isinstance(claim, Value):

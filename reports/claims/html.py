@@ -1,4 +1,4 @@
-"""The page of all claims, a forest plot for every block; and a paper's claims on the page of their runs."""
+"""Page of all claims, with a forest plot for every block, and the claims section of report pages."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +36,7 @@ from reports.sections.section import Section
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The claims of a row; their effects share an axis."""
+    """The claims of a row, with effects on a shared axis."""
 
     name: str
     entries: Sequence[tuple[Reading, Markup | None]]  # with a line of the plot
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The claims of a paper at one scale that have run."""
+    """The judged claims of a paper at a single scale."""
 
     paper: str
     name: str
@@ -57,7 +57,7 @@ class Block:
 
 
 def blocks(readings: Sequence[Reading]) -> list[Block]:
-    """Return the blocks of the page: each paper and scale of which a claim has run."""
+    """Return the blocks of the page: each paper and scale with a judged claim."""
     return [_block(group) for group in by_scale(readings) if any(reading.ran for reading in group)]
 
 
@@ -72,7 +72,7 @@ def _block(group: Sequence[Reading]) -> Block:
 
 
 def _rows(group: Sequence[Reading]) -> Iterator[Row]:
-    """By row of the list of claims, and in it by what is drawn: a difference and a level share no axis."""
+    """Yield rows by name and plotted quantity: a difference and a level share no axis."""
     by_row: dict[tuple[str, str], list[Reading]] = {}
     for reading in group:
         if reading.ran:
@@ -95,14 +95,14 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write(readings: Sequence[Reading], path: Path) -> Path:
-    """Write the page of these verdicts. Returns its path; raises OSError."""
+    """Write the page of verdicts and return the path; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render(readings), encoding="utf-8")
     return path
 
 
 def render(readings: Sequence[Reading]) -> str:
-    """The page as text; the same numbers give the same text."""
+    """Return the page as text; equal numbers give equal text."""
     shown, every = blocks(readings), outcomes(readings)
     return template("page.html.j2").render(
         blocks=shown,
@@ -117,7 +117,7 @@ def render(readings: Sequence[Reading]) -> str:
 
 
 def template(name: str) -> Template:
-    """A template of this folder, with the style sheet and the script of the report page."""
+    """Return a template of the claims folder, with the style sheet and the script of the report page."""
     words = (anchor, arranged, besides, found, interval, many, number, quantity, ranked, said, sides, worded)
     folder = environment().overlay(loader=FileSystemLoader(TEMPLATES))
     named = {word.__name__: word for word in (*words, matrix.scoped)}
@@ -126,7 +126,7 @@ def template(name: str) -> Template:
 
 
 def _filters(shown: Sequence[Block]) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Name, title, and the choices of each: value and text."""
+    """Return name, title and choices (value and text) of each filter."""
     readings = [reading for block in shown for row in block.rows for reading, _ in row.entries]
     return [
         ("paper", "Paper", _choices((block.name, block.paper) for block in shown)),
@@ -148,7 +148,7 @@ NOTE = (
 
 
 def sections(suite: str) -> list[Section]:
-    """Return the verdicts of a paper at the scale of a page, and its theorems.
+    """Return the section with a paper's verdicts at the scale of a suite, theorems included.
 
     None for any other suite, and where the package has no stored numbers, as from a wheel.
     """

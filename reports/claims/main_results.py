@@ -1,4 +1,4 @@
-"""What became of a paper's main results: a word from the share of readings that hold, and its scope.
+"""Outcomes of a paper's main results: a word for the share of holding readings, and a scope.
 
     holds         all decided readings hold, and none leans against
     mostly holds  at least 80 %
@@ -38,7 +38,7 @@ MAX_VALUES = 6  # of a condition that is shown
 
 @dataclass(frozen=True, slots=True)
 class Divide:
-    """The condition that best separates the readings that hold from the others."""
+    """The condition best separating holding readings from all others."""
 
     name: str  # arrangement, workload, scale, or one of the entries' case
     counts: Mapping[str, tuple[int, int]]  # value → holding and decided readings
@@ -46,7 +46,7 @@ class Divide:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A main result, with all of its readings."""
+    """A main result with all readings."""
 
     paper: Paper
     result: MainResult
@@ -54,27 +54,27 @@ class Outcome:
 
     @cached_property
     def deciding(self) -> list[Reading]:
-        """The readings that can give a word, whatever they say."""
+        """Readings admitted to the outcome, whatever the verdict."""
         return [reading for reading in self.readings if decides(reading)]
 
     @property
     def decided(self) -> list[Reading]:
-        """The readings that give the word."""
+        """Deciding readings with a verdict of confirmed, refuted, equal or no effect."""
         return [reading for reading in self.deciding if reading.word in DECIDED]
 
     @property
     def holding(self) -> list[Reading]:
-        """The readings that hold."""
+        """Decided readings with a confirmed claim."""
         return [reading for reading in self.decided if reading.word == "confirmed"]
 
     @property
     def share(self) -> float | None:
-        """The share of decided readings that hold; None where none is decided."""
+        """Fraction of decided readings holding; None without decided readings."""
         return len(self.holding) / len(self.decided) if self.decided else None
 
     @property
     def word(self) -> MainWord:
-        """What became of it."""
+        """Outcome of the main result, as a word."""
         if self.share is None:
             return "undecided" if any(reading.ran for reading in self.readings) else "not run"
         leans = {reading.word for reading in self.deciding}
@@ -86,7 +86,7 @@ class Outcome:
 
     @property
     def scope(self) -> Scope | None:
-        """The best workload among the readings that the word rests on; None where none is decided."""
+        """Best workload among the readings behind the outcome; None without decided readings."""
         holds = {"holds": {True}, "mostly holds": {True}, "mostly fails": {False}, "fails": {False}}
         wanted = holds.get(self.word, {True, False})
         there = (scope(reading) for reading in self.decided if (reading.word == "confirmed") in wanted)
@@ -94,12 +94,12 @@ class Outcome:
 
     @cached_property
     def pooled(self) -> PooledEffect | None:
-        """The effect pooled over clusters; None where no reading has one with an interval."""
+        """Effect pooled over clusters; None if no effect has an interval."""
         return pooled(reading for reading in self.deciding if reading.ran and reading.word != "reported")
 
     @property
     def divide(self) -> Divide | None:
-        """The condition that divides its readings best, by adjusted R²; None where none does."""
+        """Condition best dividing the readings, by adjusted R²; None if no condition divides."""
         each = [(_conditions(reading), reading.word == "confirmed") for reading in self.decided]
         best, most = None, 0.0
         for name in each[0][0] if each else ():
@@ -115,7 +115,7 @@ class Outcome:
 
 
 def _explained(counts: Sequence[tuple[int, int]]) -> float:
-    """Return the adjusted R² of holding, given which value of a condition a reading has."""
+    """Return the adjusted R² of holding, explained by the value of a condition."""
     total, n = sum(n for _, n in counts), len(counts)
     share = sum(kept for kept, _ in counts) / total
     between = sum(size * (kept / size - share) ** 2 for kept, size in counts)
@@ -125,13 +125,13 @@ def _explained(counts: Sequence[tuple[int, int]]) -> float:
 
 
 def decides(reading: Reading) -> bool:
-    """Whether a reading bears on the word: the paper's statement, within its conditions, and no twin."""
+    """Return whether a reading counts: a statement of the paper, within the paper's conditions, no twin."""
     claim = reading.claim
     return claim.stated_by == "paper" and not claim.outside_conditions and not claim.twin
 
 
 def scope(reading: Reading) -> Scope:
-    """Return how far a reading reaches; a theorem that prints no number, and a quadratic, is a toy."""
+    """Return the scope of a reading; quadratics and theorems without a printed number are toys."""
     claim = reading.claim
     if isinstance(claim, Theorem):
         toy = not isinstance(claim.printed, str)
@@ -143,7 +143,7 @@ def scope(reading: Reading) -> Scope:
 
 
 def outcomes(readings: Sequence[Reading]) -> list[Outcome]:
-    """What became of each paper's main results."""
+    """Return an outcome for every main result of each paper."""
     papers = {reading.paper.name: reading.paper for reading in readings}
     by_id: dict[tuple[str, str], list[Reading]] = {}
     for reading in readings:

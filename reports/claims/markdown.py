@@ -1,4 +1,4 @@
-"""Verdicts as Markdown: counts for the README, docs/claims.md, and a page for each paper beside it."""
+"""Verdicts as Markdown: counts for the README, docs/claims.md, and docs/claims/PAPER.md for each paper."""
 
 import re
 from collections import Counter
@@ -142,7 +142,7 @@ layers, and, as an assumption, 10 TFLOP/s a GPU. Where nothing is said, an eveni
 
 
 def readme(readings: Sequence[Reading]) -> str:
-    """Return a table with a row for each paper: how many of its main results have which outcome."""
+    """Return the summary and a table of main results, counted by paper and outcome."""
     every = outcomes(readings)
     words = [word for word in matrix.OUTCOMES if any(outcome.word == word for outcome in every)]
     rows = []
@@ -155,7 +155,7 @@ def readme(readings: Sequence[Reading]) -> str:
 
 
 def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
-    """claims.md with its figure, and claims/PAPER.md: path → text."""
+    """Return path → text of claims.md, the figure claims.svg, and claims/PAPER.md for each paper."""
     papers = {reading.paper.name: reading.paper for reading in readings}
     every = outcomes(readings)
     by_paper = matrix.by_paper(every)
@@ -181,7 +181,7 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
 
 
 def write(readings: Sequence[Reading], folder: Path, results: Path = RESULTS) -> list[Path]:
-    """Write the pages there. Returns their paths; raises OSError."""
+    """Write all pages into a folder and return the paths; raises OSError."""
     texts = {folder / name: text for name, text in pages(readings, results).items()}
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def write(readings: Sequence[Reading], folder: Path, results: Path = RESULTS) ->
 
 
 def _matrix(mine: Sequence[Outcome], page: str = "") -> str:
-    """A paper's main results, and their readings by arrangement and workload."""
+    """Return a table of a paper's main results, with readings by arrangement and workload."""
     columns = matrix.columns(mine)
     rows = []
     for outcome in mine:
@@ -202,18 +202,18 @@ def _matrix(mine: Sequence[Outcome], page: str = "") -> str:
 
 
 def _link(outcome: Outcome, page: str) -> str:
-    """A link to the heading of a main result, whose anchor is made of its words."""
+    """Return a link to the heading of a main result; the words of the heading make the anchor."""
     anchor = re.sub(r"[^\w\- ]", "", _heading(outcome).lower()).replace(" ", "-")
     return f"[{outcome.result.words}]({page}#{anchor})"
 
 
 def _heading(outcome: Outcome) -> str:
-    """The words of a main result, without raised digits, which some sites drop from anchors."""
+    """Return the words of a main result with 2 for ², since some sites drop raised digits from anchors."""
     return outcome.result.words.replace("²", "2")
 
 
 def _basis(every: Sequence[Outcome]) -> Iterator[str]:
-    """What the words rest on, and what a GPU would add."""
+    """Yield the sections on workloads behind the outcomes, and on readings to be gained with a GPU."""
     rows = [
         (caption, str(len(mine)), "; ".join(map(str, mine))) for caption, mine in basis.groups(every, RanOn())
     ]
@@ -229,7 +229,7 @@ def _basis(every: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _rate(results: Path) -> Iterator[str]:
-    """How often a row ends with a false verdict, as simulated."""
+    """Yield the section on the simulated rate of false verdicts, by row."""
     if rates := simulated.stored(results):
         share = 100 * sum(rate.share for rate in rates) / len(rates)
         worst = [rate for rate in sorted(rates, key=lambda rate: -rate.share) if rate.share > ERROR]
@@ -239,7 +239,7 @@ def _rate(results: Path) -> Iterator[str]:
 
 
 def _provenance(papers: Iterable[Paper], results: Path) -> Iterator[str]:
-    """How many stored numbers can be traced to a commit."""
+    """Yield the section on the share of stored numbers traceable to a commit."""
     files = (stored_numbers.path(paper.name, scale, results) for paper in papers for scale in SCALES)
     stored = [number for file in files for number in stored_numbers.read(file)]
     if stored:
@@ -254,7 +254,7 @@ def _provenance(papers: Iterable[Paper], results: Path) -> Iterator[str]:
 
 
 def _changes(papers: Iterable[Paper], results: Path) -> Iterator[str]:
-    """The register of decisions, the newest first."""
+    """Yield the section with the register of decisions, newest first."""
     known = [(decision, paper) for paper in papers for decision in register.decisions(paper, results)]
     rows = [
         (made.date, ", ".join(f"`{id_}`" for id_ in made.entries), made.change, made.known, made.reason)
@@ -265,7 +265,7 @@ def _changes(papers: Iterable[Paper], results: Path) -> Iterator[str]:
 
 
 def _page(paper: Paper, readings: Iterable[Reading]) -> str:
-    """A paper: its main results with their readings, what else was judged, and what has not run."""
+    """Return the page of a paper: main results with readings, other judged entries, entries not run."""
     mine = [reading for reading in readings if reading.paper.name == paper.name]
     results = outcomes(mine)
     parts = [
@@ -295,7 +295,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def _entries(entries: Sequence[Reading]) -> Iterator[str]:
-    """A table of entries, and under it what is open and what was seen, once for all to which it applies."""
+    """Yield a table of the entries already run, and numbered notes below, each note once."""
     if not (entries := ranked(entries)):
         return
     texts = (text for reading in entries for text in (reading.claim.note, _reason(reading)) if text)
@@ -307,7 +307,7 @@ def _entries(entries: Sequence[Reading]) -> Iterator[str]:
 
 
 def _reason(reading: Reading) -> str:
-    """What was observed of a refuted claim, or why there is no verdict or no effect."""
+    """Return the observation on a refuted claim, or the reason for no verdict or no effect."""
     if reading.word == "refuted":
         return reading.claim.seen
     return "; ".join(reading.verdict.remarks) if reading.word in {"no effect", "reported"} else ""
@@ -328,7 +328,7 @@ def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, 
 
 
 def _claimed(claim: Claim) -> str:
-    """The statement as the rule has it: a band for what is found."""
+    """Return the statement in terms of the rule, for example a band for the number found."""
     match claim:
         case Theorem() if claim.band is None:
             said = _printed(claim)
@@ -372,7 +372,7 @@ def _margin(margin: float | None) -> str:
 
 
 def _found(claim: Claim, verdict: Verdict) -> str:
-    """The number that was found, or in how far what is printed was found."""
+    """Return the number found as text; for theorems with exact values, also true, false or equal."""
     if isinstance(claim, Theorem) and isinstance(claim.printed, bool):
         return str(bool(verdict.found)).lower()
     exact = isinstance(claim, Theorem) and claim.band is None and not isinstance(claim.printed, str)
@@ -382,7 +382,7 @@ def _found(claim: Claim, verdict: Verdict) -> str:
 
 
 def _said(reading: Reading, notes: Mapping[str, str]) -> str:
-    """The verdict in words, the meaning of a failure, how many seeds would decide, and the note."""
+    """Return the verdict in words, with the meaning of a failure, remarks, seeds to decide, and the note."""
     reason = _reason(reading)
     means = MEANS[reading.failure] if reading.word == "refuted" else ""
     more = [remark for remark in remarks(reading.verdict) if remark != reason]
@@ -392,14 +392,14 @@ def _said(reading: Reading, notes: Mapping[str, str]) -> str:
 
 
 def _direction(reading: Reading) -> str:
-    """Confirmed, or refuted; of a comparison, who is ahead."""
+    """Return the word of a verdict; for a decided comparison, also ahead or behind."""
     if reading.claim.kind != "better":
         return worded(reading)
     return {"confirmed": "confirmed: ahead", "refuted": "refuted: behind"}.get(reading.word, worded(reading))
 
 
 def _left_out(readings: Iterable[Reading]) -> Iterator[str]:
-    """The entries not run, by scale, by what they need, and by row."""
+    """Yield the entries not run, by scale, need and row."""
     for group in by_scale(readings):
         waiting: dict[Need | None, Counter[str]] = {}
         for reading in group:

@@ -1,4 +1,4 @@
-"""Main results against their readings: the matrix that pages open with, and a sentence of counts."""
+"""Matrix of main results by arrangement and workload of readings, and summaries in sentences."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -37,36 +37,36 @@ KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "tested s
 
 
 def by_paper(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
-    """The main results of each paper."""
+    """Return main results grouped by paper."""
     return [list(group) for _, group in groupby(outcomes, key=lambda outcome: outcome.paper.name)]
 
 
 def columns(outcomes: Iterable[Outcome]) -> list[Column]:
-    """The arrangements and workloads that have been tried."""
+    """Return the arrangements and workloads with readings already run."""
     ran = [reading for outcome in outcomes for reading in outcome.readings if reading.ran]
     tried = {(reading.arrangement, reading.workload) for reading in ran}
     return [column for column in COLUMNS if column in tried]
 
 
 def title(column: Column) -> str:
-    """The head of a column."""
+    """Return the heading of a column."""
     arrangement, workload = column
     return ARRANGED[arrangement] if workload == "paper" else f"{ARRANGED[arrangement]}, stand-in"
 
 
 def initials(column: Column) -> str:
-    """The head of a column in a word, with a star for a stand-in."""
+    """Return the heading of a column as a word, with a star for a stand-in."""
     return f"{column[0]}{'*' if column[1] == 'stand-in' else ''}"
 
 
 def cell(outcome: Outcome, column: Column) -> list[Reading]:
-    """The readings of a main result that have run with this arrangement and workload."""
+    """Return the judged readings of a main result with the arrangement and workload of a column."""
     there = (reading for reading in outcome.readings if (reading.arrangement, reading.workload) == column)
     return ranked(reading for reading in there if SAID[reading.word].square)
 
 
 def count(readings: Sequence[Reading]) -> str:
-    """How many of the decided readings hold, such as 2/21; else how many are open."""
+    """Return the fraction of decided readings holding, as 2/21; without decided readings, the number open."""
     decided = [reading for reading in readings if reading.word in DECIDED]
     if not decided:
         return f"{len(readings)} open" if readings else "–"
@@ -74,7 +74,7 @@ def count(readings: Sequence[Reading]) -> str:
 
 
 def bar(readings: Sequence[Reading]) -> str:
-    """A coloured square for each reading; of more than five, their shares, with a square for each colour."""
+    """Return a coloured square for each reading; beyond five, shares, with a square for each colour."""
     there = Counter(SAID[reading.word].square for reading in readings)
     drawn = dict.fromkeys(there, 1)
     while sum(drawn.values()) < min(BAR, len(readings)):
@@ -83,7 +83,7 @@ def bar(readings: Sequence[Reading]) -> str:
 
 
 def state(readings: Sequence[Reading]) -> str:
-    """What all decided readings of a cell say: `hold`, `fail`, `differ`, or `open` where there are none."""
+    """Return the joint finding of decided readings: `hold`, `fail`, `differ`, or `open` without any."""
     words = {reading.word for reading in readings if reading.word in DECIDED}
     if not words:
         return "open"
@@ -91,12 +91,12 @@ def state(readings: Sequence[Reading]) -> str:
 
 
 def _found(reading: Reading) -> float:
-    """Return the number found; NaN where there is none."""
+    """Return the number found; NaN without a number."""
     return nan if reading.verdict.found is None else reading.verdict.found
 
 
 def typical(readings: Sequence[Reading]) -> Reading | None:
-    """The reading with the median effect, of the commonest kind and metric; None without an experiment.
+    """Return the reading of median effect, of the commonest kind and metric; None without an experiment.
 
     Only decided ones count where there are any.
     """
@@ -112,26 +112,26 @@ def typical(readings: Sequence[Reading]) -> Reading | None:
 
 
 def summary(every: Sequence[Outcome]) -> str:
-    """Return how many main results have which word, as one line."""
+    """Return the counts of main results by word, as a single line."""
     words = Counter(outcome.word for outcome in every)
     counts = [f"{word} {words[word]}" for word in OUTCOMES if words[word]]
     return f"{len(every)} main results: {', '.join(counts)}."
 
 
 def short(outcome: Outcome) -> str:
-    """The word of a main result after its colour, with its scope and the counts that it rests on."""
+    """Return the word of a main result after a coloured square, with scope and counts."""
     return "\xa0".join((OUTCOMES[outcome.word], outcome.word)) + scoped(outcome)
 
 
 def scoped(outcome: Outcome) -> str:
-    """Return the scope of a word, and how many decided readings hold, in brackets; empty without any."""
+    """Return scope, and counts of holding and decided readings, in brackets; empty without a scope."""
     if outcome.scope is None:
         return ""
     return f" ({outcome.scope}, {len(outcome.holding)} of {len(outcome.decided)})"
 
 
 def counts(outcome: Outcome) -> str:
-    """Return what was found, in counts by kind of evidence, as one sentence."""
+    """Return the findings as counts by kind of evidence, in a sentence."""
     parts = [text for evidence in KINDS if (text := _of_kind(outcome, evidence))]
     words = Counter(reading.word for reading in outcome.deciding)
     parts += [f"{words[word]} {SAID[word].long}" for word in OPEN if words[word]]
@@ -141,7 +141,7 @@ def counts(outcome: Outcome) -> str:
 
 
 def cost(outcome: Outcome) -> str:
-    """Return what the readings that have not run would take, with and without a GPU."""
+    """Return the cost of readings not run, with and without a GPU, as text."""
     needs = Counter(reading.needs for reading in outcome.readings if not reading.ran)
     prices = {need: need.cost if need else "an evening of two cores" for need in needs}
     return "; ".join(
@@ -154,14 +154,14 @@ def _sentence(text: str) -> str:
 
 
 def sentence(outcome: Outcome) -> str:
-    """Return where it holds, counts, pooled effect, printed tables as a whole, and what is left open."""
+    """Return sentences on conditions, counts, pooled effect, printed tables, and open points."""
     sentences = [where(outcome), counts(outcome), pooled(outcome), aside(outcome)]
     sentences += [said for table in tables(outcome.readings) for said in of_table(table)]
     return " ".join(filter(None, (*sentences, outcome.result.open)))
 
 
 def where(outcome: Outcome) -> str:
-    """Return where a main result holds, by the condition that divides its readings best, as one sentence."""
+    """Return a sentence on the best dividing condition: values with the result holding, mixed or failing."""
     if outcome.word in {"holds", "fails", "undecided", "not run"}:
         return ""
     if outcome.divide is None:
@@ -177,7 +177,7 @@ def where(outcome: Outcome) -> str:
 
 
 def pooled(outcome: Outcome) -> str:
-    """Return the effect pooled over clusters, with its interval and prediction interval, as one sentence."""
+    """Return a sentence on the effect pooled over clusters, with interval and prediction interval."""
     if outcome.pooled is None:
         return ""
     effect = outcome.pooled.effect
@@ -194,7 +194,7 @@ def pooled(outcome: Outcome) -> str:
 
 
 def aside(outcome: Outcome) -> str:
-    """Return how many readings are shown and decide nothing, by the reason, as one sentence."""
+    """Return a sentence counting the readings shown but not decisive, by reason."""
     ran = [reading for reading in outcome.readings if reading.ran and not decides(reading)]
     reasons = {
         "twins": [reading for reading in ran if reading.claim.twin],
@@ -210,7 +210,7 @@ def aside(outcome: Outcome) -> str:
 
 
 def of_table(table: PrintedTable) -> list[str]:
-    """A printed table as a whole, its systematic differences, and its placebos, a sentence each."""
+    """Return sentences on a printed table as a whole, systematic differences, and placebos."""
     away = table.difference
     write = partial(numbers.number, digits=2)
     difference = f"{write(away.mean)} {numbers.interval(away.low, away.high, write)}"
@@ -237,7 +237,7 @@ def of_table(table: PrintedTable) -> list[str]:
 
 
 def checked(check: TableCheck) -> str:
-    """Return what the rule says of the cells of a table, or of a placebo, and of its groups."""
+    """Return counts of cells by verdict, and of differing groups, for a table or a placebo."""
     words: dict[Word, str] = {"confirmed": "hold", "refuted": "fail", "compatible": "compatible"}
     parts = [f"{check.words[word]} {text}" for word, text in words.items() if check.words.get(word)]
     if differing := sum(group.differs for group in check.groups):
@@ -246,7 +246,7 @@ def checked(check: TableCheck) -> str:
 
 
 def _rising(pair: tuple[str, tuple[int, int]]) -> tuple[float, str]:
-    """Numbers by size, then words."""
+    """Return a sort key: numbers by size, then words."""
     value = pair[0]
     try:
         return float(value), value
@@ -255,7 +255,7 @@ def _rising(pair: tuple[str, tuple[int, int]]) -> tuple[float, str]:
 
 
 def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
-    """Decided readings of a kind of evidence, the most frequent word first."""
+    """Return a text on decided readings of a kind of evidence, the most frequent word first."""
     mine = [reading for reading in outcome.decided if reading.claim.evidence == evidence]
     if not mine:
         return ""
@@ -270,14 +270,14 @@ def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
 
 
 def _compare(readings: Sequence[Reading]) -> bool:
-    """Whether all of them say who is ahead, and no method stands on both sides."""
+    """Return whether all readings are comparisons, and no method is on both sides."""
     sides = [reading.claim.samples for reading in readings if reading.claim.kind == "better"]
     ahead, behind = ({repr(side[name].strategy) for side in sides if side[name].strategy} for name in "ab")
     return len(sides) == len(readings) and not ahead & behind
 
 
 def _decisions(readings: Sequence[Reading], total: str) -> str:
-    """The words of decisions and their counts, the most frequent first; of comparisons, who is ahead."""
+    """Return the words of decisions with counts, most frequent first; for comparisons, ahead or behind."""
     compare = _compare(readings)
     words = {
         reading.word: SAID[reading.word].short if compare else SAID[reading.word].long for reading in readings

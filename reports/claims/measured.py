@@ -1,4 +1,4 @@
-"""The numbers of claims, read off recorded runs: metrics of samples, and functions of the runs of one seed.
+"""Numbers of claims from recorded runs: metrics of samples, and functions of the runs of a seed.
 
 Where no column holds a number, an entry names a function as its `metric`, as
 `reports.claims.measured:kept_bytes`. Of training losses (fp/*, sp/*) it reads the last row only, unless the
@@ -26,7 +26,7 @@ from reports.records.steps import value_at
 
 
 def kept_bytes(runs: Sequence[RecordedRun]) -> float:
-    """Bytes kept at the end, at the server and at the clients, where ACE's incremental form has its cache."""
+    """Bytes kept at the end, at the server and at the clients, where ACE's incremental form has a cache."""
     (run,) = runs
     return run.totals[Total.KEPT_BY_SERVER] + run.totals[Total.KEPT_BY_CLIENTS]
 
@@ -45,13 +45,13 @@ def slowest_accuracy(runs: Sequence[RecordedRun]) -> float:
 
 
 def other_accuracy(runs: Sequence[RecordedRun]) -> float:
-    """Mean of that accuracy over all other clients."""
+    """Mean accuracy of a recorded run's last model over all clients but the slowest."""
     clients = runs[0].files.clients
     return float(np.nanmean(np.delete(clients["accuracy"], clients[Name.MEAN_TIME].argmax())))
 
 
 def unusable_share(runs: Sequence[RecordedRun]) -> float:
-    """Share of recorded runs, one per pair of η_l and K, that diverge or end above twice their best loss."""
+    """Share of recorded runs, for pairs of η_l and K, diverging or ending above twice the least loss."""
     finals = [float(run.files.curve[FP_LOSS][-1]) if run.status.finite else math.inf for run in runs]
     return sum(final > 2 * min(finals) for final in finals) / len(finals)
 
@@ -66,7 +66,7 @@ OVER: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RecordedRun]) -> list[Number]:
-    """The numbers of a claim, for the seeds whose runs (by key) have all ended."""
+    """Return the numbers of a claim, for seeds with all runs (by key) ended."""
     picked = plan.picked(claim)
     seeds = sorted(set.intersection(*(set(by_seed) for by_seed in picked.values())))
     numbers = []
@@ -96,7 +96,7 @@ def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]])
 
 
 def _shared(claim: Claim, runs: Mapping[str, Sequence[RecordedRun]]) -> float:
-    """The last clock value that all runs have reached, runs that diverged or stalled left out."""
+    """Return the last clock value reached by all runs, without diverged and stalled runs."""
     whole = [run for of_sample in runs.values() for run in of_sample if run.status is Status.DONE]
     return min((float(run.files.curve[_column(claim)][-1]) for run in whole), default=inf)
 
@@ -106,7 +106,7 @@ def _column(claim: Claim) -> str:
 
 
 def _number(claim: Claim, sample: Sample, runs: Sequence[RecordedRun], at: float | str | None) -> float:
-    """The value of a sample for one seed."""
+    """Return the value of a sample for a seed."""
     metric = sample.metric or ""
     if ":" in metric:
         return float(_function(metric)(runs))

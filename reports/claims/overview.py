@@ -1,4 +1,4 @@
-"""Forest plot of main results: one row each, with its word, the share that holds, and the pooled effect.
+"""Forest plot of main results: a row each, with word, share of holding readings, and pooled effect.
 
 Effects that are differences of accuracy share an axis, in points; others are written.
 """
@@ -52,7 +52,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class PlotRow:
-    """A main result, and the height at which its row begins."""
+    """A main result with lines of text, and the top of a plot row in pixels."""
 
     outcome: Outcome
     lines: list[str]
@@ -60,7 +60,7 @@ class PlotRow:
 
     @property
     def middle(self) -> float:
-        """The height of its marks."""
+        """Height of the row's marks, in pixels."""
         return self.top + (ROW + LINE * len(self.lines)) / 2
 
 
@@ -94,7 +94,7 @@ def file(every: Sequence[Outcome]) -> str:
 
 
 def _head() -> Iterator[str]:
-    """The names of the columns, and the axis."""
+    """Yield the titles of the columns, and the axis."""
     titles = ((LEFT, "Main result"), (WORD, "Word, and scope"), (BAR, "Decided readings"))
     yield from (_text(x, 18, title, "head") for x, title in titles)
     yield _text(AXIS, 18, "Pooled effect, points of accuracy", "head")
@@ -123,7 +123,7 @@ def _row(row: PlotRow) -> Iterator[str]:
 
 
 def _bar(outcome: Outcome, middle: float) -> Iterator[str]:
-    """The shares of decided readings that hold, do not differ and fail, and their number."""
+    """Yield a bar of decided readings (holding, without difference, failing), and counts as text."""
     decided = outcome.decided
     if not decided:
         return
@@ -140,7 +140,7 @@ def _bar(outcome: Outcome, middle: float) -> Iterator[str]:
 
 
 def _in_points(effect: PooledEffect) -> bool:
-    """Whether an effect is a difference of accuracies."""
+    """Return whether an effect is a difference of accuracies."""
     claim = effect.typical
     log = isinstance(claim, Contrast) and claim.log
     return claim.shares and claim.kind in {"better", "same", "contrast", "value"} and not log
@@ -170,13 +170,13 @@ def _line(ends: Iterable[float], middle: float, colour: str, name: str) -> Itera
 
 
 def _place(effect: float) -> float:
-    """Return where a difference lies on the axis; beyond it, at its end."""
+    """Return the position of a difference on the axis, clipped to both ends."""
     most = MOST_POINTS / 100
     return AXIS + AXIS_WIDTH * (min(max(effect, -most), most) + most) / (2 * most)
 
 
 def _written(pooled: PooledEffect) -> str:
-    """An effect that is no difference of accuracies."""
+    """Return an effect as text, for effects other than differences of accuracy."""
     effect: RandomEffects = pooled.effect
     write = partial(numbers.number, digits=2)
     measure, _, form = what(pooled.typical).partition(": ")

@@ -29,7 +29,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class RandomEffects:
-    """Mean of the effects that clusters have, with its interval, and where one more effect would be."""
+    """Mean effect over clusters, with an interval, and a prediction interval for a further cluster."""
 
     mean: float
     low: float  # −∞ for a single cluster without a standard error
@@ -41,7 +41,7 @@ class RandomEffects:
 
 @dataclass(frozen=True, slots=True)
 class PooledEffect:
-    """The pooled effect of readings that measure the same."""
+    """The pooled effect of readings with equal measures."""
 
     effect: RandomEffects
     typical: Claim  # one of the claims that it is pooled from: metric, unit, and what they claim
@@ -79,7 +79,7 @@ def _between(y: Array, variance: Array) -> float:
 
 
 def pooled(readings: Iterable[Reading]) -> PooledEffect | None:
-    """Return the pooled effect of the readings of the commonest measure; None where none has an interval."""
+    """Return the pooled effect of readings of the commonest measure; None if no reading has an interval."""
     measured = [reading for reading in readings if isfinite(standard_error(reading))]
     measures = Counter(measure(reading.claim) for reading in measured)
     if not measures:
@@ -95,7 +95,7 @@ def pooled(readings: Iterable[Reading]) -> PooledEffect | None:
 
 
 def measure(claim: Claim) -> Hashable:
-    """Return what an effect is measured in; equal ones can be averaged."""
+    """Return the measure of an effect; effects of equal measure can be averaged."""
     kind = "difference" if isinstance(claim, Better | Contrast) else claim.kind
     along = tuple({sample.along for sample in claim.samples.values()} - {"last", "mean"})
     metrics = tuple(dict.fromkeys(metric.name for metric in claim.metrics))
@@ -103,7 +103,7 @@ def measure(claim: Claim) -> Hashable:
 
 
 def cluster(reading: Reading) -> Hashable:
-    """Return the arrangement and workload of a reading: its scenarios, scale and data set."""
+    """Return the cluster of a reading: arrangement, scale, scenarios and data set."""
     samples = reading.claim.samples.values()
     scenarios = tuple(dict.fromkeys(sample.scenario for sample in samples))
     data = tuple(dict.fromkeys(str(sample.where.get("problem.name", "")) for sample in samples))
@@ -111,14 +111,14 @@ def cluster(reading: Reading) -> Hashable:
 
 
 def found(reading: Reading) -> float:
-    """Return the effect that was found; of a printed number, the distance to it."""
+    """Return the effect found; for a printed number, the difference found − printed."""
     value = nan if reading.verdict.found is None else reading.verdict.found
     claim = reading.claim
     return value - float(claim.printed) if isinstance(claim, Value) and claim.printed is not None else value
 
 
 def standard_error(reading: Reading) -> float:
-    """Return the standard error of an effect, by its interval; ∞ without one, and of ratios of spreads."""
+    """Return the standard error of an effect from the interval; ∞ without any, and for ratios of spreads."""
     claim, verdict = reading.claim, reading.verdict
     ends = verdict.low, verdict.high
     if not claim.needs_runs or verdict.level is None or verdict.seeds < 2 or None in ends:

@@ -1,4 +1,4 @@
-"""Printed tables: one statement over all cells of each that have run, and the same of placebos.
+"""Printed tables: a joint check of all cells already run, and checks of placebos.
 
 A table passes if none of its cells fails and no group of cells differs, those with one value of a condition:
 if no group's mean difference from the printed numbers is both significant and beyond the margin. A placebo is
@@ -26,7 +26,7 @@ FEWEST_CELLS = 4  # of a group whose mean difference is tested
 
 @dataclass(frozen=True, slots=True)
 class GroupDifference:
-    """The cells with one value of a condition: ours − printed, its mean over them with an interval."""
+    """Mean difference ours − printed over cells sharing a condition's value, with an interval."""
 
     condition: str
     value: str
@@ -37,7 +37,7 @@ class GroupDifference:
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
-    """What the rule says of a table, or of a placebo."""
+    """Result of the rule for a table or a placebo."""
 
     name: str  # of the condition whose values are exchanged; empty for the table's own numbers
     words: Mapping[Word, int]  # of its cells
@@ -51,7 +51,7 @@ class TableCheck:
 
 @dataclass(frozen=True, slots=True)
 class PrintedTable:
-    """What became of a printed table as a whole."""
+    """Comparison of our numbers with a printed table as a whole."""
 
     name: str  # Table 2
     cells: int  # that have run
@@ -66,7 +66,7 @@ class PrintedTable:
 
 @dataclass(frozen=True, slots=True)
 class PrintedCell:
-    """A cell that has run: its claim, our numbers, their mean, and the printed number."""
+    """A cell already run: claim, our numbers, mean of our numbers, and printed number."""
 
     claim: Value
     values: Values
@@ -79,7 +79,7 @@ class PrintedCell:
 
 
 def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
-    """The statements on the printed tables of which these readings are cells."""
+    """Return the comparisons with all printed tables of the readings."""
     by_file: dict[str, list[Reading]] = {}
     for reading in readings:
         if reading.ran and reading.claim.table and reading.verdict.found is not None:
@@ -134,13 +134,13 @@ def _group(
 
 
 def _conditions(cells: Sequence[PrintedCell]) -> list[str]:
-    """The conditions that have more than one value."""
+    """Return the conditions with more than a single value."""
     names = dict.fromkeys(name for cell in cells for name in cell.claim.case)
     return [name for name in names if len({cell.claim.case.get(name) for cell in cells}) > 1]
 
 
 def placebo(cells: Sequence[PrintedCell], name: str) -> list[PrintedCell]:
-    """Return cells with the printed numbers of a neighbouring value of a condition, where there is one.
+    """Return cells with printed numbers swapped between neighbouring values of a condition, where possible.
 
     Values are paired in their order: the first with the second, the third with the fourth.
     """
@@ -163,6 +163,6 @@ def placebo(cells: Sequence[PrintedCell], name: str) -> list[PrintedCell]:
 
 
 def _follows(cells: Sequence[PrintedCell], key: str, name: str) -> bool:
-    """Whether a condition has one value for each value of another."""
+    """Return whether a condition has a single value for each value of another."""
     pairs = {(str(cell.claim.case.get(name)), str(cell.claim.case.get(key))) for cell in cells}
     return len(pairs) == len({first for first, _ in pairs})

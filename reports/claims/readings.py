@@ -1,4 +1,4 @@
-"""Readings: claims at a scale with the verdicts on their stored numbers; nothing here imports torch."""
+"""Readings: claims at a scale with verdicts on stored numbers; the module does not import torch."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ THEOREM = "theorem"  # stands where a scale would
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A claim of a paper at one scale, with its verdict."""
+    """A claim of a paper at a single scale, with a verdict."""
 
     paper: Paper
     claim: Claim
@@ -28,37 +28,37 @@ class Reading:
 
     @property
     def word(self) -> Word:
-        """The word of its verdict."""
+        """Word of the verdict."""
         return self.verdict.word
 
     @property
     def ran(self) -> bool:
-        """Whether there is a verdict."""
+        """Whether the claim has a verdict."""
         return self.word != "not run"
 
     @property
     def arrangement(self) -> Arrangement:
-        """Whose experiment it is."""
+        """Arrangement of the experiment: of the paper, of the paper's code, a reading, or ours."""
         return self.claim.arranged(self.scale)
 
     @property
     def workload(self) -> Workload:
-        """Whose data and model it has."""
+        """Data and model: the paper's, or a stand-in."""
         return self.claim.works_on(self.scale)
 
     @property
     def failure(self) -> Failure:
-        """What a failure means."""
+        """Meaning of a failure."""
         return self.claim.failure(self.scale)
 
     @property
     def needs(self) -> Need | None:
-        """What its runs need beyond an evening on two cores; None if these suffice."""
+        """Requirements of the runs beyond an evening on two cores; None if an evening suffices."""
         return self.paper.needs(self.claim, self.scale)
 
 
 def readings(paper: Paper, scale: str, folder: Path = RESULTS) -> list[Reading]:
-    """The claims of a paper at a scale, or its theorems, with their verdicts."""
+    """Return the claims of a paper at a scale, or all theorems, with verdicts."""
     claims = {id_: claim for id_, claim in paper.claims.items() if scale in scales(paper, claim)}
     stored = stored_numbers.read(stored_numbers.path(paper.name, scale, folder))
     values = stored_numbers.values(stored)
@@ -71,12 +71,12 @@ def readings(paper: Paper, scale: str, folder: Path = RESULTS) -> list[Reading]:
 
 
 def scales(paper: Paper, claim: Claim) -> tuple[str, ...]:
-    """Where a claim has a verdict: its scales, or `theorem`."""
+    """Return the scales of a claim; `theorem` for a claim without runs."""
     return paper.scales(claim) if claim.needs_runs else (THEOREM,)
 
 
 def all_of(papers: Iterable[Paper], folder: Path = RESULTS) -> list[Reading]:
-    """All readings: paper by paper, theorems first."""
+    """Return all readings: paper by paper, theorems first."""
     return [
         reading
         for paper in papers
@@ -86,7 +86,7 @@ def all_of(papers: Iterable[Paper], folder: Path = RESULTS) -> list[Reading]:
 
 
 def by_scale(readings: Iterable[Reading]) -> list[list[Reading]]:
-    """The readings of each paper at each scale."""
+    """Return readings grouped by paper and scale."""
     return [
         list(group) for _, group in groupby(readings, key=lambda reading: (reading.paper.name, reading.scale))
     ]

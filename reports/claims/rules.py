@@ -1,4 +1,4 @@
-"""Rules: the verdict on a claim at one look, by its kind; `verdicts` determines which claims are decided."""
+"""Rules for the verdict on a claim at a single look, by kind of claim; `verdicts` decides over all looks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,13 +67,13 @@ class Verdict:
 
 
 def _never(level: float) -> int | None:
-    """No number of seeds."""
+    """Return None: no number of seeds."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The result for a claim at one look, before its row is known."""
+    """Result for a claim at a single look, before the other claims of the row are known."""
 
     shown: Verdict  # with the word that holds unless a test decides
     # Hypothesis, `side` or `equal` → two-sided p-value of its test, and the word if it is rejected.
@@ -84,7 +84,7 @@ class Look:
 
 
 def tested(claim: Claim, table: Array, level: float) -> Look:
-    """A claim at one look, from its samples [samples, seeds], with intervals of that level."""
+    """Return the look at a claim from samples [samples, seeds], with intervals of the given level."""
     try:
         if isinstance(claim, Better):
             return _differ(claim, table, level)
@@ -96,7 +96,7 @@ def tested(claim: Claim, table: Array, level: float) -> Look:
 
 
 def _measured(claim: Claim, table: Array, level: float) -> Look:
-    """A claim with finite numbers only; ValueError where they allow no estimate."""
+    """Return the look at a claim with finite numbers only; ValueError where no estimate is possible."""
     if isinstance(claim, Contrast):
         return _signed(claim, _contrast(claim, table), collapses(claim, table), level)
     if isinstance(claim, Ratio):
@@ -110,7 +110,7 @@ def _measured(claim: Claim, table: Array, level: float) -> Look:
 
 
 def _differ(claim: Better, table: Array, level: float) -> Look:
-    """Better and same: A − B where more is better; a diverged run is worse than any other."""
+    """Return the look at A − B where more is better; a diverged run is worse than any other."""
     a, b = np.where(np.isnan(table), -inf, claim.sign * table)
     with np.errstate(invalid="ignore"):
         values = a - b  # NaN where both diverged
@@ -122,7 +122,7 @@ def _differ(claim: Better, table: Array, level: float) -> Look:
 
 
 def collapses(claim: Claim, table: Array) -> Array:
-    """Where a run collapsed, by seed: it diverged, missed its target, or has half of a usual accuracy.
+    """Return a mask of collapsed seeds: run diverged, target missed, or below half of a usual accuracy.
 
     Usual is what a quarter of its sample's seeds reach: where most collapse, the median seed does. An
     accuracy is a share of which more is better.
@@ -139,7 +139,7 @@ def _lost(lost: int, seeds: int) -> str:
 
 
 def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: float) -> Look:
-    """Values over seeds: ahead, which confirms; behind, which refutes; equal within the margin; no effect.
+    """Return the look at values over seeds: ahead (confirmed), behind (refuted), equal, or no effect.
 
     Where runs collapse, the sign test decides.
     """
@@ -157,13 +157,13 @@ def _signed(claim: Better | Contrast, values: Array, collapsed: Array, level: fl
 
 
 def _saying(look: Look, collapsed: Array, then: str = "the sign test decides") -> Look:
-    """A look at seeds some of which collapse, with that as its reason."""
+    """Return the look with a remark on collapsed seeds."""
     remark = f"{collapsed.sum()} of {len(collapsed)} seeds collapse: {then}"
     return replace(look, shown=replace(look.shown, remarks=(remark,)))
 
 
 def _sides(estimate: PairedEstimate | RankEstimate, band: Band) -> tuple[float, Word]:
-    """Two-sided p-value of the likelier side of a band, inside it or outside, and its word."""
+    """Return two-sided p-value and word of the likelier side of a band, inside or outside."""
     least, most = band
     inside = [] if least is None else [estimate.p_above(least)]
     inside += [] if most is None else [estimate.p_below(most)]
@@ -174,7 +174,7 @@ def _sides(estimate: PairedEstimate | RankEstimate, band: Band) -> tuple[float, 
 
 
 def _held(estimate: PairedEstimate, band: Band, level: float) -> Look:
-    """An estimate against a band: inside it, or outside."""
+    """Return the look at an estimate against a band: inside or outside."""
     least, most = band
     if least is not None and estimate.mean <= least:
         edges = [least]
@@ -192,7 +192,7 @@ def _held(estimate: PairedEstimate, band: Band, level: float) -> Look:
 
 
 def _lean(estimate: PairedEstimate, band: Band) -> Word | None:
-    """The side of a band on which all seeds are: inside, or all below or all above; none else."""
+    """Return the word for all seeds inside a band, or all on a single side outside; None otherwise."""
     low, high = (None if edge is None else estimate.differences(edge) for edge in band)
     if (low is None or (low > 0).all()) and (high is None or (high < 0).all()):
         return "leans for"
@@ -201,7 +201,7 @@ def _lean(estimate: PairedEstimate, band: Band) -> Word | None:
 
 
 def _to_decide(estimate: PairedEstimate, ways: Sequence[Sequence[float]], level: float) -> int | None:
-    """The fewest seeds that separate the estimate from all edges of one possible verdict."""
+    """Return the fewest seeds to separate the estimate from all edges of a possible verdict."""
     fewest = []
     for edges in ways:
         power = POWER if len(edges) == 1 else BOTH
@@ -211,7 +211,7 @@ def _to_decide(estimate: PairedEstimate, ways: Sequence[Sequence[float]], level:
 
 
 def _from_edge(estimate: PairedEstimate, edge: float, power: float, level: float) -> int | None:
-    """Seeds with which t would tell them apart, skewness allowed for, and sign flips could."""
+    """Return the seeds to tell an estimate from an edge, by t (with skewness) and by sign flips."""
     differences = estimate.differences(edge)
     if isinstance(estimate, PairedMedian):
         alike = (differences > 0).all() or (differences < 0).all()
@@ -224,13 +224,13 @@ def _from_edge(estimate: PairedEstimate, edge: float, power: float, level: float
 
 
 def _pair(claim: Better, a: Array, b: Array) -> bytes:
-    """The question of two samples, regardless of their order."""
+    """Return the question of two samples as bytes, regardless of the order of samples."""
     rule = (isinstance(claim, Same), claim.allowed if isinstance(claim, Same) else claim.margin)
     return repr((rule, sorted(((a - b).tolist(), (b - a).tolist())))).encode()
 
 
 def _question(claim: Claim, table: Array) -> bytes:
-    """Samples, the statistic computed from them, and the coefficients."""
+    """Return the question of a claim as bytes: rule, coefficients and samples."""
     rule = claim.model_dump(include={"kind", "band", "margin", "log", "of", "order", "at_least", "printed"})
     return repr((rule, _times(claim).tolist(), table.tolist())).encode()
 
@@ -244,7 +244,7 @@ def _contrast(claim: Contrast, table: Array) -> Array:
 
 
 def _divided(claim: Ratio, table: Array, level: float) -> Look:
-    """A ratio. Where runs collapse, the sign test decides on the typical seed's, and nothing on spreads."""
+    """Return the look at a ratio; the sign test decides where runs collapse, except on spreads."""
     above = np.array([name.startswith("top") for name in claim.samples])
     top, bottom = (_times(claim)[side] @ table[side] for side in (above, ~above))
     spread, collapsed = claim.of == "spread", collapses(claim, table)
@@ -266,7 +266,7 @@ def _ranked(claim: Rank, table: Array, level: float) -> Look:
 
 
 def _to_rank(estimate: RankEstimate, level: float) -> int:
-    """The fewest seeds whose smallest p-value reaches a level; weaker agreement of ranks needs more."""
+    """Return the fewest seeds with a p-value able to reach a level; weaker agreement of ranks needs more."""
     seeds = estimate.n + 1
     while 2 * estimate.least_p**seeds > 1 - level:
         seeds += 1
@@ -278,7 +278,7 @@ def _times(claim: Claim) -> Array:
 
 
 def printed(claim: Value, values: Array, level: float) -> Look:
-    """A printed mean of k runs against all n seeds: within the margin, outside, or compatible with it.
+    """Return the look at a printed mean of k runs against n seeds: within the margin, outside, or compatible.
 
     The interval of our mean is widened by the noise of theirs, √(1/n + 1/k) in place of √(1/n), and by the
     printed rounding. A single run of theirs is outside only where it would be rare among our seeds, too.
@@ -306,7 +306,7 @@ def printed(claim: Value, values: Array, level: float) -> Look:
 
 
 def reported(values: Array) -> Verdict:
-    """Numbers that are shown and not judged, with Student's interval of their mean; NaN and ∞ left out."""
+    """Return the verdict on unjudged numbers, with Student's interval of the mean; NaN and ∞ left out."""
     finite = values[np.isfinite(values)]
     lost = len(values) - len(finite)
     remarks = (_lost(lost, len(values)),) if lost else ()
@@ -317,7 +317,7 @@ def reported(values: Array) -> Verdict:
 
 
 def tested_without_runs(claim: Theorem) -> Verdict:
-    """Return the verdict on a theorem from the result of its test: in a band, or as printed."""
+    """Return the verdict on a theorem from the result of a test: in a band, or as printed."""
     numbers = flat(claim.found)
     value = next(iter(numbers.values())) if len(numbers) == 1 else nan
     shown = Verdict("refuted", None if isnan(value) else value)
@@ -341,7 +341,7 @@ def tested_without_runs(claim: Theorem) -> Verdict:
 
 
 def flat(value: Any, name: str = "") -> dict[str, float]:
-    """Numbers, truths and fractions in lists and mappings, by their path; ValueError for anything else."""
+    """Return numbers, truths and fractions in nested lists and mappings by path; ValueError otherwise."""
     if isinstance(value, Mapping):
         inner = ((f"{name}.{key}".lstrip("."), item) for key, item in value.items())
     elif isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):

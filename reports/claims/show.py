@@ -1,4 +1,4 @@
-"""One claim in full, as text: statement, rule, finding, the number of each seed; or a main result."""
+"""A claim or main result in full, as text: statement, rule, finding, and the number of each seed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,14 +23,14 @@ SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at
 
 
 def of_row(paper: Paper, name: str, folder: Path) -> list[tuple[str, ...]]:
-    """The claims of a row at all of their scales: one line of text each, under `HEADER` and the scale."""
+    """Return the claims of a row at all scales, a line of text each, under the scale and `HEADER`."""
     return [
         (reading.scale, *line(reading)) for reading in all_of([paper], folder) if reading.claim.row == name
     ]
 
 
 def of_result(paper: Paper, name: str, folder: Path) -> tuple[list[str], list[tuple[str, ...]]]:
-    """What became of a main result, in sentences, and its readings under `HEADER` and the scale."""
+    """Return sentences on a main result, and lines on all readings, under the scale and `HEADER`."""
     (outcome,) = (outcome for outcome in outcomes(all_of([paper], folder)) if outcome.result.id == name)
     by_word = sorted(outcome.readings, key=lambda reading: ORDER.index(reading.word))
     head = f"{outcome.result.words}: {outcome.word}{scoped(outcome)}"
@@ -39,7 +39,7 @@ def of_result(paper: Paper, name: str, folder: Path) -> tuple[list[str], list[tu
 
 
 def of_claim(paper: Paper, claim: Claim, folder: Path) -> str:
-    """Return everything about a claim, at all of its scales."""
+    """Return all details of a claim at all scales, as text."""
     lines = [f"{claim.id}  {paper.title}, {claim.place}"]
     rules = {key: getattr(claim, key, None) for key in SAID}
     how = [
@@ -83,7 +83,7 @@ def _sample(sample: Sample) -> str:
 
 
 def _found(verdict: Verdict) -> str:
-    """The estimate, its interval at the level of the look, and p."""
+    """Return the estimate, the interval at the level of the look, and p, as text."""
     value = "" if verdict.found is None else f" {numbers.number(verdict.found)} {interval(verdict)}".rstrip()
     at = f"the look of {many(verdict.seeds, 'seed')}"
     level = "" if verdict.level is None else f" ({100 * verdict.level:.4g} % at {at})"

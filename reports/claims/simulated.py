@@ -28,7 +28,7 @@ Numbers = Mapping[str, Array]  # claim → its numbers [samples, seeds]
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRow:
-    """The claims of a row that have run at a scale, with their stored numbers."""
+    """Claims of a row judged at a scale, with stored numbers."""
 
     paper: str
     scale: str
@@ -37,7 +37,7 @@ class SimulatedRow:
     numbers: Numbers
 
     def wrong(self, campaign: int) -> bool:
-        """Whether a campaign without any true effect ends with a verdict that is false."""
+        """Return whether a campaign without any true effect ends with a false verdict."""
         at_margin = campaign % 2 == 1
         rng = stream(campaign, f"false verdicts {self.paper} {self.scale} {self.name}")
         drawn: dict[int, Array] = {}
@@ -59,7 +59,7 @@ class SimulatedRow:
 
 
 def rows(paper: Paper, results: Path = RESULTS) -> Iterator[SimulatedRow]:
-    """The rows of a paper with claims that have been judged and whose effect can be moved."""
+    """Yield the rows of a paper with judged claims, as far as effects can be moved."""
     for scale in SCALES:
         stored = stored_numbers.values(stored_numbers.read(stored_numbers.path(paper.name, scale, results)))
         numbers = {
@@ -73,7 +73,7 @@ def rows(paper: Paper, results: Path = RESULTS) -> Iterator[SimulatedRow]:
 
 
 def _table(claim: Claim, by_sample: Mapping[str, Mapping[int, float]]) -> Array | None:
-    """Stored numbers [samples, seeds]; None for fewer than the first look needs, and where all are alike."""
+    """Return stored numbers [samples, seeds]; None if too few for a first look, not finite, or all alike."""
     if isinstance(claim, Report | Rank) or claim.unjudged or not claim.samples.keys() <= by_sample.keys():
         return None
     seeds = sorted(set.intersection(*(set(by_seed) for by_seed in by_sample.values())))
@@ -84,7 +84,7 @@ def _table(claim: Claim, by_sample: Mapping[str, Mapping[int, float]]) -> Array 
 
 
 def centred(claim: Claim, table: Array, at_margin: bool) -> Array:
-    """The numbers, with the first sample moved so that the effect is nil, or that of the margin."""
+    """Return numbers with the first sample moved to an effect of nil, or of the margin."""
     times = np.array([sample.times for sample in claim.samples.values()])
     signs = isinstance(claim, Better | Contrast | Ratio) and collapses(claim, table).any()
     middle = np.median if signs else np.mean
@@ -110,7 +110,7 @@ def centred(claim: Claim, table: Array, at_margin: bool) -> Array:
 
 
 def false(claim: Claim, at_margin: bool) -> set[str]:
-    """The words that are false of such numbers."""
+    """Return the words of false verdicts on centred numbers."""
     if isinstance(claim, Same) or not isinstance(claim, Better | Contrast):
         return {"confirmed", "refuted"}
     return {"refuted", "equal", "no effect"} if at_margin and claim.margin else {"confirmed", "refuted"}
@@ -121,7 +121,7 @@ COLUMNS = ("paper", "scale", "row", "claims", "campaigns", "false")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """In how many campaigns of a row any verdict was false."""
+    """Number of campaigns of a row with any false verdict."""
 
     paper: str
     scale: str
@@ -132,18 +132,18 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """Of the campaigns."""
+        """Fraction of campaigns with a false verdict."""
         return self.false / self.campaigns
 
 
 def rate(row: SimulatedRow, campaigns: int) -> Rate:
-    """The rate of a row, simulated."""
+    """Return the simulated rate of a row."""
     wrong = sum(row.wrong(campaign) for campaign in range(campaigns))
     return Rate(row.paper, row.scale, row.name, len(row.claims), campaigns, wrong)
 
 
 def stored(results: Path = RESULTS) -> list[Rate]:
-    """The rates that were stored; none without a file."""
+    """Return the stored rates; none without a file."""
     return stored_numbers.table(results / FILE, COLUMNS, _rate)
 
 
@@ -153,7 +153,7 @@ def _rate(cells: list[str]) -> Rate:
 
 
 def store(rates: Iterable[Rate], results: Path = RESULTS) -> Path:
-    """Store rates in place of the earlier ones. Returns the path; raises OSError."""
+    """Store rates in place of all earlier rates and return the path; raises OSError."""
     path = results / FILE
     stored_numbers.write(path, COLUMNS, map(astuple, rates))
     return path

@@ -11,7 +11,7 @@ from reports.claims.rules import Verdict, Word
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """How pages show the word of a verdict; one without a square is not in the matrix."""
+    """Texts for the word of a verdict on pages; a word without a square is not in the matrix."""
 
     square: str = ""
     short: str = ""  # of a comparison who is ahead; of what is open, in few words
@@ -51,7 +51,7 @@ ARRANGED: dict[Arrangement, str] = {
 
 
 def line(reading: Reading) -> tuple[str, ...]:
-    """The verdict of a reading, under `HEADER`."""
+    """Return the columns of a reading's verdict, under `HEADER`."""
     verdict = reading.verdict
     seeds = str(verdict.seeds) if verdict.seeds else ""
     value = number(verdict), interval(verdict), seeds, besides(verdict)
@@ -59,17 +59,17 @@ def line(reading: Reading) -> tuple[str, ...]:
 
 
 def arranged(reading: Reading) -> str:
-    """Whose experiment it is, and on whose data and model."""
+    """Return the arrangement of a reading in words, with a mark for stand-in data or model."""
     return f"{ARRANGED[reading.arrangement]}{', stand-in' if reading.workload == 'stand-in' else ''}"
 
 
 def said(reading: Reading) -> str:
-    """The word of a verdict; of a failure, what it means."""
+    """Return the word of a verdict, with the meaning of a failure."""
     return f"{reading.word} ({MEANS[reading.failure]})" if reading.word == "refuted" else worded(reading)
 
 
 def worded(reading: Reading) -> str:
-    """The word of a verdict; of one that leans, in how many seeds."""
+    """Return the word of a verdict; for a leaning verdict, with the number of seeds."""
     if reading.word == "compatible":
         return "compatible, imprecise"
     if reading.word not in {"leans for", "leans against"}:
@@ -80,7 +80,7 @@ def worded(reading: Reading) -> str:
 
 
 def quantity(claim: Claim) -> str:
-    """Return what was measured for a claim, in words; empty for a theorem."""
+    """Return the measured quantity of a claim in words; empty for a theorem."""
     named = []
     for sample, metric in zip(claim.samples.values(), claim.metrics, strict=True):
         known = metric.title != metric.name
@@ -92,45 +92,45 @@ def quantity(claim: Claim) -> str:
 
 
 def number(verdict: Verdict) -> str:
-    """What was found, where it is a number."""
+    """Return the number found as text; empty without a number."""
     return _number(verdict.found)
 
 
 def interval(verdict: Verdict) -> str:
-    """Return the interval of a verdict; empty where there is none."""
+    """Return the interval of a verdict as text; empty without an interval."""
     if verdict.low is None or verdict.high is None:
         return ""
     return numbers.interval(verdict.low, verdict.high, _number)
 
 
 def sides(verdict: Verdict) -> str:
-    """What A and B of a comparison come to themselves; empty where a run has no number."""
+    """Return the values of A and B of a comparison as text; empty where a run has no number."""
     return " against ".join(map(_number, verdict.sides))
 
 
 def found(reading: Reading) -> str:
-    """What was found, with its interval."""
+    """Return the number found with the interval, as text."""
     return f"{number(reading.verdict)} {interval(reading.verdict)}".strip()
 
 
 def anchor(reading: Reading) -> str:
-    """Where a reading stands on the page."""
+    """Return the anchor of a reading on the page."""
     return f"{reading.claim.id}@{reading.scale}"
 
 
 def ranked(readings: Iterable[Reading]) -> list[Reading]:
-    """The readings that have run, what matters first."""
+    """Return the readings already run, most important words first."""
     ran = (reading for reading in readings if reading.ran)
     return sorted(ran, key=lambda reading: ORDER.index(reading.word))
 
 
 def besides(verdict: Verdict) -> str:
-    """What else a reader must know, in a line."""
+    """Return the remarks on a verdict, in a line."""
     return "; ".join(remarks(verdict))
 
 
 def remarks(verdict: Verdict) -> list[str]:
-    """What else a reader must know, and how many seeds would decide."""
+    """Return the remarks on a verdict, with the number of seeds to decide."""
     return [*verdict.remarks, *([f"{verdict.more:,} seeds would decide"] if verdict.more else [])]
 
 

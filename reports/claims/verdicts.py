@@ -1,4 +1,4 @@
-"""Verdicts on the numbers of claims, by rules that were fixed before any number was seen.
+"""Verdicts on the numbers of claims, by rules fixed before any number was seen.
 
 A claim is judged at the looks of its plan (`Looks`) until it is decided. Before the first
 look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
@@ -47,30 +47,30 @@ SEEDS = (8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Numbers of seeds, increasing; decisions at one of them are final."""
+    """Looks at increasing numbers of seeds; a decision at any look is final."""
 
     seeds: Sequence[int] = SEEDS
 
     def reached(self, n: int) -> tuple[int, ...]:
-        """The looks that n seeds allow, 0 the first."""
+        """Return the looks allowed by n seeds, counted from 0."""
         return tuple(look for look, seeds in enumerate(self.seeds) if seeds <= n)
 
     def share(self, look: int) -> float:
-        """The share of the error that a look may spend; the shares of all looks add up to 1."""
+        """Return the share of the error spent at a look; the shares of all looks add up to 1."""
         before = self.seeds[look - 1] if look else 0
         return (self.seeds[look] - before) / self.seeds[-1]
 
     def level(self, look: int) -> float:
-        """The level of an interval at that look."""
+        """Return the level of an interval at a look."""
         return 1 - ERROR * self.share(look)
 
     def p(self, p: float, look: int) -> float:
-        """A p-value at that look, adjusted for the whole plan: the smallest of them over looks is valid."""
+        """Return a p-value at a look, adjusted for the whole plan: the smallest over all looks is valid."""
         return min(1.0, p / self.share(look))
 
 
 def verdicts(claims: Mapping[str, Claim], values: Mapping[str, Values]) -> dict[str, Verdict]:
-    """The verdicts of a paper's claims at one scale, by id."""
+    """Return the verdicts by id, for a paper's claims at a single scale."""
     rows: dict[str, dict[str, Sequence[Look]]] = {}
     for id_, claim in claims.items():
         rows.setdefault(claim.row, {})[id_] = looks(claim, values.get(id_, {}))
@@ -79,12 +79,12 @@ def verdicts(claims: Mapping[str, Claim], values: Mapping[str, Values]) -> dict[
 
 
 def judge(claim: Claim, values: Values) -> Verdict:
-    """The verdict of one claim by itself."""
+    """Return the verdict on a single claim, judged alone."""
     return verdicts({claim.id: claim}, {claim.id: values})[claim.id]
 
 
 def looks(claim: Claim, values: Values) -> list[Look]:
-    """The result for a claim at each look that its seeds allow; a single one where looks do not apply."""
+    """Return the result at each look allowed by the seeds; a single result where looks do not apply."""
     if isinstance(claim, Theorem):
         return [Look(rules.tested_without_runs(claim))]
     names = list(claim.samples)
@@ -107,13 +107,13 @@ def looks(claim: Claim, values: Values) -> list[Look]:
 
 
 def _of_plan(look: Look, plan: Looks, at: int) -> Look:
-    """A look whose p-values count for the whole plan."""
+    """Return a look with p-values adjusted for the whole plan."""
     tests = {name: (plan.p(p, at), word) for name, (p, word) in look.tests.items()}
     return replace(look, tests=tests, needed=partial(_seeds, look.needed, plan, at))
 
 
 def _seeds(needed: Callable[[float], int | None], plan: Looks, at: int, level: float) -> int | None:
-    """Seeds that would decide: those of the first later look with enough, or a number beyond the plan."""
+    """Return the seeds to decide: of the first later look with enough, or a number beyond the plan."""
     seeds = None
     for later in range(min(at + 1, len(plan.seeds) - 1), len(plan.seeds)):
         seeds, there = needed(1 - (1 - level) * plan.share(later)), plan.seeds[later]
@@ -123,7 +123,7 @@ def _seeds(needed: Callable[[float], int | None], plan: Looks, at: int, level: f
 
 
 def _row(all_looks: Mapping[str, Sequence[Look]]) -> dict[str, Verdict]:
-    """The verdicts of a row: look after look, corrected for its tests; decisions are final."""
+    """Return the verdicts of a row: look after look, corrected for multiple tests; decisions are final."""
     decided: dict[str, Verdict] = {}
     latest: dict[str, Look] = {}
     least: dict[str, dict[str, tuple[float, Word]]] = {}  # the best of all looks, by hypothesis
@@ -155,7 +155,7 @@ def _open(
     adjusted: Mapping[tuple[bytes, str], float],
     among: int,
 ) -> Verdict:
-    """The undecided result, with the seeds that would decide it among as many tests as are open."""
+    """Return the undecided verdict, with the seeds to decide among all open tests."""
     verdict = look.shown
     if best:
         name = min(best, key=lambda name: best[name])
@@ -172,7 +172,7 @@ def _open(
 
 
 def _with_reason(claim: Claim, verdict: Verdict) -> Verdict:
-    """A verdict as shown: none where the entry gives a reason for that; with the reason for no effect."""
+    """Return the verdict as shown: reported for an unjudged entry, and a reason for no effect."""
     if claim.unjudged and verdict.word != "not run":
         return replace(verdict, word="reported", p=None, adjusted=None, remarks=(claim.unjudged,), more=None)
     return replace(verdict, remarks=(claim.seen,)) if verdict.word == "no effect" and claim.seen else verdict
