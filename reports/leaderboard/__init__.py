@@ -1,1 +1,1 @@
-"""The leaderboard: kept tables, costs, scores with their intervals, figures and page."""
+"""The leaderboard: kept tables, costs, scores with intervals, figures and page."""

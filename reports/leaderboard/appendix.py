@@ -38,7 +38,7 @@ FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"  # no wi
 
 
 def sections(findings: Findings) -> list[Section]:
-    """Return the parts of the evidence that have figures or tables."""
+    """Return the sections of the evidence, with figures and tables."""
     own, reference = findings.tuned, findings.tables.rules.reference
     curves = np.exp(budget_curves(own.costs, reference))
     shown = charts.colours([*findings.table.index], reference)

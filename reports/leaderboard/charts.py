@@ -104,7 +104,7 @@ def budget_figure(
 
 
 def profile_figure(ratios: pd.DataFrame, shown: Mapping[str, int]) -> svg.Drawing:
-    """Return the share of scenarios whose target a strategy meets within a factor of the best time.
+    """Return the share of scenarios with the target met, by factor of the best time.
 
     Args:
         ratios: Times to target as multiples of the fastest strategy's, [scenario, strategy].
@@ -142,7 +142,7 @@ def _key(shown: Mapping[str, int]) -> list[tuple[int, str]]:
 
 
 def _plain(axes: Axes, which: str) -> None:
-    """Write the numbers of a logarithmic axis as they are said."""
+    """Write the ticks of a logarithmic axis as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis = getattr(axes, f"{which}axis")

@@ -1,4 +1,4 @@
-"""Which point of a design is chosen: tuned to a scenario, one setting for others, the best of k at random."""
+"""Choice of points of a design: tuned to a scenario, a single setting for others, best of k at random."""
 
 from math import comb
 
@@ -17,7 +17,7 @@ def least(cost: Array, accuracy: Array) -> Array:
 
 
 def tuned(costs: Costs, seeds: Array | slice = ALL) -> Array:
-    """Return each scenario's own best point [A, S] among those with all design seeds, by their means.
+    """Return each scenario's best point [A, S] among points with all design seeds, by means over seeds.
 
     Args:
         costs: The table of points × scenarios.
@@ -29,7 +29,7 @@ def tuned(costs: Costs, seeds: Array | slice = ALL) -> Array:
 
 
 def one_setting(costs: Costs, times: Array | None = None) -> Array:
-    """Return for each scenario the point that is best over the others of its workload [A, S].
+    """Return for each scenario the best point over the other scenarios of the workload [A, S].
 
     All points have the first design seed, on which they are compared; a point that a scenario lacks is not
     chosen. Scenarios that are left alone, because none of the others was drawn, have -1.
@@ -43,7 +43,7 @@ def one_setting(costs: Costs, times: Array | None = None) -> Array:
 
 
 def for_others(costs: Costs) -> Array:
-    """Return for each scenario the point that is best over all scenarios of its workload [A, S].
+    """Return for each scenario the best point over all scenarios of the workload [A, S].
 
     It is what one setting is for scenarios that are not among them.
     """
@@ -51,7 +51,7 @@ def for_others(costs: Costs) -> Array:
 
 
 def _over(costs: Costs, weights: Array) -> Array:
-    """Return the points of least cost under weights of scenarios [S, S]; -1 where all of these are 0."""
+    """Return the points of least cost under weights of scenarios [S, S]; -1 where all weights are 0."""
     first = (table[..., 0].swapaxes(0, 1) for table in (costs.design, costs.accuracy))  # [S, A, P]
     cost, accuracy = (np.tensordot(weights.astype(float), table, 1).swapaxes(0, 1) for table in first)
     return np.where(weights.any(1), least(cost, accuracy), -1)

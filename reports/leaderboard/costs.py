@@ -1,4 +1,4 @@
-"""What reaching the hard target took: logarithms of virtual times, censored at the budget."""
+"""Costs of reaching the hard target: logarithms of virtual times, censored at the budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class ReevaluatedPoints:
-    """The points that were run under all design seeds; NaN where a scenario has fewer than others."""
+    """The points run under all design seeds; NaN where a scenario has fewer than others."""
 
     points: Array  # their numbers [A, S, Q]
     cost: Array  # [A, S, Q, design seeds]
@@ -26,7 +26,7 @@ class ReevaluatedPoints:
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """Costs log min(T, budget) of strategies [A] in scenarios [S]; NaN where there was no run.
+    """Costs log min(T, budget) of strategies [A] in scenarios [S]; NaN without a run.
 
     A score is a difference of costs, so that what is chosen by least cost has the greatest score.
     """
@@ -92,7 +92,7 @@ class Costs:
 
     @cached_property
     def siblings(self) -> Array:
-        """Whether two scenarios are different ones of the same workload [S, S]."""
+        """Mask [S, S] of pairs of different scenarios with a common workload."""
         problems = np.asarray(self.scenarios.get_level_values("problem"))
         return (problems[:, None] == problems[None, :]) & ~np.eye(len(problems), dtype=bool)
 

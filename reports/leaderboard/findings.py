@@ -1,4 +1,4 @@
-"""What the tables of a design say about one strategy: whom it leads, what may be claimed, what is open."""
+"""Findings on a strategy from the tables of a design: comparisons, claim, and a reviewer's checklist."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ AHEAD, BEHIND, NOT_SEPARATED = "ahead", "behind", "not separated"
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """An author's strategy among baselines, by the tables of one design."""
+    """An author's strategy among baselines, by the tables of a design."""
 
     strategy: str  # label
     tables: Tables
@@ -44,7 +44,7 @@ class Findings:
 
     @cached_property
     def one_setting(self) -> Standing:
-        """The standing with one point for all scenarios of a workload."""
+        """The standing with a single point for all scenarios of a workload."""
         return standing(self.tables, ONE_SETTING)
 
     @cached_property
@@ -58,11 +58,11 @@ class Findings:
         return standing_table(self.tuned, self.tables)
 
     def row(self, name: str) -> dict[str, Any]:
-        """Return the standing of one strategy."""
+        """Return the standing of a strategy."""
         return {str(column): values[name] for column, values in self.table.to_dict().items()}
 
     def against(self, own: Standing) -> pd.DataFrame:
-        """Return by what factor the strategy is sooner than each baseline, paired by scenario and seed.
+        """Return the speed-up of the strategy over each baseline, paired by scenario and seed.
 
         A row for each baseline: factor, intervals of 95 % over seeds and over scenarios, the number of
         scenarios in which it is ahead, and the verdict, adjusted for all baselines (Bonferroni). It takes
@@ -98,7 +98,7 @@ class Findings:
 
     @property
     def ablation_failed(self) -> str:
-        """Without which parts the strategy fails, in which scenarios, and why; nothing where without none."""
+        """Failures of the ablation by part, with scenarios and reasons; empty without failures."""
         failed = self.ablation[self.ablation["error"] != ""]
         return "; ".join(
             f"without {part} it fails in {error}"
@@ -106,7 +106,7 @@ class Findings:
         )
 
     def claim(self) -> str:
-        """Return what may be claimed, in one paragraph."""
+        """Return the claim supported by the tables, as a paragraph."""
         rules, own = self.tables.rules, self.against(self.tuned)
         row = self.row(self.strategy)
         by = {verdict: list(own.index[own["verdict"] == verdict]) for verdict in WORDS}
@@ -133,7 +133,7 @@ class Findings:
         return " ".join(filter(None, sentences))
 
     def checklist(self) -> Iterator[tuple[bool, str]]:
-        """Yield whether each point that a reviewer asks for is met, and the point."""
+        """Yield the points of a reviewer's checklist, each preceded by whether the point is met."""
         rules, costs = self.tables.rules, self.tuned.costs
         own = self.against(self.tuned)
         row, reference = self.row(self.strategy), self.row(rules.reference)

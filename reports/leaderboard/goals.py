@@ -28,7 +28,7 @@ class Goals:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A strategy with its parameters: a learning curve a seed, with columns time, iteration and metric."""
+    """A strategy with parameters: a learning curve a seed, with columns time, iteration and metric."""
 
     curves: Sequence[Columns]
     metric: str
@@ -43,7 +43,7 @@ class Configuration:
         return self._median(self.metric, target)
 
     def time_of_round(self, rounds: int) -> float:
-        """Return the time at which so many rounds were seen to be over, median over seeds."""
+        """Return the time of the first evaluation with a number of rounds complete, median over seeds."""
         return self._median(ITERATION, rounds)
 
     def _median(self, column: str, value: float) -> float:
@@ -73,7 +73,7 @@ def goals(
 
 
 def from_runs(runs: Iterable[RecordedRun]) -> dict[str, Goals]:
-    """Return the goals of every scenario of a pilot; UserError where its runs do not tell.
+    """Return the goals of every scenario of a pilot; UserError if runs are missing or too short.
 
     Raises:
         UserError: Runs of the reference are missing, or all runs end too soon.

@@ -1,4 +1,4 @@
-"""Held-out scenarios and the board: does its order hold where nothing was tuned?"""
+"""Scores in held-out scenarios, and agreement with the order of the board."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reports.leaderboard.tables import ONE_SETTING, RULESETS, Tables
 
 
 def scores(tables: Tables) -> pd.Series:
-    """Return the score of each entry in the held-out scenarios, the best first; maybe of none.
+    """Return the score of each entry in the held-out scenarios, the best first; possibly empty.
 
     It is the mean over scenarios and seeds of log(T_ref / T), both with the one setting of their workload.
     Entries without all of these runs are left out.
@@ -33,7 +33,7 @@ def scores(tables: Tables) -> pd.Series:
 
 
 def each(tables: Tables) -> Iterator[tuple[str, Tables]]:
-    """Yield every held-out scenario, and the tables with its runs alone."""
+    """Yield each held-out scenario by name, with the tables restricted to the scenario's held-out runs."""
     for scenario, runs in tables.held_out.groupby(SCENARIO, sort=False):
         yield " · ".join(map(str, scenario)), replace(tables, held_out=runs.reset_index(drop=True))
 
@@ -45,14 +45,14 @@ def missed(tables: Tables) -> pd.Series:
 
 
 def bounds(tables: Tables) -> dict[str, str]:
-    """Return what each entry's speed-up there is a bound of."""
+    """Return by entry the sign of a bound on the held-out speed-up (see `bound`)."""
     late = missed(tables) > 0
     reference = tables.rules.reference
     return {str(name): "" if name == reference else bound(own, late[reference]) for name, own in late.items()}
 
 
 def places(scored: pd.Series) -> dict[str, float]:
-    """Return the place of each entry, 1 for the first; equal ones share theirs."""
+    """Return the place of each entry, 1 for the first; equal entries share the mean of places."""
     return {str(name): place for name, place in scored.rank(ascending=False).items()}
 
 
@@ -65,7 +65,7 @@ def over_scenarios(tables: Tables) -> pd.DataFrame:
 
 
 def correlations(tables: Tables) -> dict[str, float]:
-    """Return the rank correlation of held-out scores with the board's of the same workloads, by ruleset."""
+    """Return rank correlations of held-out and board scores on the held-out workloads, by ruleset."""
     there = scores(tables)
     if there.empty:
         return {}

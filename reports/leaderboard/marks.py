@@ -1,4 +1,4 @@
-"""What sets an entry apart: another design than the rules', runs that are missing, parameters not tuned."""
+"""Marks of entries: departures from the rules' design, missing runs, untuned parameters."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ OFTEN = 0.5  # share of scenarios with the best value at the same edge from whic
 
 
 def unequal(tables: Tables, strategy: str) -> list[str]:
-    """Return how an entry departs from the design of the rules; such an entry is listed apart."""
+    """Return the departures of an entry from the design of the rules, a reason to list the entry apart."""
     rules, own = tables.rules, tables.of(strategy)
     faults = []
     counts = own.points.groupby("problem")["point"].nunique()
@@ -34,12 +34,12 @@ def unequal(tables: Tables, strategy: str) -> list[str]:
 
 
 def incomplete(tables: Tables, strategy: str) -> bool:
-    """Return whether runs are missing without which an entry has no score."""
+    """Return whether an entry lacks runs needed for a score."""
     return bool(_lacking(tables, strategy))
 
 
 def untuned(tables: Tables, costs: Costs, strategy: str) -> list[str]:
-    """Return the signs that an entry's parameters were not tuned.
+    """Return signs of untuned parameters of an entry.
 
     A parameter that the reference's design varies is the same at all points, or is not among them; the best
     points of half of a workload's scenarios have the least, or the greatest, value that was tried.
@@ -73,7 +73,7 @@ def _edges(own: pd.DataFrame, chosen: np.ndarray) -> Iterator[str]:
 
 
 def _lacking(tables: Tables, strategy: str) -> str:
-    """Return what is missing of an entry's runs; nothing where it is whole."""
+    """Return the missing runs of an entry, as text; empty for a complete entry."""
     rules = tables.rules
     design = tables.design[tables.design["strategy"] == strategy]
     again = max(1, rules.points // 4) * len(rules.design_seeds[1:]) + rules.points

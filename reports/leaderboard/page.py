@@ -1,4 +1,4 @@
-"""Version 1.0 as a page in Markdown: who leads, how much sooner, how sure, for whom, at what cost."""
+"""Version 1.0 as a page in Markdown: leaders, speed-ups, intervals, populations, and costs."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -61,7 +61,7 @@ HOW = """\
 
 
 def write(tables: Tables, folder: Path) -> Path:
-    """Write the page and its figures into a folder; return the page's path."""
+    """Write the page and all figures into a folder; return the page's path."""
     own = standing(tables)
     table = standing_table(own, tables)
     reference = tables.rules.reference
@@ -85,7 +85,7 @@ def write(tables: Tables, folder: Path) -> Path:
 
 
 def what_is_scored(tables: Tables) -> str:
-    """Return in three sentences what the numbers of a printed table are."""
+    """Return three sentences on the meaning of the numbers in a printed table."""
     rules, scenarios = tables.rules, tables.scenarios
     workloads = listed(list(dict.fromkeys(scenarios.get_level_values("problem"))))
     return (
@@ -174,14 +174,14 @@ def _lead(table: pd.DataFrame, own: Standing) -> str:
 
 
 def _alike(own: Standing, first: str, name: str) -> str:
-    """Return the name, and in how many scenarios all of its runs take the times of the first's."""
+    """Return the name, with the number of scenarios where all runs have the times of the first."""
     entries = [own.costs.strategies.index(entry) for entry in (first, name)]
     alike = np.equal(*own.costs.finals[own.ruleset][entries]).all(-1)
     return f"{name} (the same times in {alike.sum()} of {len(alike)} scenarios)" if alike.any() else name
 
 
 def _lead_held_out(tables: Tables, table: pd.DataFrame) -> str:
-    """Return who is first in the held-out scenarios, where the board's first are, and if orders agree.
+    """Return sentences on held-out scenarios: leader, place of the board's first, agreement of orders.
 
     Empty without them.
     """
@@ -210,7 +210,7 @@ def _lead_held_out(tables: Tables, table: pd.DataFrame) -> str:
 
 
 def _worst_held_out(tables: Tables, first: str, usual: float) -> Iterator[str]:
-    """Yield where the board's first has its worst place, if that is worse than over all scenarios."""
+    """Yield a sentence on the first's worst held-out place, if worse than over all scenarios."""
     single = {scenario: (alone, places(scores(alone))) for scenario, alone in each(tables)}
     worst = max(single, key=lambda scenario: single[scenario][1].get(first, 0))
     alone, place = single[worst]
@@ -227,7 +227,7 @@ def _worst_held_out(tables: Tables, first: str, usual: float) -> Iterator[str]:
 
 
 def _other_orders(tables: Tables) -> Iterator[str]:
-    """Yield the held-out scenarios whose order is not the board's."""
+    """Yield a sentence on the held-out scenarios with an order unlike the board's."""
     agree = {scenario: correlations(alone)[ONE_SETTING] for scenario, alone in each(tables)}
     if other := [f"{scenario} ({value:.2f})" for scenario, value in agree.items() if value < AGREES]:
         yield f"The order is another one than the board's, by rank correlation, in {listed(other)}."
@@ -245,7 +245,7 @@ def _profiles(times: pd.DataFrame) -> list[str]:
 
 
 def _orders(held_out: Mapping[str, float], third: float) -> Iterator[tuple[str, float | None]]:
-    """Yield what the order of the board is compared with, and the rank correlation; None if unknown."""
+    """Yield each order compared with the board's, and the rank correlation; None if unknown."""
     if not held_out:
         yield "in held-out scenarios", None
     for ruleset, agree in held_out.items():
@@ -254,7 +254,7 @@ def _orders(held_out: Mapping[str, float], third: float) -> Iterator[tuple[str, 
 
 
 def _agreement(where: str, agree: float | None) -> tuple[bool, str]:
-    """Return whether orders agree, and the sentence that says so."""
+    """Return whether orders agree, and a sentence on the agreement."""
     if agree is None:
         return False, "**Held-out scenarios are not run yet**: how far this order holds elsewhere is unknown."
     if agree >= AGREES:
@@ -263,7 +263,7 @@ def _agreement(where: str, agree: float | None) -> tuple[bool, str]:
 
 
 def _held_out(tables: Tables, own: Standing) -> list[str]:
-    """Return the part on held-out scenarios; nothing where there are none."""
+    """Return the part on held-out scenarios; empty without held-out scores."""
     there = scores(tables)
     if there.empty:
         return []
@@ -293,7 +293,7 @@ def _held_out(tables: Tables, own: Standing) -> list[str]:
 
 
 def _each_held_out(tables: Tables, first: str) -> str:
-    """Return a table of held-out scenarios: who is soonest, where the board's first is, how orders agree."""
+    """Return a table of held-out scenarios: leaders, place of the board's first, rank correlation."""
     rows = []
     for scenario, there in each(tables):
         ahead, marks = scores(there), bounds(there)
@@ -311,7 +311,7 @@ def _each_held_out(tables: Tables, first: str) -> str:
 
 
 def _marks(tables: Tables, own: Standing) -> list[str]:
-    """Return what sets entries apart, and signs that an entry was not tuned."""
+    """Return the parts on entries listed apart, and on signs of too little tuning."""
     apart = [(name, "; ".join(unequal(tables, name))) for name in tables.entries]
     signs = [(name, "; ".join(untuned(tables, own.costs, name))) for name in own.costs.strategies]
     parts = []

@@ -1,4 +1,4 @@
-"""Standings as printed tables: the board, who leads for which clients, every scenario, tuning, horizons."""
+"""Standings as printed tables: board, leaders by clients, every scenario, tuning, horizons."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ def columns(printed: Printed, names: Sequence[str]) -> Printed:
 
 
 def leaders(own: Standing) -> str:
-    """Return who is first for which clients: a row for each workload and population."""
+    """Return a table of the first strategies, with a row for each workload and population of clients."""
     problems, _, timings = (np.asarray(own.costs.scenarios.get_level_values(name)) for name in SCENARIO)
     rows = []
     for problem, timing in dict.fromkeys(zip(problems, timings, strict=True)):
@@ -74,7 +74,7 @@ def leaders(own: Standing) -> str:
 
 
 def across(own: Standing, workloads: Sequence[str]) -> list[str]:
-    """Return a table for each workload: strategies down, the best there first, and its scenarios across."""
+    """Return a table for each workload: strategies down, best first, and scenarios across."""
     scores, scenarios = own.by_scenario, own.costs.scenarios
     places = np.apply_along_axis(ranks, 0, -scores)  # equal ones share theirs
     unmet = (own.costs.reached[own.ruleset] == 0).all(-1)
@@ -103,7 +103,7 @@ def across(own: Standing, workloads: Sequence[str]) -> list[str]:
 
 
 def sensitivity(tables: Tables, table: pd.DataFrame, own: Standing, curves: np.ndarray) -> str:
-    """Return what tuning brings: tuned, with one setting, with the best of few random points."""
+    """Return a table of tuning: tuned, with a single setting, with the best of few random points."""
     one_setting = standing_table(standing(tables, ONE_SETTING), tables).reindex(table.index)
     head = ["Strategy", "Tuned", "One setting", "95 % scenarios", *(f"Best of {k}" for k in COUNTS)]
     places = {name: place for place, name in enumerate(own.costs.strategies)}
@@ -136,15 +136,15 @@ def interval_over(row: pd.Series, over: str) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """Return an interval."""
+    """Return an interval as text."""
     return f"[{numbers.number(float(low), 2)},\u00a0{numbers.number(float(high), 2)}]"
 
 
 def sooner(bound: str, speedup: float) -> str:
-    """Return a speed-up, and whether it is at least or at most that."""
+    """Return a speed-up as text, preceded by the sign of a bound."""
     return f"{bound}\u00a0{times(speedup)}".strip("\u00a0")
 
 
 def times(factor: float) -> str:
-    """Return a factor with its sign."""
+    """Return a factor as text, with the sign ×."""
     return f"{numbers.number(float(factor), 2)}\u00a0×"

@@ -1,4 +1,4 @@
-"""Performance profiles: in which share of the scenarios does a strategy meet the target in time?
+"""Performance profiles: share of scenarios with the target met within a factor of the best time.
 
 Dolan and Moré, Mathematical Programming 91, 2002; as in AlgoPerf (Dahl et al., 2023, §4.5).
 """

@@ -1,4 +1,4 @@
-"""The rules of a version of the leaderboard as data: `rules.yaml` beside its tables, dated, with digests."""
+"""The rules of a version of the leaderboard as data: `rules.yaml` next to the tables, dated, with digests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Frame(Frozen):
 
 
 class Rules(Frozen):
-    """What all entries of a version have in common."""
+    """Common rules of all entries of a version."""
 
     version: str
     date: date
@@ -50,7 +50,7 @@ class Rules(Frozen):
 
     @classmethod
     def load(cls, folder: Path) -> Rules:
-        """Return the rules of a folder; UserError where they are missing or wrong."""
+        """Return the rules of a folder; UserError if missing or invalid."""
         path = folder / FILE
         if not path.is_file():
             raise UserError(f"{path}: there are no rules: name a folder of a version, such as 1.0")
@@ -62,7 +62,7 @@ class Rules(Frozen):
 
     @property
     def workloads(self) -> list[str]:
-        """The workloads that have tables: scales of the suite."""
+        """Workloads with tables: scales of the suite."""
         ending = "-design.csv"
         return sorted(name.removesuffix(ending) for name in self.files if name.endswith(ending))
 
@@ -79,5 +79,5 @@ class Rules(Frozen):
 
 
 def digest(path: Path) -> str:
-    """Return the digest of a file, whatever its line ends."""
+    """Return the digest of a file, regardless of line ends."""
     return keys.digest(path.read_bytes().replace(b"\r\n", b"\n"))

@@ -1,4 +1,4 @@
-"""Scores of version 1.0, how sure they are, and who is shown to be behind the first."""
+"""Scores of version 1.0 with intervals, and entries shown to be behind the first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ BOUNDS = {"≥": "at least ", "≤": "at most ", "~": "about ", "": ""}  # of a 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """All entries under one ruleset, in all scenarios of its costs.
+    """All entries under a single ruleset, in all scenarios of the costs.
 
     A score is the mean over scenarios and seeds of log(T_ref / T), T_ref of the tuned reference in the same
     scenario and seed: no other entry has a part in it.
@@ -42,7 +42,7 @@ class Standing:
 
     @property
     def order(self) -> list[int]:
-        """The entries, the best score first, by their places in `costs.strategies`."""
+        """Places of the entries in `costs.strategies`, the best score first."""
         return np.argsort(-self.scores, kind="stable").tolist()
 
     @cached_property
@@ -62,7 +62,7 @@ class Standing:
 
     @cached_property
     def bounds(self) -> list[str]:
-        """What each speed-up is a bound of (see `bound`)."""
+        """Sign of a bound for each speed-up (see `bound`)."""
         missed = (self.costs.reached[self.ruleset] == 0).any((1, 2))
         own = self.costs.strategies.index(self.reference)
         late = (self.costs.reached[TUNED][own] == 0).any()
@@ -71,12 +71,12 @@ class Standing:
 
     @cached_property
     def over_seeds(self) -> Array:
-        """Scores under resampled seeds [draws, A], in these scenarios."""
+        """Scores under resampled seeds [draws, A], with fixed scenarios."""
         return self._draws(seeds=True, scenarios=False)
 
     @cached_property
     def over_scenarios(self) -> Array:
-        """Scores in resampled scenarios [draws, A], of these seeds."""
+        """Scores in resampled scenarios [draws, A], with fixed seeds."""
         return self._draws(seeds=False, scenarios=True)
 
     @cached_property
@@ -86,13 +86,13 @@ class Standing:
 
     @cached_property
     def first(self) -> Array:
-        """The probability of being first [A], over seeds and scenarios; those that are level share it."""
+        """Probability of being first [A], over seeds and scenarios; level entries share a draw."""
         leads = self.over_both >= self.over_both.max(1, keepdims=True)
         return (leads / leads.sum(1, keepdims=True)).mean(0)
 
     @cached_property
     def behind(self) -> Array:
-        """Whether an entry is shown to be behind the one with the best score [A].
+        """Whether an entry is shown to be behind the entry with the best score [A].
 
         It is if it is ahead or level in too few draws over seeds and scenarios, at 5 % over all entries
         (Bonferroni). This is the error for a leader named beforehand: one that is chosen by the same runs
@@ -125,7 +125,7 @@ class Standing:
         return (tuned[self.costs.strategies.index(self.reference)] - own) @ times / times.sum()
 
     def _expected(self, ruleset: str, finals: Array, design: Array, times: Array) -> Array:
-        """Return costs [A, S] with the points that would have been chosen.
+        """Return costs [A, S] with the points chosen in a resample.
 
         Where the choice is another, its final runs were not made: their cost is taken to differ by as much as
         the means of the design do.
@@ -146,7 +146,7 @@ class Standing:
 
     @cached_property
     def _designed(self) -> dict[str, Array]:
-        """Mean costs of points [A, S, P] on the seeds that the candidates of a ruleset share."""
+        """Mean costs of points [A, S, P] on the seeds shared by the candidates of a ruleset."""
         return {TUNED: self.costs.design.mean(-1), ONE_SETTING: self.costs.design[..., 0]}
 
 
@@ -158,7 +158,7 @@ def bound(missed: bool, reference_missed: bool) -> str:
 
 
 def _at(table: Array, points: Array) -> Array:
-    """Return the entries of a table [A, S, P] at one point for each strategy and scenario [A, S]."""
+    """Return the entries of a table [A, S, P] at the given points [A, S]."""
     return np.take_along_axis(table, points[..., None], -1)[..., 0]
 
 
@@ -188,7 +188,7 @@ def standing_table(standing: Standing, tables: Tables) -> pd.DataFrame:
 
 
 def _beside(standing: Standing, tables: Tables) -> pd.DataFrame:
-    """What is shown beside the score: easy target, updates, bytes, accuracy, worst client."""
+    """Return further columns of the standing: easy target, updates, bytes, accuracy, worst client."""
     finals = tables.finals
     finals = finals.assign(time_easy=np.minimum(finals["time_easy"], tables.rules.budgets(finals)))
     own = finals[finals["ruleset"] == standing.ruleset].set_index([*SCENARIO, "seed"])
@@ -207,7 +207,7 @@ def _mean(values: pd.Series, strategies: pd.Series) -> pd.Series:
 
 
 def standing(tables: Tables, ruleset: str = TUNED, horizon: float = 1.0) -> Standing:
-    """Return the standing of the entries of which no run is missing; at a share of every budget.
+    """Return the standing of the entries without missing runs, at a share of every budget.
 
     Raises:
         UserError: The reference is not among them.

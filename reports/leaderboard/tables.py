@@ -1,4 +1,4 @@
-"""The kept tables of a version: of each workload its design, points, final runs and held-out runs."""
+"""The kept tables of a version: design, points, final runs and held-out runs of each workload."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RULESETS = (TUNED, ONE_SETTING)
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """The results of one workload, or of several together, and the rules under which they were made."""
+    """The results of a workload, or of several together, and the rules of the version."""
 
     rules: Rules
     design: pd.DataFrame
@@ -49,11 +49,11 @@ class Tables:
 
     @classmethod
     def load(cls, folder: Path) -> Tables:
-        """Return all tables of a version's folder; UserError where there are none."""
+        """Return all tables of a version's folder; UserError if tables are missing."""
         return cls(Rules.load(folder), **{name: _joined(folder, name) for name in KINDS})
 
     def save(self, folder: Path, workload: str) -> None:
-        """Write the tables of a workload; none of held-out runs where there are none."""
+        """Write the tables of a workload; the file of an empty table is removed."""
         for name, columns in KINDS.items():
             path = folder / f"{workload}-{name}.csv"
             if getattr(self, name).empty:
@@ -69,7 +69,7 @@ class Tables:
         return self._where("strategy", strategies)
 
     def on(self, *problems: str) -> Tables:
-        """Return the tables of some workloads alone, by their problems."""
+        """Return the tables of the workloads with the given problems alone."""
         return self._where("problem", problems)
 
     def _where(self, column: str, kept: Sequence[str]) -> Tables:
@@ -82,7 +82,7 @@ class Tables:
         )
 
     def beside(self, other: Tables, where: Path) -> Tables:
-        """Return these tables and those of another folder; UserError where its rules, or an entry, clash."""
+        """Return the tables joined with another folder's; UserError if rules or entries clash."""
         for name in ("version", "points", "design_seeds", "final_seeds"):
             if getattr(self.rules, name) != getattr(other.rules, name):
                 raise UserError(f"{where}: its rules have another {name}: entries cannot be compared")
@@ -107,12 +107,12 @@ class Tables:
 
     @cached_property
     def scenarios(self) -> pd.MultiIndex:
-        """The scenarios of the rules whose workloads have tables, in the order of the rules."""
+        """Scenarios of the rules with tables for the workload, in the order of the rules."""
         return self._scenarios(self.rules.scenarios)
 
     @cached_property
     def held_out_scenarios(self) -> pd.MultiIndex:
-        """The held-out scenarios of the same workloads."""
+        """Held-out scenarios of the workloads with tables."""
         return self._scenarios(self.rules.held_out)
 
     def _scenarios(self, frames: Iterable[Frame]) -> pd.MultiIndex:
@@ -129,7 +129,7 @@ def values(points: pd.DataFrame, problem: str, strategy: str) -> pd.DataFrame:
 
 
 def altered(folder: Path, rules: Rules) -> list[str]:
-    """Return a line for each table that is missing, or is not as the rules' digest has it."""
+    """Return a line for each table missing, or different from the rules' digest."""
     there = {path.name: digest(path) for path in folder.glob("*.csv")}
     wrong = sorted(name for name in rules.files | there if rules.files.get(name) != there.get(name))
     return [f"{folder / name}: missing, or not the table of the rules' digest" for name in wrong]

@@ -1,4 +1,4 @@
-"""The suites of a version: a workload is a scale, and its held-out scenarios are another."""
+"""The suites of a version: a workload is a scale, with held-out scenarios at a separate scale."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ Place = tuple[str, str, str]  # problem, partition, timing
 
 
 def place(run: PlannedRun) -> Place:
-    """Return how the tables name a run's scenario."""
+    """Return problem, partition and timing of a run, as named in the tables."""
     problem, partition = labels.problem(run.problem), labels.partition(run.problem)
     rest = [words for words in run.conditions if words not in (problem, partition)]
     return problem, partition, JOINT.join(rest)
@@ -26,7 +26,7 @@ def place(run: PlannedRun) -> Place:
 
 @dataclass(frozen=True)
 class Asked:
-    """A suite with a design of tuning, as it is asked for."""
+    """A requested suite with a design of tuning."""
 
     suite: str  # its name, or the path of its file
     settings: Sequence[str | Setting] = ()  # or texts as of --set
@@ -40,7 +40,7 @@ class Asked:
 
     @property
     def finals(self) -> Self:
-        """The suite under the name of its final runs."""
+        """The suite under the name of the final runs."""
         return replace(self, settings=[*self.settings, f"name={self.loaded.spec.name}{FINAL}"])
 
     @property
@@ -52,6 +52,6 @@ class Asked:
 
 
 def suites(rules: Rules, *settings: str) -> list[Suite]:
-    """Return the suites of all workloads of a version, held-out ones too, with settings as of --set."""
+    """Return the suites of all workloads of a version, held-out suites too, with settings as of --set."""
     asked = [Asked(rules.suite, settings, workload) for workload in rules.workloads]
     return [own.loaded for each in asked for own in (each, each.held_out) if own]
