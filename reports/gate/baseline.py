@@ -1,4 +1,4 @@
-"""A baseline: the results of a suite's runs, in a file with which later runs are compared."""
+"""Baseline of a suite: the results of runs in a file, for comparison with later runs."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class GateGoal(Frozen):
 
     @property
     def measure(self) -> Measure:
-        """The metric."""
+        """Metric of the scenario, with title and unit."""
         if not self.title:
             return measure(self.metric, higher=self.higher)
         return Measure(self.metric, self.title, self.higher, self.share, self.unit)
 
 
 class BaselineRun(Frozen):
-    """The result of one run."""
+    """The result of a single run."""
 
     model_config = ConfigDict(allow_inf_nan=True)  # never is ∞; the loss of a diverged run may be NaN
 
@@ -72,16 +72,16 @@ class BaselineRun(Frozen):
 
     @property
     def finite(self) -> bool:
-        """Whether it ended with a finite metric."""
+        """Whether the run ended with a finite metric."""
         return self.status.finite and isfinite(self.final)
 
     @property
     def end(self) -> int:
-        """Updates at its last evaluation."""
+        """Updates at the last evaluation."""
         return self.loss[-1][0]
 
     def reached(self, longest: int = 0) -> float:
-        """Return updates to the target; one evaluation after its end for a run that missed it.
+        """Return updates to the target; an evaluation after the end for a run without the target.
 
         This gives a mean over seeds, restricted to the length of the runs (Royston & Parmar, 2013). A run
         that diverged or stalled would never have met it: it counts up to `longest`, the end of another run.
@@ -91,12 +91,12 @@ class BaselineRun(Frozen):
 
     @property
     def mark(self) -> float:
-        """Updates from one evaluation to the next: what `updates_to_target` is exact to."""
+        """Updates between evaluations: the precision of `updates_to_target`."""
         return max(1.0, self.end / max(1, self.evaluations))
 
 
 class Acceptance(Frozen):
-    """Other results that a baseline took in, and which code gave them."""
+    """Changed results accepted into a baseline, with the commits of the code."""
 
     date: str
     commit: str  # of this package
@@ -108,7 +108,7 @@ class Acceptance(Frozen):
 
 
 class Baseline(Frozen):
-    """All runs of a suite, and how fast its strategies were simulated."""
+    """All runs of a suite, with the simulation speed of strategies."""
 
     format: Literal[1] = 1
     suite: str
@@ -129,11 +129,11 @@ class Baseline(Frozen):
     checksum: str = ""  # SHA-256 of all the rest; empty once it was checked
 
     def references(self) -> dict[str, BaselineRun]:
-        """Return by key the runs with which quality is compared."""
+        """Return by key the reference runs for comparisons of quality."""
         return {run.key: run for run in (*self.runs, *self.first_runs, *self.reference_runs)}
 
     def repeats(self, other: Baseline) -> bool:
-        """Return whether the same processor and libraries made both: losses agree to the last digit."""
+        """Return whether processor and libraries are equal: losses then agree to the last digit."""
         return bool(self.processor) and (self.processor, self.versions) == (other.processor, other.versions)
 
 
@@ -170,7 +170,7 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
 
 
 def schedule(run: RecordedRun, tracking_uri: str) -> str:
-    """Return a digest of a run's arrivals, the same on every machine; UserError if they cannot be read."""
+    """Return a digest of a run's arrivals, equal on every machine; UserError if arrivals cannot be read."""
     try:
         with fetched(run.folder, tracking_uri, [ARRIVALS.file]) as here:
             table = parquet.read(here, ARRIVALS, list(ARRIVALS.columns))
@@ -183,7 +183,7 @@ def schedule(run: RecordedRun, tracking_uri: str) -> str:
 
 
 def _was_edited(recorded: RecordedRun | None, planned: PlannedRun) -> bool:
-    """Return whether the user's own code is another than the one that made the run."""
+    """Return whether the user's code differs from the code of the recorded run."""
     now = named(planned.experiment.description())
     return recorded is not None and digests(recorded.code) != digests(now)
 
@@ -195,7 +195,7 @@ def _goal(run: RecordedRun) -> GateGoal:
 
 
 def _losses(run: RecordedRun) -> Sequence[float]:
-    """Return the curve of the federated loss, or where clients do not tell theirs, of what comes nearest."""
+    """Return the curve of the federated loss, or of the closest recorded metric; less is better."""
     curve = run.files.curve
     name = next((name for name in (FP_LOSS, LOSS.name) if name in curve), run.metric)
     sign = -1 if run.measure(name).higher else 1
@@ -224,7 +224,7 @@ def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
 
 
 def write(baseline: Baseline, path: Path) -> Path:
-    """Write a baseline, one acceptance and one run per line, so that diffs are readable."""
+    """Write a baseline with each acceptance and each run on a line, for readable diffs."""
     complete = Baseline.model_validate(baseline.model_dump())  # every field is set, and in the checksum
     data = complete.model_dump(mode="json") | {"checksum": _checksum(complete)}
     lines = ",\n".join(f" {_json(key)}: {_lines(value)}" for key, value in data.items())
@@ -258,7 +258,7 @@ def read(path: Path) -> Baseline:
 
 
 def shipped(suite: str) -> Path:
-    """Return the baseline that comes with the package; UserError if there is none for that suite."""
+    """Return the path of the suite's baseline in the package; UserError without a baseline."""
     path = SHIPPED / f"{suite}.json"
     if not path.is_file():
         raise UserError(
@@ -269,7 +269,7 @@ def shipped(suite: str) -> Path:
 
 
 def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> None:
-    """Raise UserError unless the baseline is one of exactly these runs."""
+    """Raise UserError unless the baseline consists of exactly the planned runs."""
     suite = planned[0].suite
     if baseline.suite != suite:
         raise UserError(f"{path}: is a baseline of suite '{baseline.suite}', not of '{suite}'")
@@ -285,7 +285,7 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
 
 
 def settings(planned: Sequence[PlannedRun]) -> dict[str, str]:
-    """Return every setting of a suite that is not a default, with its values in all runs."""
+    """Return the settings of a suite other than defaults, with the values in all runs."""
     values: dict[str, dict[str, None]] = {}  # in the order of the runs, each once
     for run in planned:
         for key, value in _flat(run.experiment.identity()):
@@ -303,20 +303,20 @@ def _flat(data: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def differences(before: dict[str, str], now: dict[str, str]) -> list[str]:
-    """Return the settings that differ, "lr: 0.2 → 0.1"; none if those of the baseline are not recorded."""
+    """Return the changed settings, "lr: 0.2 → 0.1"; empty if the baseline has no recorded settings."""
     keys = dict.fromkeys((*before, *now)) if before else {}
     pairs = [(key, before.get(key, "default"), now.get(key, "default")) for key in keys]
     return [f"{key}: {then} → {today}" for key, then, today in pairs if then != today]
 
 
 def _such_as(planned: Sequence[PlannedRun], known: Collection[str]) -> str:
-    """The first run that is not known, by name."""
+    """Return the name of the first unknown run, to be appended to a message; empty without any."""
     new = next((run for run in planned if run.key not in known), None)
     return f", such as {new.strategy} · {new.scenario} · seed {new.seed}" if new else ""
 
 
 def must_have_spread(baseline: Baseline) -> None:
-    """Raise UserError unless strategies ran under two seeds: their spread is the size of a difference."""
+    """Raise UserError unless the baseline has at least two seeds, as needed for a spread over seeds."""
     if len({run.seed for run in baseline.runs}) < 2:
         raise UserError(
             f"suite '{baseline.suite}' has one seed: a tolerance comes from the spread over two at least"
@@ -331,7 +331,7 @@ def _checksum(baseline: Baseline) -> str:
 
 
 def _lines(value: Any) -> str:
-    """A value as JSON, a list with one element a line."""
+    """Return a value as JSON, with each element of a list on a line."""
     if not isinstance(value, list) or not value:
         return _json(value)
     return "[\n" + ",\n".join(f"  {_json(element)}" for element in value) + "\n ]"

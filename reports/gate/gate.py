@@ -1,4 +1,4 @@
-"""The gate: what got worse since a baseline was recorded, and whether that is more than chance.
+"""The gate: comparison of runs with a recorded baseline, and whether changes exceed chance.
 
 Two questions are asked. Quality: did the final metric, the loss at the end or the updates to the target (of
 these the logarithm) get worse, seed by seed, or the speed? Runs are paired by seed with the baseline's. A
@@ -59,14 +59,14 @@ Group = tuple[str, str]  # scenario, strategy
 
 
 class GateQuestion(StrEnum):
-    """A question that the gate asks of a build."""
+    """A question of the gate about a build."""
 
     QUALITY = auto()  # are results as good?
     REPRODUCIBILITY = auto()  # are they the same?
 
 
 class Finding(StrEnum):
-    """What became of a number since the baseline."""
+    """Change of a number since the baseline."""
 
     SAME = auto()
     BETTER = auto()
@@ -89,7 +89,7 @@ EXIT_CODES = {Finding.WORSE: 1, Finding.CHANGED: 3}  # of what fails; 2 is a mis
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """One comparison, as text."""
+    """A single comparison, as text."""
 
     scenario: str  # empty for values measured once per strategy
     strategy: str
@@ -104,12 +104,12 @@ class GateCheck:
 
     @property
     def title(self) -> str:
-        """What was compared, with the detail."""
+        """Name of the compared quantity, with the detail."""
         return f"{self.what}: {self.detail}" if self.detail else self.what
 
     @property
     def failed(self) -> bool:
-        """Whether the build must not pass."""
+        """Whether the check stops the build."""
         return self.finding in EXIT_CODES
 
 
@@ -119,7 +119,7 @@ def compare(
     questions: Sequence[GateQuestion] = tuple(GateQuestion),
     tolerance: float = GOLDEN,
 ) -> list[GateCheck]:
-    """Return all checks of the same runs, recorded then and now.
+    """Return all checks of a build's runs against the runs of a baseline.
 
     Args:
         baseline: The runs as they were accepted.
@@ -159,7 +159,7 @@ def verdict(checks: Sequence[GateCheck], suite: str) -> str:
 
 
 def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck], reason: str = "") -> Baseline:
-    """Return the baseline of the runs as they are now, with a line on what it took in, if anything.
+    """Return the baseline of the current runs, with a line on accepted changes, if any.
 
     The first baseline stays. What is better or worse becomes the reference of later comparisons; the rest
     keeps the one that it has, speeds included.
@@ -215,19 +215,19 @@ def _said(check: GateCheck) -> str:
 
 
 def _counted(strategy: str, checks: Sequence[GateCheck]) -> str:
-    """Return a strategy with the number of its seeds that are worse and better, over all comparisons."""
+    """Return a strategy with the counts of worse and better seeds, over all comparisons."""
     seeds = [check.seeds for check in checks if check.strategy == strategy]
     worse, better = (sum(numbers) for numbers in zip(*seeds, strict=True))
     return f"{strategy}: worse in {worse}, better in {better} comparisons of a seed"
 
 
 def exit_code(checks: Sequence[GateCheck]) -> int:
-    """Return 0 if the build may pass, 1 if something got worse, else 3: other values than recorded."""
+    """Return 0 if the build may pass, 1 if a check got worse, and 3 for values other than recorded."""
     return min((EXIT_CODES[check.finding] for check in checks if check.failed), default=0)
 
 
 def _with_improvements(checks: Sequence[GateCheck]) -> Iterator[GateCheck]:
-    """Yield the checks; what changed of a strategy that is better somewhere, worse nowhere, has improved."""
+    """Yield the checks; a change of a strategy better somewhere and worse nowhere is improved."""
     better, worse = (
         {check.strategy for check in checks if check.finding is finding and check.scenario}
         for finding in (Finding.BETTER, Finding.WORSE)
@@ -259,7 +259,7 @@ def judged(worsening: Sequence[float] | np.ndarray, spread: float, least: float)
 
 
 def _groups(baseline: Baseline) -> dict[Group, list[BaselineRun]]:
-    """Return runs by scenario and strategy, in the order of their seeds."""
+    """Return runs by scenario and strategy, sorted by seed."""
     groups: dict[Group, list[BaselineRun]] = {}
     for run in sorted(baseline.runs, key=lambda run: run.seed):
         groups.setdefault((run.scenario, run.strategy), []).append(run)
@@ -267,13 +267,13 @@ def _groups(baseline: Baseline) -> dict[Group, list[BaselineRun]]:
 
 
 def _logs(runs: Sequence[BaselineRun], longest: int) -> list[float]:
-    """Return logarithms of the updates to the target, which spread by factors; see `BaselineRun.reached`."""
+    """Return logarithms of `BaselineRun.reached`, since updates to the target spread by factors."""
     return [log(run.reached(longest)) for run in runs]
 
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """The seeds of one strategy in one scenario, then and now."""
+    """The seeds of a strategy in a scenario, then and now."""
 
     scenario: str
     strategy: str
@@ -285,13 +285,13 @@ class Seeds:
         return GateCheck(self.scenario, self.strategy, what, finding, *texts)
 
     def _count(self, what: str, happened: str, then: int, today: int, *, worse: bool) -> GateCheck:
-        """Return the check of a number of seeds, of which none more is allowed."""
+        """Return the check of a number of seeds, with no increase allowed."""
         finding = Finding.WORSE if worse else Finding.BETTER
         texts = (f"{count} of {len(self.before)} {happened}" for count in (then, today))
         return self._check(what, finding, *texts, minus(f"{today - then:+d}"), "none more")
 
     def stalled(self) -> GateCheck | None:
-        """Return the check where the stalled seeds have changed; one more stalled seed is worse."""
+        """Return the check of changed stalled seeds, None if unchanged; a newly stalled seed is worse."""
         then, today = (
             {run.seed for run in runs if run.status is Status.STALLED} for runs in (self.before, self.now)
         )
@@ -300,7 +300,7 @@ class Seeds:
         return self._count(self.final_metric, "stalled", len(then), len(today), worse=bool(today - then))
 
     def skipped(self, questions: Sequence[GateQuestion]) -> list[GateCheck]:
-        """Return the checks that are not made where the stalled seeds have changed."""
+        """Return the checks skipped where the stalled seeds have changed."""
         names = [] if self.goal.metric == FP_LOSS else [LOSS]
         names += [] if self.goal.target is None else [self.updates_to(self.goal.target)]
         if GateQuestion.REPRODUCIBILITY in questions:
@@ -325,7 +325,7 @@ class Seeds:
             yield self.reach(self.goal.target)
 
     def final(self) -> GateCheck:
-        """Return the check of the final metric over seeds that ended; one more diverged seed is worse."""
+        """Return the check of the final metric over finite runs; a further diverged seed is worse."""
         metric = self.goal.measure
         then, today = (sum(not run.finite for run in runs) for runs in (self.before, self.now))
         if then != today:
@@ -339,7 +339,7 @@ class Seeds:
         return self._at_end(self.final_metric, pairs, sign=sign, value=metric.with_unit, change=metric.text)
 
     def loss(self) -> GateCheck:
-        """Return the check of the federated loss at the end; one more seed without it is worse."""
+        """Return the check of the federated loss at the end; a further seed without finite loss is worse."""
         runs = [(a, b) for a, b in zip(self.before, self.now, strict=True) if a.finite and b.finite]
         pairs = [(a.loss[-1][1], b.loss[-1][1]) for a, b in runs]
         then, today = (sum(not isfinite(pair[side]) for pair in pairs) for side in (0, 1))
@@ -388,7 +388,7 @@ class Seeds:
         means: Sequence[str],
         write: Callable[[float], str],
     ) -> GateCheck:
-        """Return the check of pairs of values by seed, of which differences below `least` are too small."""
+        """Return the check of pairs of values by seed; differences below `least` are too small."""
         first, second = np.transpose(pairs)
         changes = second - first
         spread = float(np.std(first, ddof=1)) if len(pairs) > 1 else 0.0
@@ -412,7 +412,7 @@ class Seeds:
         )
 
     def reach(self, target: float) -> GateCheck:
-        """Return the check of updates to the target, as factors; one evaluation more is no change."""
+        """Return the check of updates to the target, as factors; a further evaluation is no change."""
         longest = max(run.end for run in (*self.before, *self.now))
         logs = [_logs(runs, longest) for runs in (self.before, self.now)]
         first, second = (exp(float(np.mean(values))) for values in logs)
@@ -428,12 +428,12 @@ class Seeds:
         )
 
     def _reached(self, runs: Sequence[BaselineRun], mean: float) -> str:
-        """Return the mean updates to the target, with how many seeds met it where some did not."""
+        """Return the mean updates to the target, with the number of seeds at the target if some missed."""
         met = sum(isfinite(run.updates_to_target) for run in runs)
         return count(round(mean)) + (f" ({met} of {len(runs)} seeds met it)" if met < len(runs) else "")
 
     def schedule(self) -> GateCheck:
-        """Return the check of arrivals and their staleness; of several seeds the first digests are shown."""
+        """Return the check of arrivals and staleness; of several seeds the first digests are shown."""
         pairs = [(a.schedule, b.schedule) for a, b in zip(self.before, self.now, strict=True)]
         other = [pair for pair in pairs if pair[0] != pair[1]]
         if not other:
@@ -474,12 +474,12 @@ class Seeds:
 
 
 def _by_factor(factor: float, allowed: float) -> Finding:
-    """Return the finding for a quantity of which less is better, from its ratio to the recorded one."""
+    """Return the finding on a quantity to be minimised, from the ratio to the recorded value."""
     return Finding.WORSE if factor > allowed else Finding.BETTER if factor < 1 / allowed else Finding.SAME
 
 
 def deviation(before: float, now: float) -> float:
-    """Return how far a value is from the recorded one, relative to that; ∞ where one of them is no number."""
+    """Return the relative difference to the recorded value; ∞ where undefined."""
     if before == now or (before != before and now != now):  # noqa: PLR0124 - two NaN are the same
         return 0.0
     if not (isfinite(before) and isfinite(now)) or before == 0:
@@ -496,5 +496,5 @@ def _speeds(before: Mapping[str, float], now: Mapping[str, float]) -> Iterator[G
 
 
 def too_slow(before: Mapping[str, float], now: Mapping[str, float]) -> list[str]:
-    """Return strategies that seem too slow now, and should be measured again."""
+    """Return the strategies apparently too slow, to be measured again."""
     return [check.strategy for check in _speeds(before, now) if check.failed]

@@ -36,7 +36,7 @@ FENCE = "`" * 8  # around text that may hold three
 
 
 def how_compared(before: Baseline, now: Baseline, tolerance: float = GOLDEN) -> str:
-    """Context of a difference: the commits of both, how exactly losses are compared, and why."""
+    """Return the context of a difference: commits, tolerance of losses, and reason for the tolerance."""
     said = f"Baseline: {_commits(before)}. Runs: {_commits(now)}. Golden values may differ by"
     said = f"{said} {minus(f'{tolerance:.0e}') if tolerance else 'nothing'}"
     if now.repeats(before):
@@ -62,7 +62,7 @@ def _commits(baseline: Baseline) -> str:
 
 
 def to_accept(checks: Sequence[GateCheck], check: str) -> str:
-    """The command that makes results as they are now the baseline, in a sentence; empty if all are as before.
+    """Return a sentence with the command to accept the results as baseline; empty if all are as before.
 
     `check` is the command that compared, without its options for reports.
     """
@@ -96,7 +96,7 @@ def quality(checks: Sequence[GateCheck]) -> RenderableType:
 
 
 def table(checks: Sequence[GateCheck]) -> RenderableType:
-    """Return checks that got worse, changed or got better as a table for the terminal, worst first."""
+    """Return worse, changed and better checks as a table for the terminal, worst first."""
     from rich.text import Text
 
     printed = _empty(HEADS)
@@ -120,7 +120,7 @@ def _empty(heads: Sequence[str]) -> Table:
 
 
 def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequence[Sequence[str]]]]:
-    """Yield heading, colour and rows of all that is not as before, worst first."""
+    """Yield heading, colour and rows of all changes, worst first."""
     for kind, colour in COLOURS.items():
         if rows := [_row(check) for check in checks if check.finding is kind]:
             yield WORDS[kind].capitalize(), colour, rows
@@ -134,7 +134,7 @@ def _row(check: GateCheck) -> Sequence[str]:
 def markdown(
     checks: Sequence[GateCheck], before: Baseline, now: Baseline, accept: str, tolerance: float = GOLDEN
 ) -> str:
-    """Return a summary for a pull request; `accept` says how results are accepted, if there are any to."""
+    """Return a summary for a pull request; `accept` tells how to accept results, if any."""
     failed = any(check.failed for check in checks)
     parts = [f"{SUMMARY}\n## {'❌' if failed else '✅'} {verdict(checks, now.suite)}"]
     same = [_row(check) for check in checks if check.finding is Finding.SAME]
@@ -146,7 +146,7 @@ def markdown(
 
 
 def junit(checks: Sequence[GateCheck], now: Baseline) -> str:
-    """Return JUnit XML: one test case per check, by scenario and strategy, named the same in every build.
+    """Return JUnit XML: a test case per check, by scenario and strategy, with equal names in every build.
 
     The time of a case is its share of the time that the runs of its scenario and strategy took.
     """
@@ -183,7 +183,7 @@ def junit(checks: Sequence[GateCheck], now: Baseline) -> str:
 
 
 def junit_of_error(suite: str, lines: Sequence[str], trace: str) -> str:
-    """Return JUnit XML of a comparison that could not be made: one case, with messages and traceback."""
+    """Return JUnit XML of a failed comparison: a single case, with messages and traceback."""
     root = ET.Element("testsuites")
     about = {"name": f"{JUNIT_TITLE}{suite}", "tests": "1", "failures": "0", "errors": "1"}
     case = ET.SubElement(
@@ -196,7 +196,7 @@ def junit_of_error(suite: str, lines: Sequence[str], trace: str) -> str:
 
 
 def markdown_of_error(suite: str, lines: Sequence[str], trace: str) -> str:
-    """Return a summary of a comparison that could not be made, with messages and traceback."""
+    """Return a summary of a failed comparison, with messages and traceback."""
     title = f"{SUMMARY}\n## ❌ {suite.translate(ESCAPED)}: not compared"
     parts = [f"{FENCE}text\n{text.strip()}\n{FENCE}" for text in ("\n".join(lines), trace) if text]
     return "\n\n".join((title, *parts)) + "\n"
@@ -208,12 +208,12 @@ def _xml(root: ET.Element) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text without control characters, which XML cannot hold."""
+    """Return a text without control characters, since XML cannot hold any."""
     return "".join(character for character in text if character.isprintable() or character in "\n\t")
 
 
 def write(text: str, path: Path) -> None:
-    """Write a file of the user's choice; UserError if that is not possible."""
+    """Write a file of the user's choice; UserError if not possible."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
