@@ -92,7 +92,7 @@ class Findings:
 
     @property
     def missed(self) -> tuple[int, int]:
-        """Tuned runs without the hard target, of all."""
+        """Number of tuned runs without the hard target, and number of all tuned runs."""
         row = self.row(self.strategy)
         return row["missed"], row["runs"]
 
