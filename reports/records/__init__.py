@@ -1,1 +1,1 @@
-"""What MLflow holds of a suite, as plain data."""
+"""Records of a suite in MLflow, as plain data."""

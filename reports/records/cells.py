@@ -1,4 +1,4 @@
-"""One strategy in one scenario, summarised over seeds: means, deviations, medians of times, mean curves."""
+"""A strategy in a scenario, summarised over seeds: means, deviations, medians of times, mean curves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Return mean and deviation of the values that are present."""
+        """Return mean and deviation of the values, leaving out NaN."""
         known = [value for value in values if not np.isnan(value)]
         mean = float(np.mean(known)) if known else nan
         return cls(mean, float(np.std(known, ddof=1)) if len(known) > 1 else nan, len(known))
@@ -34,7 +34,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """When a target was reached: the median over seeds, in which never is ∞."""
+    """Median time to a target over seeds, counting never as ∞."""
 
     median: float  # NaN if no run ended
     reached: int  # seeds that did
@@ -42,13 +42,13 @@ class Reach:
 
     @classmethod
     def of_times(cls, times: Sequence[float]) -> Reach:
-        """Return the median of one time per seed, ∞ where the target was never reached."""
+        """Return the median of the times of the seeds, ∞ for a target never reached."""
         return cls(float(np.median(times)) if times else nan, sum(time < inf for time in times), len(times))
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One strategy in one scenario: its seeds, and what they come to.
+    """Runs of a strategy in a scenario, with summaries over seeds.
 
     Final values are those of the runs that ended, and of those that stalled: their model would
     not change any more. A run that diverged is counted apart; a target that it had not met until then
@@ -63,7 +63,7 @@ class Cell:
 
     @property
     def finite(self) -> tuple[RecordedRun, ...]:
-        """The runs that ended with a model, stalled ones included."""
+        """Runs with a final model, including stalled runs."""
         return tuple(run for run in self.runs if run.status.finite)
 
     def having(self, status: Status) -> tuple[RecordedRun, ...]:
@@ -72,17 +72,17 @@ class Cell:
 
     @property
     def diverged(self) -> int:
-        """How many seeds diverged."""
+        """Number of diverged seeds."""
         return len(self.having(Status.DIVERGED))
 
     @property
     def stalled(self) -> int:
-        """How many seeds stalled."""
+        """Number of stalled seeds."""
         return len(self.having(Status.STALLED))
 
     @property
     def seeds(self) -> str:
-        """The number of runs, and what is special of some: '3', or '3 (1 diverged)'."""
+        """Number of runs and of exceptions, as text: '3', or '3 (1 diverged)'."""
         counts = {
             "diverged": self.diverged,
             "stalled": self.stalled,
@@ -100,13 +100,13 @@ class Cell:
         }
 
     def reach(self, clock: str) -> Reach:
-        """Return when the ended runs met the scenario's target."""
+        """Return the median time of the ended runs to the scenario's target."""
         ended = [run for run in self.runs if run.status.terminated]
         return Reach.of_times([run.time_to_target(clock, self.target) for run in ended])
 
     @property
     def misses_again(self) -> bool:
-        """Whether most of the seeds that met the target missed it at a later evaluation."""
+        """True if most seeds with a met target missed the target at a later evaluation."""
         if self.target is None:
             return False
         again = sum(run.misses_again(self.target) for run in self.runs)
@@ -114,7 +114,7 @@ class Cell:
 
     @cached_property
     def staleness(self) -> tuple[float, float]:
-        """The mean, over updates and then over seeds, and the greatest; NaN without an update."""
+        """Mean staleness, over updates and then over seeds, and the greatest; NaN without an update."""
         met = [run.files.staleness for run in self.runs if run.status.terminated]
         met = [occurred for occurred in met if occurred.size]
         if not met:
@@ -125,7 +125,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveBand:
-    """One strategy's runs on a common grid of one clock; diverged runs are separate."""
+    """Runs of a strategy on a common grid of a clock; diverged runs are separate."""
 
     cell: Cell
     grid: Array
@@ -136,20 +136,20 @@ class CurveBand:
     lost: tuple[tuple[Array, Array], ...]  # clock and values of every diverged run
 
     def frame(self, **labels: str) -> pd.DataFrame:
-        """Return one row per point, after the labels."""
+        """Return a table with a row per point, after the labels."""
         columns = {"at": self.grid, "mean": self.mean, "min": self.low, "max": self.high, "seeds": self.n}
         return pd.DataFrame({**labels, **columns})
 
 
 def band(cell: Cell, metric: str, clock: str) -> CurveBand:
-    """Return mean and range over the seeds that ended; a run that ended keeps its last value."""
+    """Return mean and range over ended seeds; an ended run keeps the last value."""
     diverged = [run for run in cell.having(Status.DIVERGED) if metric in run.files.curve]
     lost = tuple(_curve(run, metric, clock) for run in diverged)
     return replace(over_scenarios([cell], metric, clock), lost=lost)
 
 
 def over_scenarios(cells: Sequence[Cell], metric: str, clock: str) -> CurveBand:
-    """Return a strategy in several scenarios: each seed's mean over them, then mean and range over seeds.
+    """Return a strategy's curve in several scenarios: mean over scenarios by seed, then mean and range.
 
     Over the seeds that ended in all of the scenarios.
     """
@@ -166,7 +166,7 @@ def over_scenarios(cells: Sequence[Cell], metric: str, clock: str) -> CurveBand:
 
 
 def _common_marks(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> Array:
-    """Return the marks at which curves can be compared.
+    """Return the marks for comparing curves.
 
     Along its budget's clock a run is evaluated at every mark at which its model is a new one: all marks.
     """

@@ -13,7 +13,7 @@ LABELS = ("scenario", "strategy", "seed")
 
 
 def runs(suite: RecordedSuite) -> pd.DataFrame:
-    """Return one row a run: its labels, how it ended, and every metric at its end.
+    """Return a table with a row per run: labels, outcome, and every metric at the end.
 
     `updates_to_target`, `time_to_target` and `bytes_to_target` are ∞ where the target was not reached, and
     absent without one.
@@ -26,7 +26,7 @@ def runs(suite: RecordedSuite) -> pd.DataFrame:
 
 
 def curves(suite: RecordedSuite) -> pd.DataFrame:
-    """Return one row an evaluation: labels of the run, the clocks, every evaluated metric."""
+    """Return a table with a row per evaluation: labels of the run, clocks, every evaluated metric."""
     first = [*LABELS, *(clock.value for clock in Clock)]
     parts = [
         pd.DataFrame({**run.files.curve, **{label: getattr(run, label) for label in LABELS}})
@@ -63,7 +63,7 @@ def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
 
 
 def _differing(params: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, object]]:
-    """Return for each run the parameters in which runs differ, as numbers where all are."""
+    """Return for each run the parameters with differences between runs, as numbers where all values are."""
     table = pd.DataFrame.from_dict(dict(params), orient="index", dtype="object")
     columns = {}
     for name in table.columns.drop(SEED, errors="ignore"):

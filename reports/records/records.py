@@ -1,4 +1,4 @@
-"""A suite as MLflow holds it, as plain data: its scenarios, the centralised baseline, which runs count."""
+"""Records of a suite in MLflow as plain data: scenarios, the centralised baseline, runs to report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OF_BYTES = (NETWORK, *(f"{OF_STRATEGY}{way}." for way in ("uplink", "downlink"))
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """The centralised baseline: one model trained on all clients' data together."""
+    """Centralised baseline: a model trained on all clients' data together."""
 
     problem: str
     seed: int
@@ -33,7 +33,7 @@ class Pooled:
 
 @dataclass(frozen=True, eq=False)
 class RecordedScenario:
-    """Problem × timing × budget, with every strategy that ran on it."""
+    """Problem × timing × budget, with the runs of every strategy."""
 
     label: str
     place: int  # among the suite's, from 1: its name in links and in the picker
@@ -47,7 +47,7 @@ class RecordedScenario:
 
     @cached_property
     def ranked(self) -> list[Cell]:
-        """The strategies, best first; those with diverged runs follow those without."""
+        """Cells of the strategies, best first; strategies with diverged runs follow."""
         ranks = self.columns[0]
         sign = -1 if ranks.higher else 1
 
@@ -59,11 +59,11 @@ class RecordedScenario:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The parts of its label: problem, partition, timing, and what else sets it apart."""
+        """Parts of the scenario's label: problem, partition, timing, and further distinctions."""
         return self.runs[0].conditions
 
     def measure(self, name: str) -> Measure:
-        """Return a metric of its runs."""
+        """Return a metric of the scenario's runs."""
         return self.metric if name == self.metric.name else self.runs[0].measure(name)
 
     @property
@@ -73,7 +73,7 @@ class RecordedScenario:
 
     @property
     def clocks(self) -> list[Clock]:
-        """The clocks that figures have as axes; bytes where messages are coded, take time, or end a run."""
+        """Clocks for axes of figures; bytes only where messages are coded, take time, or end a run."""
         runs = [run for run in self.runs if run.files.curve]
         bytes_matter = any(name.startswith(OF_BYTES) for run in runs for name in run.params)
         recorded = all(Clock.BYTES in run.files.curve for run in runs)
@@ -81,7 +81,7 @@ class RecordedScenario:
 
     @property
     def lacks_surrogate(self) -> bool:
-        """Whether some run has no loss on the surrogate problem, which the suite asks for."""
+        """True if any run lacks a loss on the surrogate problem requested by the suite."""
         return any(
             name in SURROGATE and name not in run.files.curve
             for run in self.runs
@@ -92,7 +92,7 @@ class RecordedScenario:
 
 @dataclass(frozen=True, eq=False)
 class RecordedSuite:
-    """Everything recorded under one name."""
+    """All records under the name of a suite."""
 
     name: str
     uri: str  # of the tracking store, without credentials
@@ -108,7 +108,7 @@ class RecordedSuite:
 
     @cached_property
     def strategies(self) -> list[str]:
-        """The strategies in the order of the alphabet: an index here is a colour everywhere."""
+        """Strategies in alphabetical order; the index of a strategy is a colour everywhere."""
         return sorted({run.strategy for run in self.runs}, key=natural)
 
     @cached_property
@@ -118,23 +118,23 @@ class RecordedSuite:
 
     @property
     def missing(self) -> int:
-        """Number of missing runs whose seed other strategies or scenarios have."""
+        """Number of runs missing from the grid of scenarios, strategies and seeds."""
         cells = {(run.scenario, run.strategy) for run in self.runs}
         return len(cells) * len(self.seeds) - len(self.runs)
 
     @property
     def unread(self) -> tuple[RecordedRun, ...]:
-        """Runs that ended and left files that cannot be read."""
+        """Ended runs with unreadable files."""
         return tuple(run for run in self.runs if run.files.unread and not run.status.unfinished)
 
     @property
     def shown(self) -> int:
-        """How many runs ended and left files that can be read."""
+        """Number of ended runs with readable files."""
         return sum(run.whole for run in self.runs)
 
     @cached_property
     def unequal_budgets(self) -> str:
-        """One sentence on a scenario whose strategies ran with different budgets; empty without one."""
+        """Sentence on a scenario with different budgets of strategies; empty without any."""
         budgets: dict[str, dict[str, str]] = {}  # by scenario and strategy
         for run in self.runs:
             limits = [
@@ -151,7 +151,7 @@ class RecordedSuite:
 
     @property
     def untuned(self) -> str:
-        """Caveat where all strategies of a scenario have one rate; empty with tuned values."""
+        """Caveat for a scenario with a single rate for all strategies; empty with tuned values."""
         if self.name.endswith(VARIANT):
             return ""
         rate = f"{OF_STRATEGY}local_lr"
@@ -161,7 +161,7 @@ class RecordedSuite:
 
     @cached_property
     def unequal_data(self) -> str:
-        """One sentence on a scenario whose strategies met different data under a seed; empty without one."""
+        """Sentence on a scenario with different data for strategies under a seed; empty without any."""
         met: dict[tuple[str, int], set[str]] = {}
         for run in self.runs:
             if run.data:
@@ -177,11 +177,11 @@ class RecordedSuite:
 
     @property
     def on_server(self) -> bool:
-        """Whether an MLflow server keeps the records."""
+        """True if an MLflow server keeps the records."""
         return self.uri.startswith(("http://", "https://"))
 
     def address(self, run: str, experiment: str = "") -> str:
-        """Return where a server, or asyncfl ui, shows a run of this or another experiment."""
+        """Return the address of a run on a server, or in asyncfl ui; by default in the suite's experiment."""
         server = self.uri.rstrip("/") if self.on_server else f"http://{UI_HOST}:{UI_PORT}"
         return f"{server}/#/experiments/{quote(experiment or self.experiment)}/runs/{quote(run)}"
 
@@ -216,7 +216,7 @@ class RecordedSuite:
 
 
 def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[RecordedRun, ...]]:
-    """Return runs to report, and older ones that they replace.
+    """Return the runs to report, and the older runs replaced by newer runs.
 
     A suite that was edited leaves runs of the same scenario, strategy and seed, but with other
     hyper-parameters. They are not additional seeds: runs that the runner marks as superseded are left out,
@@ -241,7 +241,7 @@ def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[
 
 
 def alike(run: RecordedRun, other: RecordedRun) -> bool:
-    """Return whether runs differ in seeds alone; of two versions of the code one may record more."""
+    """Return whether runs differ in seeds alone; between commits, only common parameters count."""
     ours, theirs = run.params.keys() - {SEED}, other.params.keys() - {SEED}
     names = ours | theirs if run.commit == other.commit else ours & theirs
     return all(run.params.get(name) == other.params.get(name) for name in names)

@@ -1,4 +1,4 @@
-"""A run as MLflow holds it: its tags, and the contents of its files."""
+"""A run recorded in MLflow: tags, and the contents of files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Columns = Mapping[str, np.ndarray]  # a table; to make a frame of one takes long
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Files:
-    """The contents of a run's artifacts; missing ones are empty."""
+    """Contents of a run's artifacts; missing artifacts are empty."""
 
     # One row per evaluation: iteration, updates, time, uploads_bytes, …, then metrics by name
     curve: Columns = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedRun:
-    """One seed of one strategy in one scenario."""
+    """Run of a strategy in a scenario under a seed."""
 
     id: str  # MLflow's
     key: str
@@ -80,7 +80,7 @@ class RecordedRun:
 
     @classmethod
     def of(cls, result: RunResult) -> RecordedRun:
-        """Return a run from what MLflow says of it, of which much may be invalid; files come later."""
+        """Return a run from an MLflow result, possibly with many invalid values; files come later."""
 
         def read(tag: Tag, otherwise: str = "") -> str:
             return clean(result.tags.get(tag, "")) or otherwise
@@ -132,32 +132,32 @@ class RecordedRun:
 
     @property
     def budget_clock(self) -> Clock | None:
-        """The clock of its budget, at whose marks it was evaluated; None if the budget has several."""
+        """Clock of the budget and of the evaluation marks; None if the budget has several clocks."""
         clocks = [clock for clock in Clock if f"{OF_BUDGET}{clock.budget}" in self.params]
         return clocks[0] if len(clocks) == 1 else None
 
     def with_files(self, files: Files) -> RecordedRun:
-        """Return the run with its files; unreadable if it ended with a model, and its curve is not there."""
+        """Return the run with files; unreadable if the run ended with a model but has no curve."""
         lost = self.status.finite and not files.curve
         return replace(self, files=files, status=Status.UNREADABLE if lost else self.status)
 
     @property
     def whole(self) -> bool:
-        """Whether its outcome is known and all of its files were read."""
+        """True if the outcome is known and all files were read."""
         return self.status.terminated and not self.files.unread
 
     @property
     def diagnosed(self) -> bool:
-        """Whether it left diagnostics beside its curve."""
+        """True if the run left diagnostics."""
         return any(name.startswith(DIAGNOSED) for name in self.totals)
 
     @property
     def at_a_standstill(self) -> bool:
-        """Whether its model would never change again: it diverged or stalled, or no client was left."""
+        """True if the model would never change again: diverged, stalled, or no client left."""
         return self.status in {Status.DIVERGED, Status.STALLED} or self.reason == Reason.NO_CLIENT
 
     def final(self, metric: str) -> float:
-        """Return the metric at the last evaluation; NaN where it was not recorded, or is not finite."""
+        """Return the metric at the last evaluation; NaN if not recorded or not finite."""
         curve = self.files.curve
         last = float(curve[metric][-1]) if metric in curve else nan
         return last if isfinite(last) else nan
@@ -175,11 +175,11 @@ class RecordedRun:
         return time_to_target(curve[clock], curve[self.metric], target, self.higher_is_better)
 
     def observed_until(self, time: float, clock: str) -> float:
-        """Return how long the run was observed, if its time to target is `time`."""
+        """Return the time under observation of a run with time to target `time`."""
         return observed_until(time, float(self.files.curve[clock][-1]), self.at_a_standstill)
 
     def misses_again(self, target: float) -> bool:
-        """Return whether the run met the target, and missed it at a later evaluation."""
+        """Return whether the run met the target, then missed the target at a later evaluation."""
         values = self.files.curve.get(self.metric, np.empty(0))
         met = meets(values, target, self.higher_is_better)
         return bool(np.any(met[:-1] & ~met[1:]))

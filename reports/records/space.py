@@ -12,7 +12,7 @@ Value = float | str | bool
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A searched parameter: a range from `low` to `high`, or `choices`, sorted if they are numbers."""
+    """A searched parameter: a range from `low` to `high`, or `choices`, sorted if numbers."""
 
     name: str
     low: float = 0.0
@@ -23,18 +23,18 @@ class Parameter:
 
     @property
     def ordered(self) -> bool:
-        """Whether the parameter has ends: its values are numbers."""
+        """True if the values are numbers, hence the parameter has ends."""
         return all(map(is_number, self.choices))
 
     def read(self, text: str) -> Value | None:
-        """Return a value as stored in MLflow; None if the parameter has no such value."""
+        """Return the value stored as text in MLflow; None if not a value of the parameter."""
         if self.choices:
             return next((choice for choice in self.choices if str(choice) == text), None)
         value = number(text)
         return None if value is None or (self.log and value <= 0) else value
 
     def place(self, value: Value) -> float:
-        """Return a value's place from 0 to 1: in the range or its logarithm, or by rank among choices."""
+        """Return a value's place from 0 to 1: in the range, linear or log, or by rank among choices."""
         if self.choices:
             return self.choices.index(value) / max(1, len(self.choices) - 1)
         at = float(value)
@@ -49,7 +49,7 @@ class Parameter:
         return [(choice == value) / sqrt(2) for choice in self.choices]
 
     def at(self, share: float) -> list[float]:
-        """Return coordinates of the value below which a share, in [0, 1), of the range or choices lies."""
+        """Return the coordinates of the quantile `share`, in [0, 1), of the range or choices."""
         if not self.choices:
             return [share]
         return self.coordinates(self.choices[int(share * len(self.choices))])
@@ -62,7 +62,7 @@ class Parameter:
         return max(0.0, min(place, 1 - place))
 
     def edge(self, value: Value) -> str:
-        """Return `lower` or `upper` for a value within 5 % of an end, or at the end of a list; else nothing.
+        """Return `lower` or `upper` for a value within 5 % of an end, or at a list's end; otherwise empty.
 
         A count's 1 is no edge: there is nothing below it that could be better.
         """
@@ -72,7 +72,7 @@ class Parameter:
 
 
 def read_parameter(name: str, spec: Any) -> Parameter | None:
-    """Return a parameter as the study describes it; None where there is no valid description."""
+    """Return a parameter from the description of the study; None without a valid description."""
     if not isinstance(spec, dict):
         return None
     if isinstance(choices := spec.get("choices"), list) and choices:

@@ -1,4 +1,4 @@
-"""Curves as step functions of a clock, known at the evaluations and constant between them."""
+"""Curves as step functions of a clock, known at evaluations and constant in between."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ Array = np.ndarray
 
 
 def value_at(grid: Array, clock: Array, values: Array) -> Array:
-    """Return the step function through (clock, values) at every point of `grid`; NaN before its first step.
+    """Return the step function through (clock, values) at every point of `grid`; NaN before the first step.
 
     Where several evaluations share one clock value, the last one counts.
     """
@@ -18,7 +18,7 @@ def value_at(grid: Array, clock: Array, values: Array) -> Array:
 
 
 def common_grid(clocks: Sequence[Array]) -> Array:
-    """Return marks to compare curves at: at the k-th, each was evaluated k times or has ended.
+    """Return marks for comparing curves: at the k-th, each curve was evaluated k times or has ended.
 
     For curves that share their marks these are the marks themselves.
     """

@@ -46,7 +46,7 @@ def load(
     *,
     curves_only: bool = False,
 ) -> RecordedSuite:
-    """Return all runs of a suite, and its tuning studies; no runs if MLflow does not know the name.
+    """Return all runs and tuning studies of a suite; no runs for a name unknown to MLflow.
 
     A warning names what is damaged, and left out.
 
@@ -97,7 +97,7 @@ def load(
 
 
 def _warn(suite: RecordedSuite) -> None:
-    """Say which files cannot be read, and which metrics of `show` no run recorded."""
+    """Warn of unreadable files, unequal budgets or data, and metrics of `show` recorded by no run."""
     if suite.unread:
         first = suite.unread[0]
         warn(
@@ -127,7 +127,7 @@ def _with_files(
     wanted: Collection[str] | Callable[[RecordedRun], bool] | None,
     curves_only: bool,
 ) -> tuple[RecordedRun, ...]:
-    """Return the runs, the wanted ones with artifacts: read in place, or fetched from elsewhere."""
+    """Return the runs, wanted runs with artifacts: read in place, or fetched from elsewhere."""
 
     def read_of(run: RecordedRun) -> RecordedRun:
         if here := places[run.id]:
@@ -151,7 +151,7 @@ def _with_files(
 
 
 def read(folder: Path, run: RecordedRun, curves_only: bool = False) -> Files:
-    """Return the tables of a run, or its curve; diagnostics are there only where the suite requested them."""
+    """Return the tables of a run, or only the curve; diagnostics only where recorded."""
     files = Files()
     try:
         curve = parquet.arrays(folder, CURVE)

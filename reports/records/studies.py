@@ -1,4 +1,4 @@
-"""Tuning studies as MLflow holds them: search space, every trial, and the best values."""
+"""Tuning studies recorded in MLflow: search space, every trial, and the best values."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ WITHIN = 0.05  # share of the best value: at least 95 % of it, or at most 5 % ab
 
 @dataclass(frozen=True, eq=False)
 class RecordedStudy:
-    """The search for one strategy's parameters in one scenario; trials by their numbers."""
+    """Search for a strategy's parameters in a scenario, with trials in order of number."""
 
     id: str
     experiment: str  # MLflow's id of it
@@ -41,7 +41,7 @@ class RecordedStudy:
 
     @cached_property
     def counted(self) -> tuple[TrialResult, ...]:
-        """The trials that have ended."""
+        """Ended trials."""
         return tuple(trial for trial in self.trials if trial.state is not TrialState.RUNNING)
 
     @cached_property
@@ -53,7 +53,7 @@ class RecordedStudy:
 
     @cached_property
     def best(self) -> TrialResult | None:
-        """The complete trial of the best value, the first of equals, of those with the most seeds."""
+        """Complete trial with the best value among trials with the most seeds; the first of equals."""
         sign = -1 if self.measure.higher else 1
         complete = [trial for trial in self.judged if trial.complete]
         most = max((len(trial.by_seed) for trial in complete), default=0)
@@ -66,17 +66,17 @@ class RecordedStudy:
         return tuple(self.best.by_seed.values()) if self.best else ()
 
     def edge(self, parameter: Parameter) -> str:
-        """Return the edge of a parameter at which the best lies, `lower` or `upper`; empty if at none."""
+        """Return `lower` or `upper` if the best lies at an edge of a parameter; otherwise empty."""
         return parameter.edge(self.best.parameters[parameter.name]) if self.best else ""
 
     @property
     def diverged(self) -> tuple[TrialResult, ...]:
-        """The counted trials in which a seed diverged, or all of them."""
+        """Counted trials with any diverged seed."""
         return tuple(trial for trial in self.counted if trial.diverged)
 
 
 def read_studies(runs: Iterable[RunResult]) -> tuple[RecordedStudy, ...]:
-    """Return the studies among MLflow's runs, each with its trials; replaced ones are left out."""
+    """Return the studies among MLflow's runs, each with trials; replaced runs are left out."""
     everything = [run for run in runs if Tag.SUPERSEDED not in run.tags]
     trials: dict[str, list[RunResult]] = {}
     for run in everything:
@@ -125,7 +125,7 @@ def _study(run: RunResult, trials: Iterable[RunResult]) -> RecordedStudy:
 
 
 def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
-    """Return what the objective is called: metrics named after test data were read on a validation split."""
+    """Return the measure of an objective, titled after the validation split if judged on validation data."""
     if objective in TO_TARGET:
         return Measure(objective, f"{TO_TARGET[objective].words.capitalize()} to target", higher=False)
     if judged_on == JudgedOn.VALIDATION:
@@ -136,7 +136,7 @@ def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
 def _trials(
     runs: Iterable[RunResult], space: Iterable[Parameter], seeds: Collection[int], pruned: Collection[float]
 ) -> tuple[TrialResult, ...]:
-    """Return the trials of a study, each from its runs, one a seed."""
+    """Return the trials of a study, each from a run per seed."""
     by_number: dict[int, list[RunResult]] = {}
     for run in runs:
         by_number.setdefault(int(number(run.tags.get(Tag.TRIAL, "")) or 0), []).append(run)
@@ -162,7 +162,7 @@ def _trial(
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How much of a search space performs well, and how much diverges: wide basins need little tuning.
+    """Shares of a search space near the best, and of divergence: wide basins need little tuning.
 
     Shares from 0 to 1; NaN where nothing is known. For grids and random trials, which are spread evenly, it
     is the share of trials. Other samplers concentrate on good regions; for them it is the share of the space,
@@ -176,7 +176,7 @@ class Sensitivity:
 
 
 def sensitivity(study: RecordedStudy) -> Sensitivity:
-    """Return the shares of a study."""
+    """Return the sensitivity of a study."""
     judged, best = study.judged, study.best
     if study.sampler in {"grid", "random"}:
         drawn = [trial for trial in judged if study.sampler == "grid" or trial.origin != "paper"]

@@ -1,4 +1,4 @@
-"""Single values of MLflow's tags and parameters; a value that cannot be read counts as absent."""
+"""Single values of MLflow's tags and parameters; an unreadable value counts as absent."""
 
 import json
 import re
@@ -13,7 +13,7 @@ T = TypeVar("T", dict[str, Any], list[Any])
 
 @lru_cache(maxsize=2**16)  # thousands of runs have the same
 def clean(text: str) -> str:
-    """Return a text without invisible characters and those invalid in HTML or XML."""
+    """Return a text without invisible characters and without characters invalid in HTML or XML."""
     if not text.isprintable():  # quick, and nearly all are
         text = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text)
     return text.strip()
@@ -29,7 +29,7 @@ def number(text: str) -> float | None:
 
 
 def parsed(text: str, otherwise: T) -> T:
-    """Return the JSON in a text, if it is of the same type as `otherwise`."""
+    """Return the JSON in a text, or `otherwise` if invalid or of another type."""
     try:
         content = json.loads(text or "null")
     except ValueError:
@@ -38,5 +38,5 @@ def parsed(text: str, otherwise: T) -> T:
 
 
 def moment(milliseconds: int | None) -> datetime | None:
-    """Return a time that MLflow holds in milliseconds, or None."""
+    """Return a time stored by MLflow in milliseconds, or None."""
     return None if not milliseconds else datetime.fromtimestamp(milliseconds / 1000, UTC)
