@@ -1,1 +1,1 @@
-"""The parts of the page, one file each: content, figures and caption."""
+"""Parts of the page, a file for each: content, figures and caption."""

@@ -34,13 +34,13 @@ OF_COLUMN = {  # what a column adds to the note
 
 
 def at_end(run: RecordedRun, column: str) -> float:
-    """Return a column of the curve in its last row."""
+    """Return a column of the curve in the last row; NaN without the column."""
     curve = run.files.curve
     return float(curve[column][-1]) if column in curve else nan
 
 
 def sent_to_target(run: RecordedRun) -> float:
-    """Return the bytes of all updates until the target was met; ∞ if it never was, NaN if there is none."""
+    """Return the bytes of all updates until the target was met; ∞ if never, NaN without a target."""
     return nan if run.target is None else run.time_to_target(Name.UPLOADS, run.target)
 
 
@@ -60,7 +60,7 @@ COLUMNS: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]
 
 
 def section(results: Results) -> Section | None:
-    """Return one table per problem: the cost of strategies hardly depends on partition and delay."""
+    """Return the section with a table per problem; costs hardly depend on partition and delay."""
     by_problem: dict[str, list[RecordedScenario]] = {}
     for scenario in results.scenarios:
         by_problem.setdefault(scenario.problem, []).append(scenario)
@@ -85,7 +85,7 @@ def section(results: Results) -> Section | None:
 
 
 def table(problem: str, scenarios: Sequence[RecordedScenario]) -> PageTable:
-    """Return one line per strategy, over all scenarios of a problem; the numbers have a row per ended run."""
+    """Return a table of a problem: a line per strategy for printing, a row of numbers per ended run."""
     ended = [
         (cell.strategy, run)
         for scenario in scenarios

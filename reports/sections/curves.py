@@ -21,7 +21,7 @@ Bands = Mapping[tuple[str, Clock], Sequence[CurveBand]]  # by scenario and clock
 
 
 def section(results: Results) -> Section | None:
-    """Return one block per metric, in it one card per scenario, in that one figure per clock."""
+    """Return the section with a block per metric, a card per scenario, and a figure per clock."""
     scenarios = results.scenarios
     everything: dict[Measure, Bands] = {
         metric: {
@@ -101,7 +101,7 @@ def levels(scenario: RecordedScenario, metric: Measure) -> list[tuple[str, float
 
 
 def scale(metric: Measure, scenarios: Sequence[RecordedScenario], drawn: Sequence[CurveBand]) -> Scale:
-    """Return the vertical axis, shared by all scenarios of one problem.
+    """Return the vertical axis shared by all scenarios of a problem.
 
     It has room for results, baseline and target, and for the name of one of these below all. The untrained
     model may lie outside: the curves are cut there, not compressed.
@@ -119,7 +119,7 @@ def scale(metric: Measure, scenarios: Sequence[RecordedScenario], drawn: Sequenc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plot:
-    """One metric against one clock in one scenario."""
+    """A metric against a clock in a scenario."""
 
     scenario: RecordedScenario
     metric: Measure
@@ -140,7 +140,7 @@ class Plot:
         return self.metric.with_unit(float(line.mean[-1]))
 
     def _finding(self) -> str:
-        """Return who ends highest and who lowest, in words."""
+        """Return the highest and the lowest strategy at the end, in words."""
         ended = sorted((line for line in self.bands if line.n), key=lambda line: float(line.mean[-1]))
         said = [f"{line.cell.strategy} with {self._end(line)}" for line in ended]
         if len(said) < 2:
@@ -183,7 +183,7 @@ class Plot:
             axes.plot(marks[-1:], inside[-1:], "x", markersize=7, markeredgewidth=1.8, clip_on=False, **style)
 
     def _paint_level(self, axes: svg.Axes, name: str, level: float, *, room: bool) -> None:
-        """Draw a line, labelled where curves are sparse: before they reach it, or opposite the ends."""
+        """Draw a horizontal line with a label where curves are sparse."""
         metric = self.metric
         ends = [float(line.mean[-1]) for line in self.bands if line.n]
         below = sum(end < level for end in ends) * 2 >= len(ends)  # where most curves end
@@ -200,6 +200,6 @@ class Plot:
 
 
 def _room(axes: svg.Axes, heights: Sequence[float]) -> bool:
-    """Return whether there is room for a text between horizontal lines."""
+    """Return whether a text has room between horizontal lines."""
     places = [axes.transAxes.inverted().transform(axes.transData.transform((1, y)))[1] for y in heights]
     return len(places) < 2 or abs(places[0] - places[1]) > TEXT

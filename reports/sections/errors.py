@@ -1,4 +1,4 @@
-"""Why a strategy wins: the decomposition of its updates' error, measured on the run itself."""
+"""Error decomposition of a strategy's updates, measured on the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ NOTE = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorLine:
-    """One term of one strategy over server iterations, mean over seeds."""
+    """A term of a strategy over server iterations, mean over seeds."""
 
     cell: Cell
     iteration: Array
@@ -56,7 +56,7 @@ Lines = Mapping[str, Sequence[ErrorLine]]  # by term
 
 
 def line(cell: Cell, term: str) -> ErrorLine | None:
-    """Return a term of a strategy, over the runs that recorded it; None if none did."""
+    """Return a term of a strategy, over the runs with a record of the term; None without any."""
     recorded = [run.files.diagnostics for run in cell.runs if term in run.files.diagnostics]
     tables = [pd.DataFrame({name: columns[name] for name in (ITERATION, term)}) for columns in recorded]
     rows = [rows for table in tables if len(rows := table.dropna())]
@@ -72,7 +72,7 @@ def line(cell: Cell, term: str) -> ErrorLine | None:
 
 
 def section(results: Results) -> Section | None:
-    """Return one row of panels per scenario: A, B, C and, where it was recorded, the gradient."""
+    """Return the section with a row of panels per scenario: A, B, C and, if recorded, the gradient."""
     cards: list[dict[str, Any]] = []
     figures, measured = [], []
     for scenario in results.scenarios:
@@ -113,7 +113,7 @@ def section(results: Results) -> Section | None:
 
 
 def _caption(scenario: RecordedScenario, errors: Lines, scale: Scale) -> str:
-    """Return which strategies are missing from a panel, and why."""
+    """Return the strategies missing from a panel, with the reason."""
     parts = []
     for term, lines in errors.items():
         if nil := [curve.cell.strategy for curve in lines if not (curve.value > scale.low).any()]:
@@ -150,7 +150,7 @@ def _table(scenario: RecordedScenario, cells: Sequence[Cell], terms: Lines) -> P
 
 
 def frame(measured: Sequence[tuple[RecordedScenario, Lines]]) -> pd.DataFrame:
-    """Return one row per strategy and term: the mean over the whole run and seeds."""
+    """Return a table with a row per strategy and term: the mean over the whole run and seeds."""
     return pd.DataFrame(
         {"scenario": scenario.label, "strategy": curve.cell.strategy, "term": term, "mean": curve.mean}
         for scenario, terms in measured
@@ -160,7 +160,7 @@ def frame(measured: Sequence[tuple[RecordedScenario, Lines]]) -> pd.DataFrame:
 
 
 def _scale(lines: Sequence[ErrorLine]) -> Scale:
-    """Return a vertical axis with room for everything that is more than rounding."""
+    """Return a vertical axis with room for all values above rounding."""
     values = np.concatenate([np.zeros(0), *(curve.value for curve in lines)])
     most = float(values[np.isfinite(values)].max(initial=0.0))
     if not most:

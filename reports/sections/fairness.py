@@ -1,4 +1,4 @@
-"""Fairness: the final model's performance on every client, and on the worst one."""
+"""Fairness: the final model's performance on every client, and on the worst client."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ MOST = 80  # strokes per row; of more clients, that many quantiles are drawn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clients:
-    """The clients of one strategy at the end of its runs."""
+    """Clients of a strategy at the end of runs."""
 
     cell: Cell
     values: Array  # [clients · seeds], sorted
@@ -30,7 +30,7 @@ class Clients:
 
 
 def clients(cell: Cell, metric: Measure) -> Clients | None:
-    """Return the metric or loss of every client, over the seeds that ended; None if there is none."""
+    """Return the metric or loss of every client, over ended seeds; None without any."""
     tables = [run.files.clients for run in cell.finite if metric.short in run.files.clients]
     columns = [(table[metric.short].astype(float), table[Name.IMPORTANCE]) for table in tables]
     finite = [(values[np.isfinite(values)], weights[np.isfinite(values)]) for values, weights in columns]
@@ -44,7 +44,7 @@ def clients(cell: Cell, metric: Measure) -> Clients | None:
 
 
 def section(results: Results) -> Section | None:
-    """Return one card per scenario; None where no client was evaluated."""
+    """Return the section with a card per scenario; None if no client was evaluated."""
     cards, shown = [], []
     for scenario in results.scenarios:
         metric = compared_by(scenario)
@@ -66,7 +66,7 @@ def section(results: Results) -> Section | None:
 
 
 def compared_by(scenario: RecordedScenario) -> Measure:
-    """Return the metric that compares clients: the ranking one where it was recorded of each, else loss."""
+    """Return the metric for comparing clients: the scenario's if recorded by client, otherwise loss."""
     own = scenario.metric
     recorded = any(own.short in run.files.clients for run in scenario.runs)
     return (

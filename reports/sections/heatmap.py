@@ -1,4 +1,4 @@
-"""Heatmaps: heterogeneity of the data against delay, one per strategy."""
+"""Heatmaps of every strategy: heterogeneity of the data against delay."""
 
 import textwrap
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ Place = tuple[str, str]  # partition and delay
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heatmaps:
-    """The scenarios of one problem that form a grid of heterogeneity and delay."""
+    """Scenarios of a problem in a grid of heterogeneity and delay."""
 
     problem: str
     measure: Measure
@@ -48,25 +48,25 @@ class Heatmaps:
         return list(product(self.partitions, self.delays))
 
     def value(self, strategy: str, place: Place) -> float:
-        """Return the mean final value over seeds; NaN where a seed diverged or there was no run."""
+        """Return the mean final value over seeds; NaN if a seed diverged or no run exists."""
         cell = self.means[strategy].get(place)
         return nan if cell is None or cell.diverged else cell.final[self.measure.name].mean
 
     def text(self, strategy: str, place: Place) -> str:
-        """Return the value as text; empty where there is none."""
+        """Return the value as text; empty without a value."""
         value = self.value(strategy, place)
         return "" if isnan(value) else self.measure.text(value)
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the greatest value of all strategies: they share one scale of colours."""
+        """Least and greatest value of all strategies, the ends of a common scale of colours."""
         every = [self.value(strategy, place) for strategy in self.means for place in self.places]
         known = [value for value in every if not isnan(value)] or [0.0]
         return min(known), max(known)
 
     @property
     def column(self) -> float:
-        """The width of a column in pixels: its longest word has room."""
+        """Width of a column in pixels, with room for the longest word."""
         longest = max(len(word) for name in self.partitions for word in name.split())
         return max(56.0, 180.0 / len(self.partitions), LETTER * (longest + 1))
 
@@ -97,7 +97,7 @@ class Heatmaps:
 
 
 def heatmaps(scenarios: Iterable[RecordedScenario]) -> list[Heatmaps]:
-    """Return one per problem and metric whose scenarios are all pairs of several partitions and delays."""
+    """Return the full grids of several partitions and delays, by problem and metric."""
     by_problem: dict[tuple[str, Measure], list[RecordedScenario]] = {}
     for scenario in scenarios:
         by_problem.setdefault((scenario.problem, scenario.columns[0]), []).append(scenario)
@@ -117,7 +117,7 @@ def heatmaps(scenarios: Iterable[RecordedScenario]) -> list[Heatmaps]:
 
 
 def _place(scenario: RecordedScenario) -> Place:
-    """Return partition, and the rest of the label: durations, availability, arrangement."""
+    """Return the partition and the rest of the label: durations, availability, arrangement."""
     run = scenario.runs[0]
     data, rest = scenario.conditions[:2], scenario.conditions[2:]
     if run.partition and data == (scenario.problem, run.partition) and rest:
@@ -126,7 +126,7 @@ def _place(scenario: RecordedScenario) -> Place:
 
 
 def section(results: Results) -> Section | None:
-    """Return one block per grid, in it one heatmap per strategy; None where scenarios form no grid."""
+    """Return the section with a block per grid and a heatmap per strategy; None without a grid."""
     grids = heatmaps(results.scenarios)
     if not grids:
         return None
@@ -166,7 +166,7 @@ def section(results: Results) -> Section | None:
 
 
 def frame(grid: Heatmaps) -> pd.DataFrame:
-    """Return one row per strategy and place."""
+    """Return a table with a row per strategy and place."""
     return pd.DataFrame(
         {
             "problem": grid.problem,

@@ -1,4 +1,4 @@
-"""The answer: who leads, how sure that is, and the curves of the leaders; the first thing on the page."""
+"""First section of the page: the standings, the certainty of the lead, and the leaders' curves."""
 
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -26,7 +26,7 @@ CURVES = 4  # in colour beside it
 
 
 def section(results: Results) -> Section | None:
-    """Return standings beside learning curves; None where fewer than two strategies can be compared."""
+    """Return the section with standings and learning curves; None with fewer than two comparable strategies."""
     if results.standings is None:
         return None
     answer = Answer(results, results.standings)
@@ -52,19 +52,19 @@ class Answer:
 
     @property
     def metric(self) -> Measure:
-        """The metric that ranks."""
+        """Metric for ranking."""
         return self.results.scenarios[0].columns[0]
 
     @property
     def title(self) -> str:
-        """What is drawn of each strategy."""
+        """Title of the figure: mean rank or final metric."""
         if not self.standings.by_rank:
             return f"Final {self.metric.in_text}"
         return f"Mean rank over {many(self.standings.scenarios, 'scenario')}"
 
     @property
     def caption(self) -> str:
-        """What is drawn, and what separates."""
+        """Caption of the standings: strategies, seeds, and the test of separation."""
         n, seeds = len(self.standings.lines), self.standings.seeds
         own = ", and the highlighted" if len(self.shown) > SHOWN else ""
         text = f"The first {SHOWN} of {n}{own}. " if n > SHOWN else ""
@@ -92,7 +92,7 @@ class Answer:
         return numbers.minus(f"{value:.1f}") if self.standings.by_rank else self.metric.text(value)
 
     def table(self) -> PageTable:
-        """Return one line per strategy, the leader first."""
+        """Return the standings as a table with a line per strategy, leader first."""
         score = "Mean rank" if self.standings.by_rank else self.metric.heading
         headings = ["Strategy", score, "Behind the leader", "p (Holm)", "Separated from the leader"]
         lines = [
@@ -111,7 +111,7 @@ class Answer:
         return effect_entry(line.gap.effect, self.write), p, verdict
 
     def draw(self) -> svg.Drawing:
-        """Return a row for each of the first strategies: mean, interval, whether it is separated."""
+        """Return a figure with a row per first strategy: mean, interval, separation from the leader."""
         said = []
         for line in self.shown:
             entry = effect_entry(line.score, self.write)
@@ -148,7 +148,7 @@ class Answer:
 
 
 def frame(standings: Standings) -> pd.DataFrame:
-    """Return one row per strategy; differences to the leader are positive where a strategy is behind.
+    """Return a table with a row per strategy; positive differences are behind the leader.
 
     Intervals of scores hold by themselves, those of differences together with those of all pairs.
     """
@@ -173,7 +173,7 @@ def frame(standings: Standings) -> pd.DataFrame:
 
 
 def _leaders(results: Results, standings: Standings) -> dict[str, Any] | None:
-    """Return learning curves of the first few over the scenarios of one problem, the others in grey."""
+    """Return learning curves of the leaders over the scenarios of a problem, other strategies in grey."""
     alike: dict[tuple[str, str], list[RecordedScenario]] = {}  # by problem and metric
     for scenario in results.scenarios:
         alike.setdefault((scenario.problem, scenario.columns[0].name), []).append(scenario)

@@ -1,4 +1,4 @@
-"""The strategies with paper and hyper-parameters; where a paper's text and its published code disagree."""
+"""Strategies with papers and hyper-parameters; discrepancies between a paper's text and published code."""
 
 from benchmarks.discrepancies import discrepancies
 from fl_core.schema import OF_STRATEGY, STRATEGY_NAME
@@ -13,7 +13,7 @@ NOTE = (
 
 
 def strategies(results: Results) -> Section:
-    """Return one entry per strategy; common hyper-parameters are listed once, above."""
+    """Return the section with an entry per strategy; common hyper-parameters are listed once, above."""
     suite = results.suite
     runs = {name: [run for run in suite.runs if run.strategy == name] for name in suite.strategies}
     values = {name: settings(own) for name, own in runs.items()}
@@ -33,7 +33,7 @@ def strategies(results: Results) -> Section:
 
 
 def settings(runs: list[RecordedRun]) -> list[tuple[str, str]]:
-    """Return the hyper-parameters of a strategy; all values of one that changes from scenario to scenario."""
+    """Return the hyper-parameters of a strategy, with all values where scenarios differ."""
     values: dict[str, set[str]] = {}
     for run in runs:
         for name, value in run.params.items():
@@ -43,7 +43,7 @@ def settings(runs: list[RecordedRun]) -> list[tuple[str, str]]:
 
 
 def errata(results: Results) -> Section | None:
-    """Return the errata of what the suite uses, folded; None without any."""
+    """Return the section with the errata concerning the suite; None without any."""
     params = list({tuple(run.params.items()): run.params for run in results.suite.runs}.values())
     entries = [entry for entry in discrepancies() if any(map(entry.concerns, params))]
     if not entries:

@@ -1,4 +1,4 @@
-"""The first paragraphs: what was run and when, which differences hold, and which strategies lead."""
+"""First paragraphs of the page: runs and dates, differences between strategies, and leading strategies."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def what_ran(suite: RecordedSuite) -> str:
 
 
 def what_was_tuned(suite: RecordedSuite) -> str:
-    """Return the suite's campaign in a sentence; empty without one."""
+    """Return the suite's campaign in a sentence; empty without a campaign."""
     if not suite.studies:
         return ""
     strategies = len({study.strategy for study in suite.studies})
@@ -57,7 +57,7 @@ def when(runs: Sequence[RecordedRun]) -> str:
 
 
 def remarks(suite: RecordedSuite) -> list[str]:
-    """Return caveats for the tables: one caption each."""
+    """Return caveats for the tables, a caption for each."""
     status = Counter(run.status for run in suite.runs)
     unread, older = len(suite.unread), len(suite.older)
     counts = {
@@ -83,14 +83,14 @@ def remarks(suite: RecordedSuite) -> list[str]:
 
 
 def measured_times(suite: RecordedSuite) -> str:
-    """Return a warning where job lengths were measured; else nothing."""
+    """Return a warning if job lengths were measured; otherwise empty."""
     if all(run.params.get(MEASURED) != "true" for run in suite.runs):
         return ""
     return "Job lengths were measured: times depend on the machine and do not repeat."
 
 
 def idle_links(suite: RecordedSuite) -> str:
-    """Return a warning where links were given and messages are too small to need time; else nothing."""
+    """Return a warning if links were given and messages are too small to need time; otherwise empty."""
     shares = [share for run in suite.runs if (share := run.totals.get(Total.TRANSFER_SHARE)) is not None]
     if (
         not shares
@@ -105,7 +105,7 @@ def idle_links(suite: RecordedSuite) -> str:
 
 
 def one_seed(suite: RecordedSuite) -> str:
-    """Return a warning where strategies are compared on a single seed; else nothing."""
+    """Return a warning if strategies are compared on a single seed; otherwise empty."""
     if len(suite.seeds) != 1 or len(suite.strategies) < 2:
         return ""
     return (
@@ -115,7 +115,7 @@ def one_seed(suite: RecordedSuite) -> str:
 
 
 def who_leads(results: Results) -> str:
-    """Return the leader, by the number that orders all tables; empty where nothing is compared."""
+    """Return the leader, by the number ordering all tables; empty without a comparison."""
     standings = results.standings
     if standings is None:
         return ""
@@ -133,7 +133,7 @@ def who_leads(results: Results) -> str:
 
 
 def how_sure(results: Results) -> str:
-    """Return from whom the seeds separate the leader, and how many would; empty without a comparison."""
+    """Return the separation of strategies from the leader, and the seeds needed; empty without standings."""
     standings = results.standings
     if standings is None:
         return ""
@@ -154,12 +154,12 @@ def how_sure(results: Results) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return a few strategies by name, of more their number."""
+    """Return a few strategies by name, or the number of many."""
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} others"
 
 
 def what_holds(results: Results) -> str:
-    """Return the largest contrast that holds of each question, times to target first.
+    """Return the largest significant contrast of each question, times to target first.
 
     Where none holds, how many seeds would show the largest; empty where none was tested.
     """
@@ -185,7 +185,7 @@ def what_holds(results: Results) -> str:
 
 
 def how_tested(results: Results) -> str:
-    """Return how many contrasts were tested and hold, and by which test; empty where none was tested."""
+    """Return the number of tested and of significant contrasts, and the test; empty without any test."""
     contrasts = results.contrasts
     if not contrasts:
         return ""
@@ -204,7 +204,7 @@ def how_tested(results: Results) -> str:
 
 
 def _sentence(contrast: PairedContrast, results: Results, *, again: bool) -> str:
-    """Return a contrast that holds, after its measure; `again`: in the scenario of the sentence before."""
+    """Return a significant contrast, after the measure; `again`: in the previous sentence's scenario."""
     said = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
     place, measure = _place(contrast, results), contrast.question.capitalize()
     if place and again:
@@ -213,12 +213,12 @@ def _sentence(contrast: PairedContrast, results: Results, *, again: bool) -> str
 
 
 def _place(contrast: PairedContrast, results: Results) -> str:
-    """Return the scenario; empty where there is only one."""
+    """Return the scenario; empty for a single scenario."""
     return f" in {contrast.scenario.label}" if len(results.scenarios) > 1 else ""
 
 
 def _where_nothing_holds(contrasts: Sequence[PairedContrast]) -> str:
-    """Return the scenarios in which none holds, in a sentence; empty without such a scenario."""
+    """Return the scenarios without a significant contrast, in a sentence; empty without any."""
     tested = list(dict.fromkeys(contrast.scenario.label for contrast in contrasts))
     shown = {contrast.scenario.label for contrast in contrasts if contrast.holds}
     quiet = [label for label in tested if label not in shown]
@@ -229,7 +229,7 @@ def _where_nothing_holds(contrasts: Sequence[PairedContrast]) -> str:
 
 
 def _times(contrast: PairedContrast) -> str:
-    """Return when both met the target, or in how many seeds."""
+    """Return the times of both strategies to the target, or the numbers of seeds."""
     scenario = contrast.scenario
     assert scenario.target is not None
     target = f"{scenario.metric.in_text} {scenario.metric.round_text(scenario.target)}"
@@ -250,7 +250,7 @@ def _time(cell: Cell, contrast: PairedContrast, unit: str = "") -> str:
 
 
 def _finals(contrast: PairedContrast) -> str:
-    """Return the mean final values of both."""
+    """Return the mean final values of both strategies."""
     metric = contrast.scenario.columns[0]
     first, second = (
         metric.with_unit(cell.final[metric.name].mean) for cell in (contrast.first, contrast.second)

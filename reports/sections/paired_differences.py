@@ -1,4 +1,4 @@
-"""Behind the best: paired differences over seeds, and which of them are more than chance."""
+"""Behind the best: paired differences over seeds, with tests against chance."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,7 +24,7 @@ Compared = tuple[RecordedScenario, Sequence[Difference]]
 
 
 def section(results: Results) -> Section | None:
-    """Return one card per scenario; None where nothing can be compared."""
+    """Return the section with a card per scenario; None without any comparison."""
     compared = [pair for pair in results.differences.items() if pair[1]]
     if not compared:
         return None
@@ -73,7 +73,7 @@ def _note(compared: Sequence[Compared]) -> str:
 
 
 def _caption(differences: Sequence[Difference]) -> str:
-    """Return how many comparisons are undecided, and what would decide the closest one."""
+    """Return the number of separated strategies, and the seeds to separate the closest other strategy."""
     compared = [other for other in differences[1:] if other.gap]
     left = [other for other in compared if other.open]
     text = f"Separated from {differences[0].strategy}: {len(compared) - len(left)} of {len(compared)}."
@@ -83,18 +83,18 @@ def _caption(differences: Sequence[Difference]) -> str:
 
 
 def seeds_text(gap: Gap | None) -> str:
-    """Return the number of seeds that would close a gap, in words; empty where none would."""
+    """Return the number of seeds to separate strategies, in words; empty without a number."""
     return "" if gap is None or gap.needed is None else numbers.about_seeds(gap.needed)
 
 
 def effect_entry(effect: Effect, write: Callable[[float], str]) -> TableEntry:
-    """Return a mean over seeds with its interval; `write` makes text of a number."""
+    """Return a mean over seeds with the interval; `write` makes text of a number."""
     interval = numbers.interval(effect.low, effect.high, write) if effect.n > 1 else ""
     return TableEntry(write(effect.mean), interval, effect.mean)
 
 
 def difference_entry(effect: Effect, metric: Measure) -> TableEntry:
-    """Return a difference and its interval, in percentage points where the metric is a share."""
+    """Return a difference and the interval, in percentage points where the metric is a share."""
     return effect_entry(effect, numbers.percent if metric.share else lambda value: numbers.number(value, 3))
 
 
@@ -123,7 +123,7 @@ def _table(scenario: RecordedScenario, differences: Sequence[Difference]) -> Pag
 
 
 def frame(compared: Sequence[Compared]) -> pd.DataFrame:
-    """Return one row per comparison; differences are positive where the strategy is worse than the best.
+    """Return a table with a row per comparison; positive differences are worse than the best.
 
     Intervals hold together for all pairs of strategies of a scenario.
     """

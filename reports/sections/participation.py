@@ -1,4 +1,4 @@
-"""Participation: which clients the updates came from."""
+"""Participation: the share of each client in the updates."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ FIFTH = 5
 
 
 def shares(cell: Cell) -> Array:
-    """Return the share of all updates that came from the k-th fastest client [n], mean over seeds."""
+    """Return the share of the k-th fastest client in all updates [n], mean over seeds."""
     of_seeds = [_of_run(run) for run in cell.runs if run.files.participation.sum()]
     alike = [share for share in of_seeds if len(share) == len(of_seeds[0])]
     return np.mean(alike, axis=0) if alike else np.zeros(0)
@@ -31,13 +31,13 @@ def _of_run(run: RecordedRun) -> Array:
 
 
 def fifths(share: Array) -> tuple[float, float]:
-    """Return the mean share of the fastest fifth of the clients, and of the slowest; one client at least."""
+    """Return the mean share per client of the fastest and the slowest fifth, at least a client each."""
     size = max(1, len(share) // FIFTH)
     return float(share[:size].mean()), float(share[-size:].mean())
 
 
 def section(results: Results) -> Section | None:
-    """Return one card for all scenarios in which the same clients took part; None without any update."""
+    """Return the section with a card for all scenarios with equal shares; None without any update."""
     note = (
         f"Share of all updates that came from each client{results.mean_over_seeds}; the line: equal parts. "
         "Filled mark: mean of the fastest fifth of the clients. Open mark: of the slowest fifth."
@@ -55,7 +55,7 @@ def section(results: Results) -> Section | None:
 
 
 def _unequal(share: Array) -> str:
-    """Return how the fastest clients compare with the slowest, in words."""
+    """Return a comparison of the fastest clients with the slowest, in words."""
     fast, slow = fifths(share)
     if not slow:
         return "the slowest fifth sent nothing"

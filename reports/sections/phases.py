@@ -1,4 +1,4 @@
-"""Where the time goes: what clients spend on download, computation, upload, and on waiting."""
+"""Clients' time spent on download, computation, upload, and waiting."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def _of_run(run: RecordedRun) -> Array:
 
 
 def section(results: Results) -> Section | None:
-    """Return one card for all scenarios with the same shares; None without a network."""
+    """Return the section with a card for all scenarios with equal shares; None without a network."""
     note = (
         f"What all clients do from the start to the end of a run{results.mean_over_seeds}. From left to "
         "right: download, computation (dark), upload, and waiting (pale): for a job, for the server to "

@@ -1,4 +1,4 @@
-"""Provenance: what is needed to reproduce the numbers, and the MLflow runs behind each of them."""
+"""Provenance: facts to reproduce the numbers, and the MLflow runs behind each number."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,7 +16,7 @@ LOCAL_NOTE = "Links to MLflow open while asyncfl ui serves the store."
 
 
 def section(results: Results) -> Section:
-    """Return facts shared by the runs, and a table of all of them."""
+    """Return the section with facts shared by the runs and a table of all runs."""
     suite = results.suite
     table = frame(run for scenario in results.scenarios for run in scenario.runs)
     scenarios = [
@@ -37,7 +37,7 @@ def section(results: Results) -> Section:
 
 
 def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
-    """Return recorded properties with all their values: more than one where runs differ."""
+    """Return recorded properties with all values, several where runs differ."""
     runs = suite.runs
     # A suite may have only a campaign, whose experiment is a separate one.
     experiment = f"experiment {suite.name} (id {suite.experiment}) at " if suite.experiment else ""
@@ -63,7 +63,7 @@ def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
 
 
 def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:
-    """Return each name with its values: a digest for every seed where they differ."""
+    """Return each name with all values: a digest for every seed where seeds differ."""
     values: dict[str, set[str]] = {}
     for table in tables:
         for name, value in table.items():
@@ -72,7 +72,7 @@ def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:
 
 
 def frame(runs: Iterable[RecordedRun]) -> pd.DataFrame:
-    """Return one row per run: identity, status, final metrics."""
+    """Return a table with a row per run: identity, status, final metrics."""
     rows = []
     for run in runs:
         reads = run.target is not None

@@ -1,4 +1,4 @@
-"""The headline: every strategy in every scenario at a glance, then one table per scenario."""
+"""Headline: every strategy in every scenario at a glance, then a table per scenario."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """One strategy in one scenario: its mean, and its place between the worst (0) and the best (1)."""
+    """A strategy in a scenario: the mean, and the place between the worst (0) and the best (1)."""
 
     text: str
     detail: str
@@ -32,7 +32,7 @@ class Glance:
 
 @dataclass(frozen=True, slots=True)
 class RankingBlock:
-    """The table of one scenario."""
+    """Table of a scenario, with the comparison to the best and a finding."""
 
     ranking: Ranking
     against: list[TableEntry]  # the best of the scenario; empty where nothing is compared
@@ -40,7 +40,7 @@ class RankingBlock:
 
     @property
     def against_title(self) -> str:
-        """Heading of the comparison with the best, with its measure."""
+        """Heading of the comparison with the best, with the measure."""
         return f"Against the best in {self.ranking.scenario.columns[0].in_text}"
 
     def table(self) -> PageTable:
@@ -59,7 +59,7 @@ class RankingBlock:
 
 
 def section(results: Results) -> Section:
-    """Return the overview of several scenarios, and a table for each."""
+    """Return the section with the overview of several scenarios and a table for each."""
     rankings = results.rankings
     glance = at_a_glance(results) if len(rankings) > 1 else None
     numbers = frame(results.scenarios)
@@ -105,7 +105,7 @@ def _record(scenario: RecordedScenario, cell: Cell) -> dict[str, object]:
 
 
 def against(differences: Sequence[Difference]) -> list[TableEntry]:
-    """Return whether each line of a scenario is separated from the best, and how many seeds would do so."""
+    """Return an entry per line of a scenario: separated from the best or not, and the seeds needed."""
     entries = []
     for at, other in enumerate(differences):
         if other.gap is None:
@@ -120,7 +120,7 @@ def against(differences: Sequence[Difference]) -> list[TableEntry]:
 
 
 def _finding(ranking: Ranking, differences: Sequence[Difference]) -> str:
-    """Return who leads a scenario, and from how many it is separated."""
+    """Return the leader of a scenario, and the number of separated strategies."""
     (leader, entries), metric = ranking.lines[0], ranking.scenario.columns[0]
     if leader.diverged or isnan(leader.final[metric.name].mean):
         return ""
@@ -167,7 +167,7 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
 
 
 def at_a_glance(results: Results) -> dict[str, Any]:
-    """Return one line per scenario, one column per strategy, in the order of the standings."""
+    """Return a line per scenario and a column per strategy, in the order of the standings."""
     order = results.order
     ranks = {scenario.columns[0] for scenario in results.scenarios}
     title = "Final value of each scenario’s metric"

@@ -1,4 +1,4 @@
-"""Figures with one row per strategy, its name at the left."""
+"""Figures with a row per strategy, the name at the left."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -52,7 +52,7 @@ def draw(
 
 
 def _lines(name: str, among: int) -> list[str]:
-    """Return a name on up to two lines; among many rows a long one loses its middle."""
+    """Return a name on up to two lines; among many rows a long name loses the middle."""
     if among <= MANY or len(name) <= LONGEST:
         return svg.two_lines(name, LONGEST).split("\n")
     return [f"{name[: LONGEST - 9].rstrip()}…{name[-8:].lstrip()}"]
@@ -71,7 +71,7 @@ def section(
     words: Callable[[Array], str],
     everyone: bool = False,
 ) -> Section | None:
-    """Return a section with a card for all scenarios with the same numbers; None without any number.
+    """Return a section with a card for all scenarios with equal numbers; None without any number.
 
     Args:
         results: The scenarios.
@@ -104,7 +104,7 @@ def section(
 
 
 def _together(scenarios: Sequence[RecordedScenario]) -> tuple[str, str]:
-    """Return the title of a figure of several scenarios, the conditions that they share; and their labels."""
+    """Return the title of a figure of several scenarios, from common conditions, and the labels."""
     labels = [scenario.label for scenario in scenarios]
     conditions = [scenario.conditions for scenario in scenarios]
     if len(labels) == 1:

@@ -23,7 +23,7 @@ LEADERS = 6  # strategies in colour where there are more than colours
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """A suite with its scenarios, once for all sections."""
+    """A suite with scenarios, prepared once for all sections."""
 
     suite: RecordedSuite
     scenarios: Sequence[RecordedScenario]
@@ -53,29 +53,29 @@ class Results:
 
     @property
     def mean_over_seeds(self) -> str:
-        """The note in captions that seeds were averaged; empty for a single seed."""
+        """Note in captions on averaging over seeds; empty for a single seed."""
         return ", mean over seeds" if len(self.suite.seeds) > 1 else ""
 
     @cached_property
     def standings(self) -> Standings | None:
-        """Who leads, and whom the seeds separate from the leader; None where nothing can be compared."""
+        """Standings of the strategies, with separation from the leader; None without any comparison."""
         return standings(self.scenarios)
 
     @property
     def order(self) -> list[str]:
-        """All strategies, the leader first; those that cannot be compared come last."""
+        """All strategies, leader first; strategies without a comparison come last."""
         first = self.standings.order if self.standings else []
         return list(dict.fromkeys([*first, *self.suite.strategies]))
 
     @property
     def foremost(self) -> list[str]:
-        """Strategies with a row or a panel of their own in figures: the highlighted and the leaders."""
+        """Strategies with a separate row or panel in figures: the highlighted and the leaders."""
         few = len(self.index) <= len(look.LIGHT)
         return [name for name in self.order if few or not look.quiet(self.index[name])]
 
     @property
     def only_foremost(self) -> str:
-        """The note that figures leave strategies out; empty where they show all."""
+        """Note on strategies left out of figures; empty if figures show all strategies."""
         n, first = len(self.index), len(self.foremost)
         own = " and the highlighted" if any(map(look.own, self.index.values())) else ""
         return f" Shown are {first} of {n} strategies, the leaders{own}; files have all." if first < n else ""
@@ -87,12 +87,12 @@ class Results:
 
     @cached_property
     def differences(self) -> dict[RecordedScenario, list[Difference]]:
-        """For every scenario, how far its strategies are behind the best."""
+        """Differences of strategies to the best, by scenario."""
         return {scenario: differences(scenario) for scenario in self.scenarios}
 
     @cached_property
     def contrasts(self) -> list[PairedContrast]:
-        """Every two strategies of every scenario against each other, the largest difference first."""
+        """Contrasts of all pairs of strategies in every scenario, the largest difference first."""
         return contrasts(self.scenarios)
 
 
@@ -112,7 +112,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The figure of one scenario, or of several in which it would be the same; or a figure for each clock."""
+    """Figure of a scenario, or of several with equal figures; or a figure for each clock."""
 
     scenario: str
     figures: Mapping[Clock, Drawing] | Mapping[None, Drawing]  # by clock, or a single one
@@ -142,16 +142,16 @@ def cards_section(
 
 
 def legend(cells: Sequence[Cell]) -> list[tuple[int, str]]:
-    """Return index and label of strategies, as keys of figures have them."""
+    """Return index and label of strategies for keys of figures."""
     return [(cell.index, cell.strategy) for cell in cells]
 
 
 def mean_over(seeds: Sequence[int]) -> str:
-    """Return the note in a caption on averaging, from the seeds of each cell; empty for single ones."""
+    """Return the note in a caption on averaging, from the seeds of each cell; empty for single seeds."""
     return f", mean {over(seeds)}" if max(seeds) > 1 else ""
 
 
 def over(seeds: Sequence[int]) -> str:
-    """Return how many seeds each cell has: "over 3 seeds", "over 2 to 5 seeds"."""
+    """Return the number of seeds of each cell: "over 3 seeds", "over 2 to 5 seeds"."""
     least, most = min(seeds), max(seeds)
     return f"over {most} seeds" if least == most else f"over {least} to {most} seeds"

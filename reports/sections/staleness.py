@@ -1,4 +1,4 @@
-"""Staleness of updates: age of the versions from which they were made."""
+"""Staleness of updates: age of the underlying versions."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def shares(cell: Cell) -> Array:
 
 
 def _binned(occurred: Array) -> Array:
-    """Return the updates in each bin, from those of each τ; bin b > 1 holds 2^(b−2) < τ ≤ 2^(b−1)."""
+    """Return the updates in each bin, from the updates of each τ; bin b > 1 holds 2^(b−2) < τ ≤ 2^(b−1)."""
     staleness, counts = occurred
     bins = np.where(staleness == 0, 0, 1 + np.ceil(np.log2(np.maximum(staleness, 1))).astype(int))
     return np.bincount(bins, weights=counts)
@@ -35,7 +35,7 @@ def bin_text(at: int) -> str:
 
 
 def section(results: Results) -> Section | None:
-    """Return one card per scenario; None where no update was recorded."""
+    """Return the section with a card per scenario; None without a recorded update."""
     note = (
         f"Share of all updates by staleness (%){results.mean_over_seeds}; bars of all rows share one scale. "
         "Bins double in width and are named by their last value: “8” holds 5 to 8."

@@ -1,4 +1,4 @@
-"""Time to target: when each seed met it, one row per strategy."""
+"""Time to target of each seed, with a row per strategy."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -23,7 +23,7 @@ Rows = Sequence[tuple[Cell, pd.DataFrame]]  # strategies, and the rows of their 
 
 
 def times_to_target(scenario: RecordedScenario) -> pd.DataFrame:
-    """Return one row for each clock and ended run of a scenario with a target.
+    """Return a table with a row for each clock and ended run of a scenario with a target.
 
     The columns are `scenario`, `strategy`, `target`, `clock`, `met at`, ∞ for never, and `end`, the clock at
     the end of the run. A diverged run that had not met the target never does.
@@ -43,7 +43,7 @@ def times_to_target(scenario: RecordedScenario) -> pd.DataFrame:
 
 
 def section(results: Results) -> Section | None:
-    """Return one card per scenario with a target, in it one figure per clock.
+    """Return the section with a card per scenario with a target, and a figure per clock.
 
     None where no target was met, or there is one seed: that is in the ranking already.
     """
@@ -84,7 +84,7 @@ def section(results: Results) -> Section | None:
 
 
 def _fastest_first(scenario: RecordedScenario, times: pd.DataFrame) -> Rows:
-    """Return the strategies by the times of their median and their fastest seed, then by name."""
+    """Return the strategies by median time, then by fastest seed, then by name."""
     cells = {cell.strategy: cell for cell in scenario.cells}
     rows = [(cells[str(strategy)], runs) for strategy, runs in times.groupby("strategy", sort=False)]
 
@@ -96,12 +96,12 @@ def _fastest_first(scenario: RecordedScenario, times: pd.DataFrame) -> Rows:
 
 
 def _median(runs: pd.DataFrame) -> float:
-    """Return when the median of all seeds met the target; ∞ where it never did."""
+    """Return the median time to target of all seeds; ∞ if never met."""
     return float(np.median(runs["met at"]))
 
 
 def _caption(rows: Rows) -> str:
-    """Return whose seeds never met the target, and how many."""
+    """Return the number of seeds without a met target by strategy, in words."""
     missed = [(cell.strategy, int(np.isinf(runs["met at"]).sum()), len(runs)) for cell, runs in rows]
     never = [f"{strategy} ({n} of {seeds})" for strategy, n, seeds in missed if n]
     return f"Never met it: {', '.join(never)}." if never else ""

@@ -1,4 +1,4 @@
-"""The tuning campaign: what was found, how sure it is, trials over time, and landscapes of parameters."""
+"""Tuning campaign: best values, sensitivity, trials over time, and landscapes of parameters."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ BY_SPACE = (
 
 
 def section(results: Results) -> Section | None:
-    """Return one block per scenario: a table, one landscape per strategy, and the history of all."""
+    """Return the section with a block per scenario: a table, a landscape per strategy, the history."""
     suite, studies = results.suite, results.suite.studies
     if not any(study.trials for study in studies):
         return None
@@ -74,7 +74,7 @@ def section(results: Results) -> Section | None:
 
 
 def indices(results: Results) -> dict[str, int]:
-    """Return colours: those of the suite's runs, and further ones for strategies that were only tuned."""
+    """Return colours: the colours of the suite's runs, and further colours for strategies only tuned."""
     tuned = sorted({study.strategy for study in results.suite.studies}, key=natural)
     order = list(dict.fromkeys([*results.index, *tuned]))
     first = 0 if len(order) <= len(look.LIGHT) else look.QUIET
@@ -82,7 +82,7 @@ def indices(results: Results) -> dict[str, int]:
 
 
 def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:
-    """Return studies with the same objective in the same scenario, in alphabetical order."""
+    """Return the studies by scenario and objective, in alphabetical order."""
     groups: dict[tuple[str, str, str], list[RecordedStudy]] = {}
     for study in sorted(studies, key=lambda study: (natural(study.scenario), natural(study.strategy))):
         if study.trials:
@@ -124,7 +124,7 @@ SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
 
 
 def leads(studies: Sequence[RecordedStudy], sensitivities: Sensitivities) -> str:
-    """Return which strategies have wide basins, and which diverge; means over their scenarios.
+    """Return the strategies with wide basins, and the strategies with divergence; means over scenarios.
 
     Shares of a few trials are known to within Wilson's interval of 95 %, as if trials were drawn at random.
     The widest and the narrowest basin are named where their intervals are apart.
@@ -160,7 +160,7 @@ def leads(studies: Sequence[RecordedStudy], sensitivities: Sensitivities) -> str
 
 
 def wilson_interval(share: float, trials: int) -> tuple[float, float]:
-    """Return Wilson's interval of 95 % for a share of so many trials."""
+    """Return Wilson's interval of 95 % for a share of a number of trials."""
     z = NormalDist().inv_cdf(0.975)
     centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z / (1 + z**2 / trials) * sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2)
@@ -202,7 +202,7 @@ def shares(suite: RecordedSuite) -> str:
 
 
 def unequal(studies: Sequence[RecordedStudy]) -> list[str]:
-    """Return the resources of which strategies of the same scenario had unequal shares."""
+    """Return the resources with unequal shares among strategies of a scenario."""
     shared: dict[str, Callable[[RecordedStudy], object]] = {
         "trials": lambda study: len(study.counted),
         "seeds": lambda study: study.seeds,
@@ -220,7 +220,7 @@ def unequal(studies: Sequence[RecordedStudy]) -> list[str]:
 
 
 def remarks(suite: RecordedSuite) -> list[str]:
-    """Return caveats for the results: one sentence each."""
+    """Return caveats for the results, a sentence for each."""
     studies = suite.studies
     differ = unequal(studies)
     missing = sum(max(0, study.planned - len(study.counted)) for study in studies)
@@ -239,7 +239,7 @@ def remarks(suite: RecordedSuite) -> list[str]:
 
 
 def at_edges(studies: Sequence[RecordedStudy]) -> str:
-    """Return the strategies whose best lies at an edge, with parameter and edge; empty if there are none."""
+    """Return the strategies with the best at an edge, with parameter and edge; empty without any."""
     strategies = []
     for study in studies:
         edges = [f"{parameter.name}: {edge}" for parameter in study.space if (edge := study.edge(parameter))]
@@ -249,7 +249,7 @@ def at_edges(studies: Sequence[RecordedStudy]) -> str:
 
 
 def _means(studies: Sequence[RecordedStudy], share: Callable[[RecordedStudy], float]) -> dict[str, float]:
-    """Return a value for each strategy, mean over the scenarios in which it is known."""
+    """Return a value for each strategy, mean over the scenarios with a known value."""
     known: dict[str, list[float]] = {}
     for study in sorted(studies, key=lambda study: natural(study.strategy)):
         if not isnan(value := share(study)):
@@ -264,12 +264,12 @@ def _range(counts: Iterable[int], thing: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, two digits where it is small: 7.2 %, 84 %."""
+    """Return a share in per cent, with two digits if small: 7.2 %, 84 %."""
     return f"{numbers.number(100 * share, 2) if 0 < share < 0.1 else f'{100 * share:.0f}'} %"
 
 
 def table(studies: Sequence[RecordedStudy], basins: Sensitivities) -> PageTable:
-    """Return one line per strategy of a scenario."""
+    """Return the table of a scenario with a line per strategy."""
     parameters = list(dict.fromkeys(parameter.name for study in studies for parameter in study.space))
     measure = studies[0].measure
     tops = [study.best.worth for study in studies if study.best]
@@ -337,7 +337,7 @@ def _spread(study: RecordedStudy) -> float:
 
 
 def best_frame(studies: Sequence[RecordedStudy], basins: Sensitivities) -> pd.DataFrame:
-    """Return one row per study and parameter."""
+    """Return a table with a row per study and parameter."""
     return pd.DataFrame(
         {
             "scenario": study.scenario,
@@ -366,7 +366,7 @@ def best_frame(studies: Sequence[RecordedStudy], basins: Sensitivities) -> pd.Da
 
 
 def trials_frame(studies: Sequence[RecordedStudy]) -> pd.DataFrame:
-    """Return one row per trial."""
+    """Return a table with a row per trial."""
     return pd.DataFrame(
         {
             "scenario": study.scenario,
@@ -392,7 +392,7 @@ LETTER = 5.6  # pixels, about
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Colours for objectives, the same for all strategies of a scenario: the stronger, the better."""
+    """Colours for objectives, shared by all strategies of a scenario: the stronger, the better."""
 
     measure: Measure
     scale: Scale
@@ -407,13 +407,13 @@ class Amounts:
         return cls(measure, Scale(float(values.min()), float(values.max()), kind))
 
     def colour(self, value: float) -> tuple[str, str]:
-        """Return the colour of a value, and that of text on it."""
+        """Return the colours of a value and of text on top."""
         inside = min(max(value, self.scale.low), self.scale.high)
         low, at, high = map(self._spread, (self.scale.low, inside, self.scale.high))
         return svg.amount(level(at, low, high) if self.measure.higher else level(-at, -high, -low))
 
     def _spread(self, value: float) -> float:
-        """Return the place of a value on a scale that separates good values."""
+        """Return the place of a value on a scale stretched for good values."""
         if self.scale.kind == "error":
             return -log10(max(1 - value, LEAST))
         return log10(value) if self.scale.kind == "log" else value
@@ -427,7 +427,7 @@ def vertical(measure: Measure, values: Array | Sequence[float]) -> Scale:
 
 
 def heading(axes: svg.Axes, text: str, amounts: Amounts, left: float) -> None:
-    """Write above the axes the vertical quantity, `left` of them; at the right the colours, worst to best."""
+    """Write the vertical quantity above the axes, `left` to the left, and a colour bar, worst to best."""
     from matplotlib.offsetbox import AnnotationBbox, DrawingArea
     from matplotlib.patches import Rectangle
 
@@ -454,7 +454,7 @@ def heading(axes: svg.Axes, text: str, amounts: Amounts, left: float) -> None:
 
 
 def history(studies: Sequence[RecordedStudy], indices: Sequence[int]) -> svg.Drawing:
-    """Return the best value so far against the number of trials, one line per strategy."""
+    """Return a figure of the best value up to each trial, with a line per strategy."""
     about = f"Best {studies[0].measure.in_text} so far by trial and strategy, {studies[0].scenario}"
     legend = [(index, study.strategy) for index, study in zip(indices, studies, strict=True)]
     paint = partial(_paint_history, studies=studies, indices=indices)
@@ -462,7 +462,7 @@ def history(studies: Sequence[RecordedStudy], indices: Sequence[int]) -> svg.Dra
 
 
 def best_so_far(study: RecordedStudy) -> Array:
-    """Return for every counted trial the best complete value up to it; NaN before the first."""
+    """Return the best complete value up to every counted trial; NaN before the first complete trial."""
     values = [trial.worth if trial.complete else np.nan for trial in study.counted]
     best = np.fmax if study.measure.higher else np.fmin
     return best.accumulate(values) if values else np.zeros(0)
@@ -496,7 +496,7 @@ LETTERS = 16  # letters of a name at an axis
 
 
 def landscape(study: RecordedStudy, index: int, amounts: Amounts) -> svg.Drawing:
-    """Return cells for a grid of both rates, points for samples of them, a curve where there is one rate.
+    """Return a figure with cells for a grid of both rates, points for samples, a curve for a single rate.
 
     Args:
         study: The trials.
@@ -577,7 +577,7 @@ def _paint_curve(
 def _paint_cells(
     axes: svg.Axes, study: RecordedStudy, across: Parameter, up: Parameter, amounts: Amounts
 ) -> None:
-    """Draw the best trial of each cell, where other parameters give it several."""
+    """Draw the best trial of each cell; other parameters may give a cell several trials."""
     cells = {(rank(across, trial), rank(up, trial)): trial for trial in _best_last(study)}
     for (x, y), trial in cells.items():
         if trial.diverged or not trial.complete:
@@ -619,7 +619,7 @@ def _best_last(study: RecordedStudy) -> list[TrialResult]:
 
 
 def place(parameter: Parameter, trial: TrialResult) -> float:
-    """Return where a trial lies on the axis of a parameter; names lie at their ranks."""
+    """Return the place of a trial on the axis of a parameter; names lie at ranks."""
     return float(trial.parameters[parameter.name]) if parameter.ordered else rank(parameter, trial)
 
 
@@ -629,12 +629,12 @@ def rank(parameter: Parameter, trial: TrialResult) -> int:
 
 
 def title(parameter: Parameter) -> str:
-    """Return the title of an axis with its scale."""
+    """Return the title of an axis with the scale."""
     return TITLES.get(parameter.name, parameter.name) + (" · log scale" if _in_logs(parameter) else "")
 
 
 def scale_axis(axes: svg.Axes, parameter: Parameter, which: Literal["x", "y"]) -> None:
-    """Show the whole space, with a small margin."""
+    """Set an axis to the whole range of a parameter, with a small margin."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     if not parameter.ordered:
@@ -656,7 +656,7 @@ def scale_axis(axes: svg.Axes, parameter: Parameter, which: Literal["x", "y"]) -
 
 
 def name_choices(axes: svg.Axes, parameter: Parameter, which: Literal["x", "y"]) -> None:
-    """Write values at their ranks."""
+    """Write values at ranks on an axis."""
     number = svg.tick_text(share=False)
     texts = [number(float(value), 0) if is_number(value) else str(value) for value in parameter.choices]
     (axes.xaxis if which == "x" else axes.yaxis).set_ticks(
