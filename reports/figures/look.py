@@ -1,4 +1,4 @@
-"""How a strategy looks in every figure: its colour, dash and marker.
+"""Colour, dash and marker of a strategy in every figure.
 
 The colours are the Okabe–Ito hues, moved until each keeps a contrast of 3 : 1 to the paper and the nearest
 two stay as far apart as they can for normal, protanope, deuteranope and tritanope eyes, in both themes.
@@ -50,7 +50,7 @@ def own(index: int) -> bool:
 
 
 def layer(index: int) -> int:
-    """Return how far above others a strategy is drawn: grey, coloured, highlighted."""
+    """Return the drawing layer of a strategy: 0 for grey, 1 for coloured, 2 for highlighted."""
     return 0 if quiet(index) else 1 + own(index)
 
 
@@ -60,7 +60,7 @@ def width(index: int) -> float:
 
 
 def quiet(index: int) -> bool:
-    """Return whether a strategy is one of many behind the leaders."""
+    """Return whether a strategy is drawn in grey, behind the leaders."""
     return index >= QUIET
 
 
@@ -73,7 +73,7 @@ def dash(index: int) -> tuple[float, ...]:
 
 
 def marker(index: int) -> str:
-    """Return matplotlib's letter for a strategy's marker; it changes when colours repeat."""
+    """Return matplotlib's letter for a strategy's marker; the marker changes when colours repeat."""
     index %= OWN
     return MARKERS[(index + index // len(LIGHT)) % len(MARKERS)]
 

@@ -1,4 +1,4 @@
-"""Names beside points of a figure, where they cover neither one another nor a point."""
+"""Names of points in a figure, placed to cover as little as possible of other names and points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Y = {1: "bottom", 0: "center", -1: "top"}
 
 
 def name_points(axes: Axes, x: np.ndarray, y: np.ndarray, names: Mapping[int, str]) -> None:
-    """Write a name beside some of the points, once scales are set and all points drawn.
+    """Write names next to some of the points, after scales are set and all points drawn.
 
     Args:
         axes: Where the points are.
@@ -45,7 +45,7 @@ def name_points(axes: Axes, x: np.ndarray, y: np.ndarray, names: Mapping[int, st
 
 
 def _offset(side: tuple[int, int]) -> tuple[float, float]:
-    """Return how far a name begins from its point: a little less where it stands at a corner."""
+    """Return the offset from a point to the start of the name, slightly shorter at a corner."""
     return AWAY * side[0] * (1.0 if side[1] else 1.4), AWAY * side[1] * (0.4 if side[0] else 1.0)
 
 
@@ -57,7 +57,7 @@ def _box(point: np.ndarray, side: tuple[int, int], width: float) -> tuple[float,
 
 
 def _common(box: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """Return the area that two boxes share."""
+    """Return the common area of two boxes."""
     wide = min(box[2], other[2]) - max(box[0], other[0])
     high = min(box[3], other[3]) - max(box[1], other[1])
     return max(wide, 0.0) * max(high, 0.0)

@@ -30,7 +30,7 @@ class Scale:
 
     @classmethod
     def around(cls, values: Array, *, higher: bool | None = None, share: bool = False) -> Scale:
-        """Return an axis with room for all finite values, and of the kind that separates them best."""
+        """Return an axis with room for all finite values, of the kind with the best separation."""
         values = values[np.isfinite(values)]
         if not len(values):
             return cls(0.0, 1.0)
@@ -45,11 +45,11 @@ class Scale:
 
     @property
     def note(self) -> str:
-        """The note on it for a heading."""
+        """Note on the scale for a heading; empty for a linear axis."""
         return NOTES[self.kind]
 
     def clip(self, values: Array) -> Array:
-        """Return the values, with those outside moved to the edge."""
+        """Return the values, with values outside the axis moved to the edge."""
         finite = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
         return np.clip(finite, self.low, self.high)
 

@@ -69,7 +69,7 @@ def inline(document: str, description: str, said: Mapping[int, str] | None = Non
 
 
 def _local(name: str) -> str:
-    """Return an element's or attribute's name without its namespace: HTML knows that of SVG."""
+    """Return the name of an element or attribute without the namespace, implied by HTML."""
     return name.rpartition("}")[2]
 
 
@@ -154,7 +154,7 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
-    """One pair of axes; a template that shows it gets an <svg> in the colours of the page.
+    """A pair of axes, rendered by templates as an <svg> in the colours of the page.
 
     Args:
         paint: Draws; what it draws of a strategy has the `style` of the strategy.
@@ -185,7 +185,7 @@ class Drawing:
         path.write_bytes(self._file(path.suffix))
 
     def _repr_svg_(self) -> str:
-        """Return what a notebook shows."""
+        """Return the figure as SVG for a notebook."""
         return self._file(".svg").decode()
 
     def _file(self, suffix: str) -> bytes:
@@ -253,7 +253,7 @@ def series(index: int) -> str:
 
 
 def style(index: int) -> dict[str, Any]:
-    """Return the colour of what is drawn of a strategy, and the name that ties it to the strategy."""
+    """Return the style of a strategy's marks: the colour, and the `gid` of the strategy."""
     return {"color": series(index), "gid": f"series-{index}"}
 
 
@@ -272,13 +272,13 @@ def dot(
     edge: float = 0.0,
     hollow: bool = False,
 ) -> None:
-    """Draw one mark of a strategy, `size` pixels wide, its edge `edge` wide; a hollow one shows the paper."""
+    """Draw a mark of a strategy, `size` pixels wide, the edge `edge` wide; hollow shows the paper."""
     drawn: dict[str, Any] = {"markersize": size, "markeredgewidth": edge, **style(index)}
     axes.plot([at[0]], [at[1]], mark, markerfacecolor=PAPER if hollow else series(index), **drawn)
 
 
 def strokes(axes: Axes, index: int, values: np.ndarray | Sequence[float], y: float) -> None:
-    """Draw a vertical stroke at every value of a row, all of them as one path."""
+    """Draw a vertical stroke at every value of a row, all as a single path."""
     from matplotlib import patches, path
 
     ends = np.stack([np.repeat(values, 2), np.tile([y - 0.24, y + 0.24], len(values))], axis=1)
@@ -294,7 +294,7 @@ def markers(axes: Axes, index: int, x: np.ndarray, y: np.ndarray, at: Sequence[i
 def interval(
     axes: Axes, index: int, y: float, low_high: tuple[float, float], ends: tuple[float, float]
 ) -> None:
-    """Draw a horizontal line at `y`; an arrow where it goes on beyond an end of the axes."""
+    """Draw a horizontal line at `y`, with an arrow where the interval exceeds the axes."""
     low, high = (min(max(end, ends[0]), ends[1]) for end in low_high)
     axes.plot([low, high], [y, y], linewidth=2.2, solid_capstyle="butt", **style(index))
     for end, inside, mark in ((low, low_high[0], "<"), (high, low_high[1], ">")):
@@ -306,12 +306,12 @@ def interval(
 
 
 def amount(level: int) -> tuple[str, str]:
-    """Return the colour of an amount, and that of text on it; levels are 0 … 8."""
+    """Return the colours of an amount and of text on top; levels are 0 … 8."""
     return _PLACES[f"a{level}"], PAPER if level >= look.TURN else INK
 
 
 def tile(axes: Axes, x: float, y: float, margin: float = 0.015, **style: Any) -> None:
-    """Draw a cell of a heatmap: a rectangle around (x, y), with a small margin to its neighbours."""
+    """Draw a cell of a heatmap: a rectangle around (x, y), with a small margin to neighbours."""
     from matplotlib.patches import Rectangle
 
     width, height = 1 - 2 * margin, 0.98 - 2 * margin
@@ -319,7 +319,7 @@ def tile(axes: Axes, x: float, y: float, margin: float = 0.015, **style: Any) ->
 
 
 def only_tiles(axes: Axes) -> None:
-    """Remove everything from the axes but the tiles of a heatmap and their names."""
+    """Remove everything from the axes but the tiles and names of a heatmap."""
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -336,7 +336,7 @@ def across(axes: Axes, title: str, *, share: bool = False, log: bool = False) ->
 
 
 def clock_axis(axes: Axes, title: str, clocks: Sequence[np.ndarray], room: float = 1.015) -> None:
-    """Fit the horizontal axis to increasing clocks, one of each line.
+    """Fit the horizontal axis to increasing clocks, a clock for each line.
 
     Where lines would be squeezed at the edge it gets a log scale, which begins after the start.
     """
@@ -353,17 +353,17 @@ def clock_axis(axes: Axes, title: str, clocks: Sequence[np.ndarray], room: float
 
 
 def tick_text(share: bool) -> Callable[[float, float], str]:
-    """Return the function that writes numbers at an axis; shares in per cent."""
+    """Return a function to write numbers at an axis; shares in per cent."""
     return lambda value, _place: numbers.tick(float(f"{100 * value if share else value:.12g}"))
 
 
 def heading(axes: Axes, text: str, scale: Scale, left: float) -> None:
-    """Write what the vertical axis shows above it, `left` of it."""
+    """Write the title of the vertical axis above the axes, starting in a left margin of width `left`."""
     axes.annotate(text + scale.note, (0, 1), (4 - left, 12), color=MUTED, **OFFSET)
 
 
 def two_lines(label: str, longest: int) -> str:
-    """Return a label on at most two lines of `longest` letters; a longer one loses its middle."""
+    """Return a label on at most two lines of `longest` letters; a longer label loses the middle."""
     lines = textwrap.wrap(label, longest) or [""]
     if len(lines) <= 2:
         return "\n".join(lines)
