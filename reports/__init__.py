@@ -1,1 +1,1 @@
-"""What was recorded, read from MLflow alone: a table for the terminal and one self-contained page."""
+"""Reports of recorded runs, read from MLflow alone: tables for the terminal and a self-contained page."""

@@ -1,4 +1,4 @@
-"""Advice for a population of clients: the nearest measured one, who leads there, a suite that checks it."""
+"""Advice for a population of clients: nearest measured population, leading strategies, a suite to check."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -46,7 +46,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A measured population, and how far it is."""
+    """A measured population and the distance to the user's clients."""
 
     timing: str  # its label
     measured: Characteristics
@@ -54,7 +54,7 @@ class Neighbour:
 
     @property
     def near(self) -> bool:
-        """Whether what was found there may be expected here."""
+        """True if the user's clients are near enough to expect similar results."""
         return self.distance <= NEAR
 
 
@@ -70,7 +70,7 @@ class Candidate:
 def of_timing(
     timing: Timing, clients: int, horizon: float, message: float | None = None, at_work: int | None = None
 ) -> Characteristics:
-    """Return the characteristics of a timing; ValueError where it does not fit the clients.
+    """Return the characteristics of a timing. ValueError if the timing does not fit the clients.
 
     Args:
         timing: The laws of durations, availability and links.
@@ -95,7 +95,7 @@ def of_timing(
 
 
 def messages(tables: Tables) -> dict[str, float]:
-    """Return the bytes of an update in each measured population, by its label."""
+    """Return the bytes of an update in each measured population, by label of the population."""
     runs = pd.concat([tables.finals, tables.held_out])
     size = runs["bytes"] / runs["updates"].where(runs["updates"] > 0)
     return {str(timing): float(bytes_) for timing, bytes_ in size.groupby(runs["timing"]).max().items()}
@@ -104,7 +104,7 @@ def messages(tables: Tables) -> dict[str, float]:
 def neighbours(
     own: Characteristics, suites: Iterable[Suite], measured: Mapping[str, float]
 ) -> list[Neighbour]:
-    """Return the measured populations of suites, the nearest first.
+    """Return the measured populations of suites, nearest first.
 
     Args:
         own: The characteristics of the user's clients.
@@ -124,14 +124,14 @@ def neighbours(
 
 @dataclass(frozen=True)
 class Known:
-    """What a leaderboard knows of strategies for such clients."""
+    """A leaderboard's knowledge of strategies for a population of clients."""
 
     said: Sequence[str]  # sentences
     why: Mapping[str, str]  # label of a strategy worth comparing → the reason, the best first
 
 
 def near(own: Characteristics, neighbours: Sequence[Neighbour]) -> Iterator[str]:
-    """Yield the clients' characteristics beside those of the nearest population, and how far that is."""
+    """Yield lines on the clients' characteristics, the nearest population and the distance."""
     theirs = neighbours[0].measured if neighbours else own
     yield "Your clients, and the nearest population measured, as factors:"
     for name, value in asdict(own).items():
@@ -146,7 +146,7 @@ def near(own: Characteristics, neighbours: Sequence[Neighbour]) -> Iterator[str]
 
 
 def known(tables: Tables, timing: str | None) -> Known:
-    """Return what the leaderboard knows of a population.
+    """Return the leaderboard's knowledge of a population.
 
     Args:
         tables: The kept tables.
@@ -161,7 +161,7 @@ def known(tables: Tables, timing: str | None) -> Known:
 
 
 def _of_board(board: Standing, here: np.ndarray) -> Known:
-    """Return who is soonest at the target in some scenarios of the board, and how sure that is."""
+    """Return the strategies soonest at the target in some scenarios of the board, with uncertainty."""
     there, splits = board.within(here), np.asarray(board.costs.scenarios.get_level_values("partition"))
     names, first = there.costs.strategies, there.order[0]
     level = [names[a] for a in there.order[1:] if not there.behind[a]]
@@ -188,7 +188,7 @@ def _of_board(board: Standing, here: np.ndarray) -> Known:
 
 
 def _of_held_out(tables: Tables, timing: str) -> Known:
-    """Return who is soonest at the target in held-out scenarios, where nothing was tuned."""
+    """Return the strategies soonest at the target in held-out scenarios, where nothing was tuned."""
     runs = tables.held_out[tables.held_out["timing"] == timing]
     scores = held_out.scores(replace(tables, held_out=runs))
     reference = tables.rules.reference
@@ -209,7 +209,7 @@ def _workloads(problems: Iterable[str]) -> str:
 
 
 def _sooner_than_reference(standing: Standing, where: str) -> dict[str, str]:
-    """Return the strategies, the best first, each with its speed-up as a reason to compare it."""
+    """Return each strategy's speed-up over the reference as a reason to compare, best strategy first."""
     names, bounds = standing.costs.strategies, standing.bounds
     return {
         names[a]: f"{BOUNDS[bounds[a]]}{printed.times(exp(standing.scores[a]))} sooner than tuned "
@@ -252,7 +252,7 @@ def suite_to_check(
     *,
     at_work: int | None = None,
 ) -> dict[str, Any]:
-    """Return a suite, but for its name, that compares strategies; its problem is for the user to replace."""
+    """Return a suite without a name to compare strategies; the user replaces the problem."""
     is_near = neighbours and neighbours[0].near
     nearest = f"Nearest population measured: {neighbours[0].timing}. " if is_near else f"{NOTHING}. "
     reasons = "; ".join(f"{candidate.label}: {candidate.why}" for candidate in strategies)
@@ -273,7 +273,7 @@ def suite_to_check(
 
 
 def _working(strategy: Any, at_work: int | None) -> Any:
-    """Return a strategy as a suite writes it, with so many clients at work at a time, or in a round."""
+    """Return a suite's strategy entry, limited to `at_work` clients at a time, or per round for FedAvg."""
     if at_work is None:
         return strategy
     given = strategy if isinstance(strategy, dict) else {"name": strategy}

@@ -11,7 +11,7 @@ from reports.records.measures import Measure
 
 
 def answer(comparison: Comparison, first: str, second: str) -> Iterator[str]:
-    """Yield a comparison in a sentence or two, and the runs left out; one line each."""
+    """Yield a comparison in words and the runs left out, line by line."""
     if not comparison.pairs:
         yield "They have no seed in common that both completed."
     elif comparison.effect is None:
@@ -45,7 +45,7 @@ def _who_is_ahead(comparison: Comparison, effect: Effect, first: str, second: st
 
 
 def _who_is_first(comparison: Comparison, first: str, second: str) -> Iterator[str]:
-    """Yield the answer from medians and counts: a target was not always met, or a value is not finite."""
+    """Yield the answer from medians and counts, for targets not always met or values not finite."""
     wins, medians, met = comparison.wins, comparison.medians, comparison.met
     seeds = many(len(comparison.pairs), "seed")
     leads, how = wins[0] >= wins[1], "sign test"
@@ -67,7 +67,7 @@ def _who_is_first(comparison: Comparison, first: str, second: str) -> Iterator[s
 
 
 def _needed(comparison: Comparison, effect: Effect) -> str:
-    """Return how many seeds would decide if the estimated difference is the true one."""
+    """Return in words the number of seeds to decide, if the estimated difference is the true difference."""
     if effect.n < 2:
         return "; one seed shows nothing of its spread"
     seeds = seeds_to_decide(effect, level=simultaneous_level(comparison.tests))
@@ -77,7 +77,7 @@ def _needed(comparison: Comparison, effect: Effect) -> str:
 
 
 def _differences(metric: Measure, largest: float) -> Callable[[float], str]:
-    """Return how to write differences of a size, with as many decimals each; shares in points."""
+    """Return a function to write differences up to a size with equal decimals; shares in points."""
     scale = 100.0 if metric.share else 1.0
     leading = numbers.number(scale * largest, 2)
     decimals = max(len(leading.partition(".")[2]), int(metric.share)) if "e" not in leading else None

@@ -38,7 +38,7 @@ AREA = "auc"  # the mean of the metric over client updates: the area under its c
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """The first strategy against the second, over the seeds that both have."""
+    """Comparison of two strategies in a scenario, paired over common seeds."""
 
     scenario: str
     measure: Measure
@@ -54,47 +54,47 @@ class Comparison:
 
     @property
     def decided(self) -> bool:
-        """Whether a difference is shown."""
+        """True if a difference is shown."""
         return self.p <= ERROR
 
     @property
     def ahead(self) -> list[float]:
-        """How far the first is ahead, seed by seed."""
+        """Lead of the first strategy, seed by seed."""
         return [direction(self.measure) * (first - second) for first, second in self.pairs.values()]
 
     @property
     def wins(self) -> tuple[int, int]:
-        """On how many seeds each is ahead; ties count for neither."""
+        """Number of seeds won by each strategy; ties count for neither."""
         sign = direction(self.measure)
         more = [(first > second) - (first < second) for first, second in self.pairs.values()]
         return more.count(sign), more.count(-sign)
 
     @property
     def medians(self) -> Pair:
-        """The median of each, in which never is ∞."""
+        """Median of each strategy, with ∞ for a target never met."""
         first, second = zip(*self.pairs.values(), strict=True)
         return float(np.median(first)), float(np.median(second))
 
     @property
     def means(self) -> Pair:
-        """The mean of each."""
+        """Mean of each strategy."""
         first, second = np.mean(list(self.pairs.values()), axis=0)
         return float(first), float(second)
 
     @property
     def met(self) -> tuple[int, int]:
-        """On how many seeds each met the target."""
+        """Number of seeds with a met target, for each strategy."""
         first, second = np.isfinite(list(self.pairs.values())).sum(axis=0)
         return int(first), int(second)
 
 
 def direction(metric: Measure) -> int:
-    """Return 1 where more is better or the direction is unknown, -1 where less is."""
+    """Return -1 for a metric where less is better, otherwise 1."""
     return -1 if metric.higher is False else 1
 
 
 def compare(scenarios: Sequence[RecordedScenario], first: str, second: str, metric: str) -> list[Comparison]:
-    """Return a comparison for each scenario in which both were tried, adjusted for their number.
+    """Return a comparison for each scenario with both strategies, adjusted for the number of comparisons.
 
     Intervals hold together at 95 % (Bonferroni), p-values are Holm's. An interval of Student's t that leaves
     out 0 has p ≤ 0.05 beside it. The reverse need not be true: Holm's steps show more differences than
@@ -128,7 +128,7 @@ def compare(scenarios: Sequence[RecordedScenario], first: str, second: str, metr
 
 
 def overall(scenarios: Sequence[RecordedScenario], comparisons: Sequence[Comparison]) -> Comparison | None:
-    """Return the mean over scenarios, over the seeds that all of them have.
+    """Return the mean over scenarios, over the seeds common to all comparisons.
 
     None where such a mean is meaningless: for one scenario, of different problems, of times to a target.
     """
@@ -199,7 +199,7 @@ def _comparison(
 
 
 def measured(scenario: RecordedScenario, metric: str) -> Measure:
-    """Return the metric in question."""
+    """Return the measure of a metric name, an area, or a time to target."""
     if metric in TO_TARGET:
         clock = TO_TARGET[metric]
         unit = scenario.cells[0].runs[0].time_unit or "units of virtual time"
@@ -220,7 +220,7 @@ def _values(first: RecordedRun, second: RecordedRun, scenario: RecordedScenario,
 
 
 def _areas(first: RecordedRun, second: RecordedRun) -> Pair:
-    """Return the means of step functions over the client updates that both runs had, exactly."""
+    """Return the exact means of two step functions over the client updates common to both runs."""
     curves = [run.files.curve for run in (first, second)]
     if any(first.metric not in curve for curve in curves):
         return nan, nan
@@ -235,7 +235,7 @@ def _areas(first: RecordedRun, second: RecordedRun) -> Pair:
 
 
 def _mistake(run: RecordedRun | None, value: float) -> str:
-    """Return what is wrong with the run of a strategy {}; missing the target is not wrong."""
+    """Return the fault of a strategy's run, with {} for the name; a missed target is no fault."""
     if run is None:
         return "{} was not run"
     if run.status is Status.DIVERGED:
@@ -248,7 +248,7 @@ def _mistake(run: RecordedRun | None, value: float) -> str:
 
 
 class Question(StrEnum):
-    """The number in which two strategies are compared, in the order of importance."""
+    """Quantity for comparing two strategies, in order of importance."""
 
     TARGET = "time to target"
     FINAL = "final value"
@@ -256,7 +256,7 @@ class Question(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedContrast:
-    """The strategy that is ahead against the other, over the seeds that both have."""
+    """Contrast of two strategies over common seeds, the leading strategy first."""
 
     question: Question
     scenario: RecordedScenario
@@ -268,7 +268,7 @@ class PairedContrast:
 
     @property
     def holds(self) -> bool:
-        """Whether the difference is shown."""
+        """True if the difference is shown."""
         return self.p <= ERROR
 
 
@@ -289,7 +289,7 @@ def contrasts(scenarios: Sequence[RecordedScenario]) -> list[PairedContrast]:
 
 
 def _in_time(scenario: RecordedScenario) -> Iterator[PairedContrast]:
-    """Yield the contrasts of times to target; none of two strategies that both never met it."""
+    """Yield the contrasts of times to target, except for pairs without any met target."""
     if scenario.target is None:
         return
     cells = [(cell, _times(cell, scenario.target)) for cell in scenario.cells]
@@ -313,7 +313,7 @@ def _in_the_end(scenario: RecordedScenario) -> Iterator[PairedContrast]:
 
 
 def _times(cell: Cell, target: float) -> dict[int, Pair]:
-    """Return by seed the time to target of the ended runs, and until when they were observed."""
+    """Return by seed the time to target of each ended run and the end of observation."""
     return {
         run.seed: (met, run.observed_until(met, Clock.TIME))
         for run in cell.runs
@@ -325,7 +325,7 @@ def _times(cell: Cell, target: float) -> dict[int, Pair]:
 def _contrast(
     question: Question, scenario: RecordedScenario, cells: tuple[Cell, Cell], pairs: Sequence[Pair], sign: int
 ) -> Iterator[PairedContrast]:
-    """Yield the contrast of two cells if they share two seeds.
+    """Yield the contrast of two cells with at least two common seeds.
 
     `pairs` are the values of both, seed by seed; `sign` is 1 where more is better, else −1.
     """
@@ -340,7 +340,7 @@ def _contrast(
 
 
 def seeds_to_show(contrasts: Sequence[PairedContrast]) -> tuple[PairedContrast, int] | None:
-    """Return the largest contrast with a spread, and the seeds that would show it if it is as estimated.
+    """Return the largest contrast with a spread, and the estimated number of seeds to show the difference.
 
     None without such a contrast. The one with the smallest p-value would promise too much: of many contrasts
     over few seeds some have a small spread by chance.
@@ -354,7 +354,7 @@ def seeds_to_show(contrasts: Sequence[PairedContrast]) -> tuple[PairedContrast, 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Distance of a strategy from the best one, among several that are compared with it."""
+    """Distance of a strategy from the best of several compared strategies."""
 
     effect: Effect  # its interval holds at 95 % together with those of all pairs of strategies (Bonferroni)
     p: float  # adjusted (Holm) for all pairs of strategies
@@ -364,7 +364,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """One strategy against the best of the scenario; positive where it is worse."""
+    """Paired differences of a strategy to the best in a scenario; positive values are worse."""
 
     cell: Cell
     values: tuple[float, ...] = ()  # one per seed that both completed
@@ -377,12 +377,12 @@ class Difference:
 
     @property
     def open(self) -> bool:
-        """Whether it was compared and is not separated from the best."""
+        """True if the strategy was compared with the best and is not separated."""
         return self.gap is not None and not self.gap.worse
 
 
 def differences(scenario: RecordedScenario) -> list[Difference]:
-    """Return the differences of all strategies of a scenario to its best one.
+    """Return the differences of all strategies of a scenario to the best strategy.
 
     Paired over the seeds that both strategies completed, in the ranking metric.
 
@@ -410,7 +410,7 @@ def differences(scenario: RecordedScenario) -> list[Difference]:
 
 
 def behind(losses: Mapping[str, Mapping[int, float]]) -> dict[str, Gap]:
-    """Return how far strategies are behind the first one, which is the best on the same seeds.
+    """Return the gap of each other strategy to the first strategy, the best on the compared seeds.
 
     Any strategy might have led. Hence intervals hold together at 95 % for all pairs of strategies, and p is
     Holm's among all pairs: of equal strategies, one is shown to be worse in at most 5 % of cases.

@@ -9,7 +9,7 @@ LONGEST = 100  # letters of a file's name
 
 
 def write_files(sections: list[Section], folder: Path) -> list[Path]:
-    """Write all figures and tables into `folder`, which is created if needed; existing files are replaced."""
+    """Write all figures and tables into `folder`, created if needed; existing files are replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for section in sections:
@@ -29,7 +29,7 @@ def write_files(sections: list[Section], folder: Path) -> list[Path]:
 
 
 def _free(folder: Path, name: str, suffix: str, taken: list[Path]) -> Path:
-    """Return a free path of that name: names that differ only in special characters get a number."""
+    """Return an unused path for a name, with a number if the name is taken."""
     base = slug(name)[:LONGEST].strip("-")
     path, number = folder / f"{base}{suffix}", 2
     while path in taken:

@@ -38,23 +38,23 @@ MAX_RANKED = 8  # values, whose 40,320 permutations are enumerated
 
 
 def paired(first: Mapping[int, float], second: Mapping[int, float]) -> tuple[float, ...]:
-    """Return the second minus the first, for each seed that both have."""
+    """Return the second minus the first value, for each common seed."""
     return tuple(value - first[seed] for seed, value in second.items() if seed in first)
 
 
 def simultaneous_level(tests: int) -> float:
-    """Return the level at which so many intervals hold together at 95 % (Bonferroni)."""
+    """Return the level for `tests` intervals to hold together at 95 % (Bonferroni)."""
     return 1 - ERROR / max(1, tests)
 
 
 def t_quantile(n: int, level: float = LEVEL) -> float:
-    """Return the value that |t| of n values exceeds in a share 1 − level of cases."""
+    """Return the value exceeded by |t| of n values in a share 1 − level of cases."""
     return float(special.stdtrit(n - 1, (1 + level) / 2))
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Mean of paired differences with its interval and the two-sided p-value of a paired test.
+    """Mean of paired differences with the interval and the two-sided p-value of a paired test.
 
     The interval is all of R where none can be given: one seed, or mostly equal differences, do not show a
     spread.
@@ -73,7 +73,7 @@ class Effect:
         return (nan, nan) if self.low == -inf and self.high == inf else (self.low, self.high)
 
     def p_above(self, threshold: float) -> float:
-        """Return the one-sided p-value of a t-test for a mean above the threshold; 1 for one seed."""
+        """Return the one-sided p-value of a t-test for a mean above the threshold; 1 for a single seed."""
         if self.n == 1:
             return 1.0
         if self.std == 0:
@@ -81,7 +81,7 @@ class Effect:
         return float(special.stdtr(self.n - 1, -(self.mean - threshold) / (self.std / sqrt(self.n))))
 
     def p_below(self, threshold: float) -> float:
-        """Return the one-sided p-value of a t-test for a mean below the threshold; 1 for one seed."""
+        """Return the one-sided p-value of a t-test for a mean below the threshold; 1 for a single seed."""
         return replace(self, mean=-self.mean).p_above(-threshold)
 
 
@@ -119,14 +119,14 @@ def paired_effect(differences: Sequence[float] | Array, level: float = LEVEL) ->
 
 
 def _mostly_equal(values: Array) -> bool:
-    """Return whether more than half of the values are equal, and all others are six at most."""
+    """Return whether more than half of the values are equal and at most six differ."""
     ordered, most = np.sort(values), max(len(values) // 2 + 1, len(values) - MAX_UNEQUAL)
     spans = ordered[most - 1 :] - ordered[: len(values) - most + 1]
     return bool((spans <= ROUNDING * np.ptp(values)).any())
 
 
 def seeds_to_decide(effect: Effect, power: float = 0.8, level: float = LEVEL) -> int | None:
-    """Return how many seeds a paired test needs to tell an effect of a size from 0.
+    """Return the number of seeds for a paired test to tell an effect from 0.
 
     By the noncentral t, or by the sign test where all differences are equal; `level` is 1 − 0.05/k where k
     tests share the 5 %. None where it is 0, or the spread is unknown.
@@ -145,7 +145,7 @@ def seeds_to_decide(effect: Effect, power: float = 0.8, level: float = LEVEL) ->
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm, 1979), in the order given."""
+    """Return p-values adjusted by Holm's method (1979), in the order given."""
     adjusted = holm_by_question({at: {"": p} for at, p in enumerate(p_values)})
     return [adjusted[at, ""] for at in range(len(p_values))]
 
@@ -153,7 +153,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def holm_by_question(
     questions: Mapping[QuestionKey, Mapping[str, float]],
 ) -> dict[tuple[QuestionKey, str], float]:
-    """Return p-values of hypotheses, adjusted for the number of questions that they belong to.
+    """Return p-values of hypotheses, adjusted for the number of questions still open.
 
     At most one of the hypotheses of a question is true: A and B are equal, or they differ by at least the
     margin. So no more can be true than there are questions with a hypothesis that is not rejected yet
@@ -182,7 +182,7 @@ def two_sided(test: Callable[[Array], float], differences: Array) -> float:
 
 
 def agreed(differences: np.ndarray) -> float:
-    """p-value for a mean above 0, by t and by t corrected for skewness, if sign flips allow one.
+    """Return the p-value for a mean above 0 from t, t corrected for skewness, and sign flips.
 
     Args:
         differences: Finite values [seeds].
@@ -196,12 +196,12 @@ def agreed(differences: np.ndarray) -> float:
 
 
 def backed(p: float, exact: float, error: float = SIDE) -> float:
-    """Return a p-value, or that of an exact test where it is larger and shows nothing at the error."""
+    """Return a p-value, or the exact p-value where larger and above the error."""
     return p if exact <= error else max(p, exact)
 
 
 def skewed(differences: np.ndarray) -> float:
-    """p-value of a t-test for a mean above 0 after Hall's transformation, which takes skewness away.
+    """Return the p-value of a t-test for a mean above 0 after Hall's transformation against skewness.
 
     A skewness against the finding, of `SKEW` at least, is assumed: few seeds do not show a long tail.
 
@@ -217,7 +217,7 @@ def skewed(differences: np.ndarray) -> float:
 
 
 def straightened(size: float, skew: float = -SKEW) -> float:
-    """An effect in standard deviations as Hall's transformation shrinks it, its bias left out.
+    """Return an effect in standard deviations after Hall's transformation, without the bias term.
 
     Half of the effect is kept at least: for a large one the cubic no longer follows the tail.
     """
@@ -225,7 +225,7 @@ def straightened(size: float, skew: float = -SKEW) -> float:
 
 
 def sign_flip(differences: np.ndarray) -> float:
-    """p-value for values above 0 by all 2ⁿ choices of their signs: exact where they are symmetric about 0.
+    """Return the p-value for values above 0 by all 2ⁿ choices of signs; exact for symmetry about 0.
 
     The distribution of the sum of those above 0 is computed on a grid of `GRID` steps; sums that rounding may
     have parted from the observed one count as equal to it.
@@ -245,18 +245,18 @@ def sign_flip(differences: np.ndarray) -> float:
 
 
 def draw_above(number: float, values: np.ndarray) -> float:
-    """p-value for a number above what the values are drawn from: exact if it would be one more of them."""
+    """Return the p-value for a number above the distribution of `values`; exact for an exchangeable draw."""
     return float(1 + (values >= number).sum()) / (len(values) + 1)
 
 
 def sign_test(differences: np.ndarray) -> float:
-    """p-value for a median above 0: of the values that are not 0, as many are above 0 by chance."""
+    """Return the p-value of the sign test for a median above 0; values equal to 0 do not count."""
     above, below = int((differences > 0).sum()), int((differences < 0).sum())
     return float(special.bdtrc(above - 1, above + below, 0.5)) if above else 1.0
 
 
 class PairedEstimate(ABC):
-    """A number over paired seeds, with its interval and one-sided tests; the basis of a verdict."""
+    """Estimate over paired seeds with an interval and one-sided tests; the basis of a verdict."""
 
     mean: float
     low: float
@@ -265,22 +265,22 @@ class PairedEstimate(ABC):
 
     @abstractmethod
     def differences(self, threshold: float) -> Array:
-        """The values above the threshold, seed by seed."""
+        """Return the excess over the threshold, seed by seed."""
 
     def test(self, differences: Array) -> float:
-        """One-sided p-value for values above 0; by default three tests must agree (`agreed`)."""
+        """Return the one-sided p-value for values above 0; by default three tests must agree (`agreed`)."""
         return agreed(differences)
 
     def p_above(self, threshold: float) -> float:
-        """One-sided p-value for a number above the threshold."""
+        """Return the one-sided p-value for a number above the threshold."""
         return self.test(self.differences(threshold))
 
     def p_below(self, threshold: float) -> float:
-        """One-sided p-value for a number below the threshold."""
+        """Return the one-sided p-value for a number below the threshold."""
         return self.test(-self.differences(threshold))
 
     def p_within(self, margin: float) -> float:
-        """Two-sided p-value for a number nearer to 0 than the margin: equivalence, by two one-sided tests."""
+        """Return the two-sided p-value of equivalence to 0 within the margin, by two one-sided tests."""
         return min(1.0, 2 * max(self.p_above(-margin), self.p_below(margin)))
 
 
@@ -297,7 +297,7 @@ class PairedMean(PairedEstimate):
 
 
 class PairedMedian(PairedEstimate):
-    """Median of paired differences by the sign test, with infinite ones; its interval is of order statistics.
+    """Median of paired differences, also infinite, with the sign test and an interval of order statistics.
 
     ValueError where no difference is a number.
     """
@@ -321,7 +321,7 @@ class PairedMedian(PairedEstimate):
 
 
 class RatioEstimate(PairedEstimate):
-    """Ratio of two paired means (Fieller): all r for which t does not distinguish top − r · bottom from 0.
+    """Ratio of two paired means (Fieller), with the interval of all r where t accepts top − r · bottom = 0.
 
     Exact for normal values, where a bootstrap of so few seeds is not. All of R where the lower mean may be 0.
     """
@@ -344,12 +344,12 @@ class RatioEstimate(PairedEstimate):
         return float(b - root) / a, float(b + root) / a
 
     def differences(self, threshold: float) -> Array:
-        """Top − threshold · bottom, seed by seed, with the sign of the bottom."""
+        """Return top − threshold · bottom, seed by seed, with the sign of the bottom."""
         return np.asarray(np.sign(self.bottom.mean()) * (self.top - threshold * self.bottom))
 
 
 def spread_ratio(top: Array, bottom: Array, level: float = LEVEL) -> RatioEstimate:
-    """Ratio of mean distances from the median, of two samples with the same seeds.
+    """Return the ratio of mean distances from the median, for two samples paired by seed.
 
     ValueError where the lower one does not vary.
 
@@ -374,31 +374,31 @@ class RankEstimate:
 
     @property
     def n(self) -> int:
-        """Seeds."""
+        """Number of seeds."""
         return int(self.values.shape[1])
 
     @cached_property
     def mean(self) -> float:
-        """ρ of the means; NaN where one side does not vary."""
+        """Spearman's ρ of the means; NaN where either side does not vary."""
         sides = (side.mean(1) if side.ndim == 2 else side for side in (self.values, self.others))
         return spearman(*sides)
 
     def p_above(self, threshold: float) -> float:
-        """For agreement; 1 where ρ of the means does not reach the threshold."""
+        """Return the p-value for agreement; 1 where ρ of the means does not reach the threshold."""
         return self._tail[0] if self.mean >= threshold else 1.0
 
     def p_below(self, threshold: float) -> float:
-        """For opposition; 1 where ρ of the means reaches the threshold."""
+        """Return the p-value for opposition; 1 where ρ of the means reaches the threshold."""
         return self._tail[1] if self.mean < threshold else 1.0
 
     @property
     def least_p(self) -> float:
-        """The smallest p-value that one seed can give."""
+        """Smallest p-value possible with a single seed."""
         return 1 / float(special.factorial(len(self.values), exact=True))
 
     @cached_property
     def _tail(self) -> tuple[float, float]:
-        """The probability of a sum as large by chance, and of one as small; doubled ranks are integers."""
+        """Chance probabilities of a rank sum ≥ and ≤ the observed sum; doubled ranks are integers."""
         if len(self.values) > MAX_RANKED:
             raise ValueError(f"{len(self.values)} values: only {MAX_RANKED} can be ranked by the exact test")
         law, observed = np.ones(1), 0  # law[s]: probability of a sum s
@@ -412,27 +412,27 @@ class RankEstimate:
 
 @cache
 def _law(mine: tuple[float, ...], other: tuple[float, ...]) -> Array:
-    """The distribution of Σ one · other over all orders of one of them, by its value."""
+    """Return the probability of each value of Σ mine · other, over all orders of `mine`."""
     orders = np.array(list(permutations(mine)))
     sums = np.rint(orders @ np.array(other)).astype(int)
     return np.asarray(np.bincount(sums) / len(orders))
 
 
 def ranks(values: Array) -> Array:
-    """Return ranks from 1; ties share their mean rank."""
+    """Return ranks from 1; ties share the mean rank."""
     below = (values[:, None] > values[None, :]).sum(1)
     alike = (values[:, None] == values[None, :]).sum(1)
     return np.asarray(below + (alike + 1) / 2)
 
 
 def spearman(first: Array, second: Array) -> float:
-    """Return Spearman's rank correlation; NaN where one side does not vary."""
+    """Return Spearman's rank correlation; NaN where either side does not vary."""
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return nan
     return float(np.corrcoef(ranks(first), ranks(second))[0, 1])
 
 
 def percentiles(draws: Array, level: float = LEVEL) -> tuple[Array, Array]:
-    """Return the percentiles that enclose a share of bootstrap draws [draws, ...]."""
+    """Return the percentiles enclosing a share of bootstrap draws [draws, ...]."""
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high

@@ -23,7 +23,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def interval(low: float, high: float, write: Callable[[float], str] = number) -> str:
-    """Return an interval in brackets, or that there is none where both ends are infinite."""
+    """Return an interval in brackets; `[no interval]` where both ends are infinite."""
     return "[no interval]" if low == -inf and high == inf else f"[{write(low)}, {write(high)}]"
 
 
@@ -35,7 +35,7 @@ def count(value: float) -> str:
 
 
 def moment(value: float) -> str:
-    """Return a time that was read off an evaluation: 7, 12.5, 0.125."""
+    """Return a time read off an evaluation, as text: 7, 12.5, 0.125."""
     return count(value) if isfinite(value) and value == int(value) else number(value, 3)
 
 
@@ -50,7 +50,7 @@ def p_value(p: float) -> str:
 
 
 def short(value: float) -> str:
-    """Return a number with as few digits as it needs: 0.85, 85, 1e-06."""
+    """Return a number with as few digits as needed: 0.85, 85, 1e-06."""
     return INFINITE if value == inf else minus(f"{value:g}")
 
 
@@ -68,7 +68,7 @@ def minus(text: str) -> str:
 
 
 def rough(n: int) -> str:
-    """Return a number that is an estimate, with two digits: 7, 34, 1,200."""
+    """Return an estimated number with two digits: 7, 34, 1,200."""
     size = max(0, len(str(n)) - 2)
     return f"{round(n, -size):,}"
 

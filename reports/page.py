@@ -1,4 +1,4 @@
-"""The report page: one HTML file that needs nothing else, made from what MLflow holds of a suite."""
+"""Report page: a self-contained HTML file with the records of a suite in MLflow."""
 
 import functools
 import importlib
@@ -69,7 +69,7 @@ def write_page(tracking_uri: str, suite: str, path: Path) -> Path:
 
 
 def write(suite: RecordedSuite, path: Path, more: Sequence[Section] = ()) -> Path:
-    """Write the page of a suite already read, `more` parts first, atomically. Returns its path.
+    """Write the page of a loaded suite atomically, `more` parts first, and return the path.
 
     Where files of runs are gone, an existing page that shows more runs is kept, and the new one is written as
     `NAME-incomplete.html`.
@@ -82,7 +82,7 @@ def write(suite: RecordedSuite, path: Path, more: Sequence[Section] = ()) -> Pat
 
 
 def _runs_on(page: Path) -> float:
-    """Return how many runs a page shows; a page without the number, an earlier one, is complete."""
+    """Return the number of runs on a page; ∞ for an earlier page without the number, 0 without a page."""
     if not page.is_file():
         return 0
     text = page.read_text(encoding="utf-8", errors="replace")
@@ -91,7 +91,7 @@ def _runs_on(page: Path) -> float:
 
 
 def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
-    """Return the page as text; the same records give the same text."""
+    """Return the page as text; equal records give equal text."""
     results = Results.of(suite)
     labels = [scenario.label for scenario in results.scenarios]
     grey = [(at, name) for name, at in results.index.items() if look.quiet(at)]
@@ -116,31 +116,31 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
 
 
 def write_files(suite: RecordedSuite, folder: Path) -> list[Path]:
-    """Write the figures and tables of the page into a folder; the paths. Raises OSError."""
+    """Write the figures and tables of the page into a folder and return the paths. Raises OSError."""
     return files.write_files(sections(Results.of(suite)), folder)
 
 
 def sections(results: Results) -> list[Section]:
-    """Return the non-empty parts; of a campaign without runs, its findings."""
+    """Return the non-empty parts of the page; only tuning and provenance for a campaign without runs."""
     shown = SECTIONS if results.suite.runs else OF_A_CAMPAIGN if results.suite.studies else ()
     return [part for section in shown if (part := section(results)) is not None]
 
 
 def warm_up() -> None:
-    """Import what pages are drawn with, and compile their templates."""
+    """Import Matplotlib and compile the template of the page ahead of use."""
     importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_svg")
     environment().get_template("page.html.j2")
 
 
 def unbroken(text: str) -> str:
-    """Return a text whose numbers stay on one line with a sign of per cent or of multiplication."""
+    """Return a text with no-break spaces between numbers and signs of per cent or multiplication."""
     return re.sub(r"(?<=\d) (?=[%×])|(?<=×) (?=\d)", "\N{NO-BREAK SPACE}", text)
 
 
 @functools.cache
 def environment() -> Environment:
-    """Return templates, with the style sheet, the script and the colours that all pages share."""
+    """Return the templates, with the style sheet, script and colours common to all pages."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""Rankings: the table of a scenario, best first, and who leads a suite, by mean ranks or by final values."""
+"""Rankings: the table of a scenario, best first, and the standings of a suite by mean rank or final value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTHING = TableEntry("")
 
 @dataclass(frozen=True, slots=True)
 class RankingColumn:
-    """The content of a column, and the direction of its best values."""
+    """Title, explanation and better direction of a column."""
 
     title: str
     about: str = ""
@@ -36,7 +36,7 @@ class RankingColumn:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A table: one line per strategy, best first; one entry per column."""
+    """Table of a scenario: a line per strategy, best first, and an entry per column."""
 
     scenario: RecordedScenario
     columns: tuple[RankingColumn, ...]
@@ -45,18 +45,18 @@ class Ranking:
 
     @property
     def detailed(self) -> list[bool]:
-        """For each column, whether any of its entries has a detail."""
+        """Flags for the columns: True if any entry of the column has a detail."""
         rows = [*(entries for _, entries in self.lines), self.pooled]
         return [any(entry.detail for entry in column) for column in zip(*rows, strict=True)]
 
     @property
     def unmet(self) -> bool:
-        """Whether some median seed never met the target."""
+        """True if the median seed of any strategy never met the target."""
         return any(entry.text == numbers.INFINITE for _, entries in self.lines for entry in entries)
 
     @property
     def missed_again(self) -> str:
-        """Whose seeds do not stay at the target that they met, in a sentence; empty if all do."""
+        """Sentence on strategies with most seeds missing a met target later; empty without any."""
         names = ", ".join(cell.strategy for cell, _ in self.lines if cell.misses_again)
         return f"{names}: most seeds miss the target again later." if names else ""
 
@@ -99,7 +99,7 @@ def ranking(scenario: RecordedScenario) -> Ranking:
 
 
 def spread_text(spread: Spread, metric: Measure) -> tuple[str, str]:
-    """Return the mean, and '± std' where there is one; with as many decimals for both."""
+    """Return the mean and '± std' with equal decimals; the latter is empty without a deviation."""
     if isnan(spread.mean):
         return numbers.MISSING, ""
     text = metric.text(spread.mean)
@@ -123,7 +123,7 @@ def _reach(reach: Reach, write: Callable[[float], str]) -> TableEntry:
 
 
 def _marked(cells: Sequence[Cell], entries: list[TableEntry], higher: bool | None) -> list[TableEntry]:
-    """Return the entries, marked the best and all equal to it as printed; a single line needs no mark."""
+    """Return the entries, the best and equally printed entries marked; a single entry is not marked."""
     eligible = [entry for entry, cell in zip(entries, cells, strict=True) if not cell.diverged]
     known = [entry for entry in eligible if abs(entry.value) < inf]
     if higher is None or len(entries) < 2 or not known:
@@ -137,7 +137,7 @@ def _marked(cells: Sequence[Cell], entries: list[TableEntry], higher: bool | Non
 
 @dataclass(frozen=True, slots=True)
 class StrategyStanding:
-    """One strategy of a suite."""
+    """Standing of a strategy in a suite."""
 
     strategy: str
     score: Effect  # mean rank (1 is best) or mean final value, over seeds, with its own interval of 95 %
@@ -145,13 +145,13 @@ class StrategyStanding:
 
     @property
     def open(self) -> bool:
-        """Whether it was compared and is not separated from the leader."""
+        """True if the strategy was compared and is not separated from the leader."""
         return self.gap is not None and not self.gap.worse
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """The strategies that ran in all scenarios, the leader first.
+    """Strategies common to all scenarios, leader first.
 
     With several scenarios each seed gives every strategy a mean rank: its rank in a scenario is that of its
     final value among the strategies of that seed, ties share theirs, and diverged runs share the last ones.
@@ -175,17 +175,17 @@ class Standings:
 
     @property
     def compared(self) -> list[StrategyStanding]:
-        """The strategies that were compared with the leader."""
+        """Strategies compared with the leader."""
         return [line for line in self.lines if line.gap is not None]
 
     @property
     def open(self) -> list[StrategyStanding]:
-        """The strategies that are not separated from the leader, the nearest first."""
+        """Strategies not separated from the leader, nearest first."""
         return [line for line in self.lines if line.open]
 
 
 def standings(scenarios: Sequence[RecordedScenario]) -> Standings | None:
-    """Return the standings; None where fewer than two strategies have a number that can be compared."""
+    """Return the standings; None with fewer than two comparable strategies."""
     if not scenarios:
         return None
     return _by_value(scenarios[0]) if len(scenarios) == 1 else by_rank(Finals.of(scenarios))
@@ -220,7 +220,7 @@ def by_rank(table: Finals) -> Standings | None:
 
 @dataclass(frozen=True, eq=False)
 class Finals:
-    """Final values of the strategies that all scenarios have, over the seeds that all of them ended."""
+    """Final values of the strategies common to all scenarios, over the seeds ended by all."""
 
     strategies: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -228,7 +228,7 @@ class Finals:
 
     @classmethod
     def of(cls, scenarios: Sequence[RecordedScenario]) -> Finals:
-        """Return the final values of runs as they were recorded."""
+        """Return the final values of recorded runs."""
         tables = [_worth(scenario) for scenario in scenarios]
         strategies = tuple(name for name in tables[0] if all(name in table for table in tables))
         by_seed = [set(table[name]) for table in tables for name in strategies]
@@ -238,7 +238,7 @@ class Finals:
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """Ranks among the strategies from 1, ties sharing their mean [scenarios, strategies, seeds]."""
+        """Ranks among the strategies from 1, ties sharing the mean rank [scenarios, strategies, seeds]."""
         return np.apply_along_axis(ranks, 1, -self.worth)
 
 

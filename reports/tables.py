@@ -48,7 +48,7 @@ SPECIAL: dict[str, str | int | None] = {
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """The printed content of one cell of a table."""
+    """Printed content of a cell of a table."""
 
     text: str
     detail: str = ""  # beside it in muted type: its spread, or its number of seeds
@@ -61,7 +61,7 @@ UNKNOWN = TableEntry(MISSING, value=nan)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageTable:
-    """A table of the page: numbers for programs, and, where it is also printed, lines of text."""
+    """A table of the page: numbers for programs, and lines of text where printed."""
 
     name: str
     numbers: pd.DataFrame
@@ -89,7 +89,7 @@ def _latex_cell(entry: TableEntry) -> str:
 
 
 def markdown(headings: Sequence[str], rows: Iterable[Iterable[str]], left: int = 1) -> str:
-    """Return a table in Markdown; the columns after the first `left` ones are aligned to the right."""
+    """Return a table in Markdown; columns after the first `left` columns are aligned to the right."""
     rule = ["---" if at < left else "---:" for at in range(len(headings))]
     return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows))
 
@@ -101,7 +101,7 @@ def csv(table: pd.DataFrame) -> str:
 
 
 def harmless(cell: object) -> object:
-    """Return a cell whose text spreadsheets do not treat as a formula."""
+    """Return a cell with text not read as a formula by spreadsheets."""
     if isinstance(cell, str):
         cell = cell.replace("\r", "\n")  # a carriage return is not quoted, and begins a row
         text = cell.lstrip("'")  # what is quoted gets one more quote, so that `as_written` is exact
@@ -111,13 +111,13 @@ def harmless(cell: object) -> object:
 
 
 def as_written(cell: str) -> str:
-    """Return the text that `harmless` made a cell of."""
+    """Return the original text of a cell changed by `harmless`."""
     return cell[1:] if cell.startswith("'") and harmless(cell[1:]) != cell[1:] else cell
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A table as a file to take away; without an address where it is too long for a page."""
+    """A table as a file to take away; without an address where too long for a page."""
 
     what: str  # the text of the link
     file: str
@@ -125,7 +125,7 @@ class Download:
 
 
 def download(what: str, suite: str, name: str, table: pd.DataFrame) -> Download:
-    """Return a link that holds a table: CSV, compressed by gzip where it is long.
+    """Return a link with a table: CSV, compressed by gzip where long.
 
     Args:
         what: The text of the link.

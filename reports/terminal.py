@@ -24,7 +24,7 @@ Grid = list[list[str]]  # lines of cells, the first one of headings
 
 
 def tables(suite: RecordedSuite) -> RenderableType:
-    """Return one table per scenario, and which differences hold."""
+    """Return a table per scenario, and the significant differences."""
     from rich.console import Group
     from rich.text import Text
 
@@ -43,7 +43,7 @@ def tables(suite: RecordedSuite) -> RenderableType:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A ranking that fits the terminal.
+    """A ranking fitted to the terminal.
 
     In a narrow one, staleness is left out; where that is not enough, the spread of a number stands below it,
     and as few of the last columns as need be are left out.
@@ -52,7 +52,7 @@ class Fitted:
     ranking: Ranking
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Yield one table, under the scenario's name."""
+        """Yield the table of the ranking, under the scenario's name."""
         from rich.text import Text
 
         grid = self._cells(" ")
@@ -102,7 +102,7 @@ class Fitted:
         return [folded, *lines]
 
     def _table(self, grid: Grid, last: int | None) -> Table:
-        """Return a table of the cells; `last` is the greatest width of the last column, if it has one."""
+        """Return a table of the cells; `last` is the greatest width of the last column, or None."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -130,7 +130,7 @@ class Fitted:
 
 
 def _width(grid: Grid) -> int:
-    """Return the letters that a table needs; strategies and seeds may be broken between words."""
+    """Return the width of a table in letters; strategies and seeds may be broken between words."""
     columns = list(zip(*grid, strict=True))
     fixed = [max(map(_longest_line, column)) for column in columns[1:-1]]
     return sum(fixed) + sum(_longest_word(grid, at) for at in (0, -1)) + GAP * (len(columns) - 1)
