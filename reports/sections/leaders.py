@@ -26,7 +26,7 @@ CURVES = 4  # in colour beside it
 
 
 def section(results: Results) -> Section | None:
-    """Return the section with standings and learning curves; None with fewer than two comparable strategies."""
+    """Return the section of standings and curves; None with fewer than two comparable strategies."""
     if results.standings is None:
         return None
     answer = Answer(results, results.standings)
