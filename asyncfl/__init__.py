@@ -125,7 +125,7 @@ HOMES = {
 
 
 def _load_own_packages(folder: Path) -> None:
-    """Load the four packages from `folder`, not from a user's folder that has the name of one.
+    """Load the four packages from `folder`, not from a user's folder of equal name.
 
     Raises:
         ImportError: Such a folder was imported before, or the installation is incomplete.

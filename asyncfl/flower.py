@@ -1,4 +1,4 @@
-"""A strategy as the server of a Flower app, and its local work as the clients'; needs the extra `flower`."""
+"""A strategy as the server of a Flower app, with local work on the clients; needs the extra `flower`."""
 
 from fl_core.live.flower import client_app, server_app
 
