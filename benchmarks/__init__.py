@@ -1,1 +1,1 @@
-"""Suites, their runs, tracking in MLflow, and the commands."""
+"""Suites, runs, tracking in MLflow, and the commands."""

@@ -1,4 +1,4 @@
-"""What a suite can choose from: parts by family, and the shipped suites; each in a line, with its paper.
+"""Catalogue of parts of suites by family, and of shipped suites; each in a line, with the paper.
 
 Parts are read from their sources, as text: to import them all, and torch with them, takes two seconds.
 """
@@ -40,7 +40,7 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """One thing to choose."""
+    """A part or suite to choose."""
 
     name: str
     what: str
@@ -76,7 +76,7 @@ def family(kind: str) -> type[Part]:
 
 
 def _homes(kind: str) -> list[Path]:
-    """The files and folders in which the members of a family stand."""
+    """Return the files and folders with the members of a family."""
     module, _, name = FAMILIES[kind].partition(":")
     (homes,) = [_constant(node, "homes") for node in _classes(_path(module)) if node.name == name]
     assert isinstance(homes, tuple)
@@ -94,7 +94,7 @@ def _classes(file: Path) -> Iterator[ast.ClassDef]:
 
 
 def _constant(class_: ast.ClassDef, name: str) -> object:
-    """The value that a class gives `name` in its body; None if it gives it none."""
+    """Return the value assigned to `name` in a class body; None without a value."""
     for node in class_.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
             return ast.literal_eval(node.value) if node.value else None

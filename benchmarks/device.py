@@ -1,4 +1,4 @@
-"""Where worlds are computed: the device that ASYNCFL_DEVICE names, which worker processes inherit."""
+"""Device for computing worlds: named by ASYNCFL_DEVICE, and inherited by worker processes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ AnyWorld = TypeVar("AnyWorld", bound="World")
 
 
 def chosen() -> torch.device:
-    """The device of this process's worlds; UserError if it is not available."""
+    """Return the device for the worlds of the current process; UserError if not available."""
     return named(_asked_for())
 
 
 def named(name: str) -> torch.device:
-    """The device of that name, a GPU with its number; UserError if it is not available."""
+    """Return the device by name, a GPU with a number; UserError if not available."""
     import torch
 
     if name == "cpu":
@@ -48,7 +48,7 @@ def named(name: str) -> torch.device:
 
 
 def place(world: AnyWorld) -> AnyWorld:
-    """Return the world on the chosen device; call this in the process that computes it.
+    """Return the world on the chosen device; to be called in the process computing the world.
 
     Raises:
         UserError: The world's precision needs a GPU, and none is chosen.
@@ -64,7 +64,7 @@ def place(world: AnyWorld) -> AnyWorld:
 
 
 def set_precision(world: World) -> None:
-    """Let a GPU compute with the world's precision, by the same algorithm every time."""
+    """Let a GPU compute with the world's precision and deterministic algorithms."""
     if world.first.device.type == "cuda":
         import torch
 
@@ -73,7 +73,7 @@ def set_precision(world: World) -> None:
 
 
 def label() -> str:
-    """What a run was computed on, for the record: cpu, or the GPU's name."""
+    """Return the device of a run for the record: cpu, or the GPU's name."""
     if _asked_for() == "cpu":
         return "cpu"
     import torch
@@ -82,10 +82,10 @@ def label() -> str:
 
 
 def processes() -> int:
-    """Return the default number of processes: one a core, at most `GPU_PROCESSES` on a GPU."""
+    """Return the default number of processes: a process per core, at most `GPU_PROCESSES` on a GPU."""
     return cores() if _asked_for() == "cpu" else min(GPU_PROCESSES, cores())
 
 
 def _asked_for() -> str:
-    """The name of the chosen device: without torch, which takes a second to import."""
+    """Return the name of the chosen device, without importing torch (about a second)."""
     return os.environ.get(VARIABLE) or "cpu"

@@ -1,4 +1,4 @@
-"""Users' copies of public traces of phones: when they are free to train, how fast they and their links are.
+"""Users' copies of public traces of phones: times free for training, speeds of phones and links.
 
 FedScale's two files are pickles (Lai et al.: FedScale. ICML 2022), FLASH's is JSON (Yang et al.:
 Characterizing impacts of heterogeneity in federated learning upon large-scale smartphone data. WWW 2021).
@@ -31,7 +31,7 @@ BACKWARD = 3  # a step takes this many times an inference (FedScale's rule)
 
 @dataclass(frozen=True)
 class Published:
-    """A file as its authors published it."""
+    """A file as published by the authors."""
 
     name: str
     bytes: int
@@ -52,7 +52,7 @@ CAPACITY = Published(
 
 @dataclass(frozen=True)
 class Presence:
-    """When phones are present, in seconds, each over and over after its own period."""
+    """Times of presence of phones, in seconds, each repeated after the phone's own period."""
 
     name: str  # of the file's kind
     clients: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)  # period; from, to
@@ -60,12 +60,12 @@ class Presence:
 
     @property
     def share(self) -> float:
-        """The share of the time that a client is present, averaged over clients."""
+        """Share of the time with a client present, averaged over clients."""
         shares = [sum(end - begin for begin, end in spells) / period for period, spells in self.clients]
         return sum(shares) / len(shares)
 
     def described(self, path: Path) -> Iterator[str]:
-        """Yield what the file holds, in sentences."""
+        """Yield sentences on the contents of the file."""
         yield f"{path}: {self.name}, {many(len(self.clients), 'client')}"
         if self.left_out:
             yield f"Left out: {many(self.left_out, 'client')} never present, or of an unreadable record"
@@ -81,13 +81,13 @@ class Presence:
         write_once(trace, f"client,from,to,period\n{''.join(rows)}")
 
     def timing(self, trace: Path) -> dict[str, Any]:
-        """Return the timing as a suite writes it, with a trace that was written."""
+        """Return the timing for a suite file, with an already written trace."""
         return {"availability": {"name": "trace", "path": str(trace), "clients": "random"}}
 
 
 @dataclass(frozen=True)
 class DeviceCapacity:
-    """How fast phones and their links are."""
+    """Speeds of phones and of network links."""
 
     computation: list[float]  # milliseconds an inference of one data point takes
     communication: list[float]  # kbit/s
@@ -116,7 +116,7 @@ class DeviceCapacity:
         write_once(links, f"client,{RATE}\n{''.join(rates)}")
 
     def timing(self, trace: Path, links: Path) -> dict[str, Any]:
-        """Return the timing as a suite writes it, with a trace and links that were written."""
+        """Return the timing for a suite file, with an already written trace and links."""
         rate = {"name": "column", "path": str(links), "column": RATE, "client": "client"}
         return {
             "durations": {"name": "trace", "path": str(trace), "per_step": True},
@@ -125,7 +125,7 @@ class DeviceCapacity:
 
 
 def read(path: Path) -> Presence | DeviceCapacity | None:
-    """Return what a public trace of phones holds; None for any other file.
+    """Return the contents of a public trace of phones; None for any other file.
 
     Raises:
         UserError: The file cannot be read, or is a pickle or JSON of another layout.
@@ -156,7 +156,7 @@ def read(path: Path) -> Presence | DeviceCapacity | None:
 
 
 class _Plain(pickle.Unpickler):
-    """An unpickler of numbers, texts, lists and dicts, which calls nothing."""
+    """An unpickler of numbers, texts, lists and dicts, without calls."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"names {module}.{name}; only numbers, texts, lists and dicts are read")
@@ -185,7 +185,7 @@ def _compare(path: Path, content: bytes, published: Published) -> None:
 
 
 def _presence(path: Path, name: str, records: Iterable[tuple[int, list[tuple[int, int]]] | None]) -> Presence:
-    """Return the presence of clients, without those that have none."""
+    """Return the presence of clients, without clients never present."""
     every = list(records)
     clients = [client for client in every if client is not None]
     if not clients:
@@ -194,7 +194,7 @@ def _presence(path: Path, name: str, records: Iterable[tuple[int, list[tuple[int
 
 
 def _behaviour(path: Path, records: Mapping[Any, Any]) -> Presence:
-    """Return when FedScale's clients are active: from active[i] to inactive[i], modulo finish_time."""
+    """Return the active times of FedScale's clients: from active[i] to inactive[i], modulo finish_time."""
 
     def client(record: Any) -> tuple[int, list[tuple[int, int]]] | None:
         try:
@@ -227,7 +227,7 @@ def _capacity(path: Path, records: Mapping[Any, Any]) -> DeviceCapacity:
 
 
 def _flash(path: Path, records: Mapping[Any, Any]) -> Presence:
-    """Return when FLASH's phones are locked, charging and on Wi-Fi, modulo the length of their record."""
+    """Return the times of FLASH's phones locked, charging and on Wi-Fi, modulo the record's length."""
 
     def client(record: Any) -> tuple[int, list[tuple[int, int]]] | None:
         try:
@@ -257,7 +257,7 @@ def _messages(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _ready(messages: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int]]:
-    """Yield from when to when a phone is locked, charging and on Wi-Fi; a last time without end is none."""
+    """Yield start and end of each time locked, charging and on Wi-Fi; a last time without end is left out."""
     changes = {
         "battery_charged_on": ("charging", True),
         "battery_charged_off": ("charging", False),

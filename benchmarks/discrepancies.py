@@ -1,4 +1,4 @@
-"""Discrepancies: where a paper's text, its code and what was computed differ, and which reading is ours."""
+"""Discrepancies between a paper's text, the code and computed results, with the reading of the package."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ Settings = Mapping[str, Any]  # dotted keys of a suite → values, as in `--set 
 
 
 class Discrepancy(Frozen):
-    """A difference between a paper and its code that matters to a user, with both readings."""
+    """A difference relevant to users between a paper and the paper's code, with both readings."""
 
     id: Annotated[str, Field(pattern=r"^X-\d+$")]
     paper: str  # and the place in it
@@ -29,11 +29,11 @@ class Discrepancy(Frozen):
     other: Settings = Field(default_factory=dict)  # the other reading; empty where it is not offered
 
     def concerns(self, params: Mapping[str, str]) -> bool:
-        """Return whether a run with these parameters, by dotted key, uses the part that is meant."""
+        """Return whether a run with parameters, by dotted key, uses the part in question."""
         return all(params.get(key) in names for key, names in self._meant())
 
     def _meant(self) -> Iterator[tuple[str, set[str]]]:
-        """Yield parameters with the values that they may have; of strategies their names alone."""
+        """Yield the parameters of the part with possible values; of strategies the names alone."""
         for key, meant in self.about.items():
             if key == "strategies":
                 yield STRATEGY_NAME, {part if isinstance(part, str) else part["name"] for part in meant}

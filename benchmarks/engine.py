@@ -1,4 +1,4 @@
-"""Which engine computes the jobs: the one place that knows their names. Each opens a pool."""
+"""Engines for computing jobs, and the only place with the engines' names; each opens a pool."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ Worlds = Mapping["Problem", int]  # the problems of a suite, with a seed of each
 
 
 class Engine(ABC):
-    """What computes jobs."""
+    """Base class of the engines for computing jobs."""
 
     def warm_up(self, module: str) -> None:  # noqa: B027 - workers may be started where jobs are
         """Begin to start workers while the caller does other things; `module` defines the jobs."""
 
     @abstractmethod
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
-        """A pool for so many jobs."""
+        """Return a pool for a number of jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Local(Engine):
-    """Worker processes on this machine."""
+    """Worker processes on the local machine."""
 
     workers: int
     parents: bool = False  # whether they may start processes themselves
 
     def warm_up(self, module: str) -> None:
-        """Start the process that workers are forked from."""
+        """Start the parent process of forked workers."""
         from benchmarks.pool.fork_server import warm_up
 
         warm_up(module)
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
-        """A process for each job at most."""
+        """Return a pool with a process for each job at most."""
         from benchmarks.pool.fork_server import prepare_for_networks
         from benchmarks.pool.local import LocalPool
         from fl_core.problems.supervised import Supervised
@@ -61,12 +61,12 @@ class Local(Engine):
 
 @dataclass(frozen=True, slots=True)
 class Ray(Engine):
-    """The nodes of a Ray cluster that this process has joined."""
+    """Nodes of the Ray cluster joined by the current process."""
 
     workers: int | None  # None: as many as there are cores, or GPUs
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
-        """Workers with the settings of this process, on nodes that have the same libraries and the data."""
+        """Return a pool on nodes with equal libraries and the data, with settings of the current process."""
         from benchmarks.pool.ray_pool import RayPool
 
         return RayPool(
@@ -78,7 +78,7 @@ class Ray(Engine):
 
 
 def engine(name: str, address: str | None, workers: int | None) -> Engine:
-    """The engine of that name; UserError if it is not installed, or its cluster cannot be reached."""
+    """Return the engine of a name; UserError if not installed, or if the cluster cannot be reached."""
     if name == "local":
         if address:
             raise UserError(f"--address {address}: is for --engine ray")
@@ -93,12 +93,12 @@ def engine(name: str, address: str | None, workers: int | None) -> Engine:
 
 
 def libraries() -> dict[str, str]:
-    """Versions of all that numbers depend on."""
+    """Return the versions of all software with influence on numbers."""
     return {"asyncfl-bench": version("asyncfl-bench"), **versions()}
 
 
 def must_be_fit(expected: Mapping[str, str], worlds: Worlds) -> None:
-    """Raise unless this machine computes the same numbers as the driver, and has the data or gets them."""
+    """Raise an error unless versions equal the driver's, and the data are present or can be fetched."""
     here = libraries()
     if differ := [name for name in expected if here.get(name) != expected[name]]:
         differences = ", ".join(f"{name} {here.get(name)}, not {expected[name]}" for name in differ)

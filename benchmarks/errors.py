@@ -1,4 +1,4 @@
-"""Errors that a user can fix: shown as one clear line each, never as a traceback."""
+"""Errors fixable by the user: each shown as a clear line, never as a traceback."""
 
 import errno
 import logging
@@ -22,7 +22,7 @@ log.addHandler(logging.NullHandler())  # else logging prints, where nothing keep
 
 
 class UserError(Exception):
-    """A mistake of the user's, or something missing; the command line prints it and exits with 2."""
+    """A mistake of the user's, or something missing; printed by the command line, with exit code 2."""
 
     def __init__(self, *lines: str) -> None:
         self.lines = tuple(map(shown, lines))
@@ -30,13 +30,13 @@ class UserError(Exception):
 
 
 def shown(text: str) -> str:
-    """Return a text as one line, redacted, its middle left out where it is too long for one."""
+    """Return a text as a redacted line, with the middle left out if too long."""
     line = one_line(text)
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 100]} … {line[-97:]}"
 
 
 def users_mistake(error: BaseException) -> tuple[str, ...] | None:
-    """The message for an error that the user can fix; None for a bug of ours."""
+    """Return the message lines of an error fixable by the user; None for a bug of the package."""
     if isinstance(error, UserError):
         return error.lines
     if no_room(error):
@@ -56,7 +56,10 @@ def users_mistake(error: BaseException) -> tuple[str, ...] | None:
 
 @contextmanager
 def writing(what: object, instead: str = "") -> Iterator[None]:
-    """Raise UserError if a file cannot be written meanwhile: `what` names it, `instead` what else to do."""
+    """Raise UserError if a file cannot be written while the context is active.
+
+    `what` names the file, `instead` what else to do.
+    """
     try:
         yield
     except OSError as error:
@@ -72,7 +75,7 @@ def must_be_ours(path: Path, mark: str) -> None:
 
 
 def no_room(error: BaseException | None) -> str:
-    """Where a disk or a quota is full, if that is the error; else empty."""
+    """Return the place of a full disk or quota, with the reason; empty for any other error."""
     if not isinstance(error, OSError) or error.errno not in FULL:
         return ""
     where = f"{error.filename}: " if error.filename is not None else ""
@@ -80,11 +83,11 @@ def no_room(error: BaseException | None) -> str:
 
 
 def warn(sentence: str) -> None:
-    """Print a warning, and log it; the command goes on."""
+    """Print and log a warning; the command goes on."""
     log.warning("%s", sentence)
     sys.stderr.write(f"Warning: {shown(sentence)}\n")
 
 
 def summarised(error: BaseException) -> str:
-    """An error as one line: its kind, the first line of its text, and the line of the user's it came from."""
+    """Return an error as a line: kind, first line of the text, and the user's line of code at fault."""
     return shown(in_a_line(error))

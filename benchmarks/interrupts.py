@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what they do before a command has something to save, and from then on."""
+"""Effects of Ctrl-C and SIGTERM, before and after a command has something to save."""
 
 import os
 import signal
@@ -12,6 +12,6 @@ def end_at_once() -> None:
 
 
 def are_raised() -> None:
-    """Let Ctrl-C and SIGTERM raise KeyboardInterrupt, for a command that saves what it has."""
+    """Let Ctrl-C and SIGTERM raise KeyboardInterrupt, for a command with results to save."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

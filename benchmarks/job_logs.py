@@ -33,7 +33,7 @@ SINCE_1970 = ((1e8, 1), (1e11, 10**3), (1e14, 10**6), (1e17, 10**9))
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a log that say who worked, and from when to when or how long."""
+    """Columns of a log for client, start, end or duration, and status."""
 
     client: str
     start: str | None = None
@@ -51,7 +51,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class GapSummary:
-    """Gaps between a client's jobs, and the long ones among them, which are absences."""
+    """Gaps between a client's jobs, with the long gaps as absences."""
 
     gaps: int
     long: int
@@ -63,7 +63,7 @@ class GapSummary:
 
     @property
     def law(self) -> dict[str, Any] | None:
-        """The availability as a suite writes it; None where clients are hardly ever away."""
+        """Law of availability for a suite file; None if clients are hardly ever away."""
         if self.away <= RARE or self.mean_on <= 0:
             return None
         return {"name": "spells", "mean_on": _rounded(self.mean_on), "mean_off": _rounded(self.mean_off)}
@@ -71,7 +71,7 @@ class GapSummary:
 
 @dataclass(frozen=True, eq=False)
 class JobLog:
-    """The jobs of a log; clients keep the ids that the log has."""
+    """Jobs of a log; clients keep the ids of the log."""
 
     rows: int  # of the file
     left_out: Mapping[str, int]  # why → rows
@@ -81,15 +81,15 @@ class JobLog:
 
     @property
     def clients(self) -> int:
-        """How many clients have a job."""
+        """Number of clients with a job."""
         return int(self.jobs["client"].nunique())
 
     def durations(self, trace: Path) -> dict[str, Any]:
-        """The law of durations as a suite writes it, with a trace that was written."""
+        """Return the law of durations for a suite file, with an already written trace."""
         return {"name": "trace", "path": str(trace), "clients": "random"}
 
     def availability(self, presence: Path) -> dict[str, Any] | None:
-        """Return the law of availability as a suite writes it, of a file of presence that was written.
+        """Return the law of availability for a suite file, with an already written presence file.
 
         None where clients are hardly ever away.
         """
@@ -98,7 +98,7 @@ class JobLog:
         return {"name": "trace", "path": str(presence), "clients": "random"}
 
     def write_presence(self, path: Path) -> None:
-        """Write when clients were there: client, from, to, period; UserError in place of another file."""
+        """Write clients' presence: client, from, to, period; UserError in place of another file."""
         assert self.absences is not None
         spells = self.absences.presence
         texts = {name: spells[name].map(_plain) for name in ("from", "to", "period")}
@@ -116,7 +116,7 @@ def _plain(value: float) -> str:
 
 
 def write_once(path: Path, text: str) -> None:
-    """Write a file, unless it is there already; UserError where another of its name is."""
+    """Write a file, unless already written; UserError instead of replacing another file."""
     if path.exists() and path.read_bytes() != text.encode():
         raise UserError(f"{path}: another file of this name exists; delete it, or give --out FILE")
     path.write_text(text, encoding="utf-8", newline="\n")
@@ -173,7 +173,7 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
 
 
 def _check_ids(path: Path, clients: Iterable[str]) -> None:
-    """Raise UserError for ids that a trace cannot have, or that are one number, such as 7 and 07."""
+    """Raise UserError for ids forbidden in a trace, and for equal numbers, for example 7 and 07."""
     seen: dict[str, str] = {}
     for client in clients:
         if client.startswith("-") or not client.isprintable():
@@ -187,12 +187,12 @@ def _check_ids(path: Path, clients: Iterable[str]) -> None:
 
 
 def names(path: Path) -> str:
-    """Return the names of the columns of a log, for a message; raises UserError if it cannot be read."""
+    """Return the names of the columns of a log, for a message; UserError if the log cannot be read."""
     return ", ".join(map(str, _whole(path).columns))
 
 
 def _table(path: Path, columns: Columns) -> pd.DataFrame:
-    """The columns of the file; texts as they stand there."""
+    """Return the named columns of the file, with texts unchanged; UserError for a missing column."""
     table = _whole(path)
     for name in columns.names:
         if name not in table.columns:
@@ -202,7 +202,7 @@ def _table(path: Path, columns: Columns) -> pd.DataFrame:
 
 
 def _whole(path: Path) -> pd.DataFrame:
-    """All columns of the file."""
+    """Return all columns of the file."""
     import pandas as pd
 
     try:
@@ -223,7 +223,7 @@ def _whole(path: Path) -> pd.DataFrame:
 
 
 def _times(path: Path, table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    """Start and length of each row, NaN where they cannot be read; `attrs` says whether in seconds."""
+    """Return start and length of each row, NaN if unreadable; `attrs` says whether in seconds."""
     import pandas as pd
 
     values = {
@@ -258,7 +258,7 @@ def _times(path: Path, table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
 
 
 def _moments(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
-    """Numbers, dates or lengths of time; whichever a column of texts holds."""
+    """Return a column as numbers, dates or lengths of time; UserError for other contents."""
     import pandas as pd
 
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
@@ -281,7 +281,7 @@ def _moments(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _same_zones(path: Path, ends: pd.DataFrame) -> None:
-    """Raise UserError where one end of a job has a time zone and the other none: its length is not known."""
+    """Raise UserError if either start or end alone has a time zone: the job's length is not known."""
     if ends.empty:
         return
     zoned = ends.astype("string").apply(lambda column: column.str.strip().str.contains(ZONED))
@@ -293,7 +293,7 @@ def _same_zones(path: Path, ends: pd.DataFrame) -> None:
 
 
 def _since_1970(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
-    """Dates, also of numbers that are seconds, milliseconds, microseconds or nanoseconds since 1970."""
+    """Return dates, also from seconds, milliseconds, microseconds or nanoseconds since 1970."""
     import pandas as pd
 
     if pd.api.types.is_datetime64_any_dtype(column):
@@ -307,7 +307,7 @@ def _since_1970(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]
 
 
 def _is_done(path: Path, status: pd.Series[Any], done: Sequence[str]) -> pd.Series[bool]:
-    """Whether each row's status is that of a finished job."""
+    """Return for each row whether the status means a finished job."""
     import pandas as pd
 
     text = status.astype("string").str.strip().str.casefold()
@@ -325,7 +325,7 @@ def _is_done(path: Path, status: pd.Series[Any], done: Sequence[str]) -> pd.Seri
 
 
 def _absences(timed: pd.DataFrame, gap: float | None, clients: Collection[str]) -> GapSummary | None:
-    """Return the gaps of all clients, and when those with finished jobs were there; None without a gap."""
+    """Return the gaps of all clients, and the presence of clients with finished jobs; None without a gap."""
     present = timed.assign(end=timed["start"] + timed["length"].clip(lower=0)).dropna().sort_values("start")
     by_client = present.groupby("client")
     last_end = by_client["end"].cummax()
@@ -349,7 +349,7 @@ def _absences(timed: pd.DataFrame, gap: float | None, clients: Collection[str]) 
 
 
 def _presence(jobs: pd.DataFrame, late: pd.Index[Any]) -> pd.DataFrame:
-    """Return when each client was there: from a job to the last one before the next long gap.
+    """Return the presence of each client: from a job to the last job before the next long gap.
 
     Times count from the first start of the log, which repeats after its last end.
 
@@ -374,11 +374,11 @@ def _by_reason(reasons: pd.Series[str]) -> dict[str, int]:
 
 
 def counts(left_out: Mapping[str, int]) -> str:
-    """The rows left out, in words."""
+    """Return the numbers of rows left out, in words."""
     return listed([f"{many(rows, 'row')} {why}" for why, rows in left_out.items()])
 
 
 def _rounded(value: float) -> float:
-    """Three significant digits: the inference is no more exact."""
+    """Return a number with three significant digits: the inference is no more exact."""
     rounded = float(f"{value:.3g}")
     return int(rounded) if rounded.is_integer() else rounded

@@ -30,14 +30,14 @@ class _Lines(logging.Formatter):
 
 
 class _File(logging.FileHandler):
-    """A file; one that cannot be written to, as on a full disk, stops nothing."""
+    """A log file; write errors, for example on a full disk, stop nothing."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         pass
 
 
 class _Screen(logging.Handler):
-    """What `sys.stderr` is at the time, for bars replace it. Our own warnings are printed anyway."""
+    """A handler for the current `sys.stderr`, even if replaced by bars; own warnings are printed anyway."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name != errors.__name__:
@@ -46,7 +46,7 @@ class _Screen(logging.Handler):
 
 @contextmanager
 def kept(path: Path) -> Iterator[None]:
-    """Append what is logged meanwhile to a file: by our packages, and by libraries what they warn of."""
+    """Append to a file, while active, log records of the package and warnings of other libraries."""
     try:
         file = _File(path, encoding="utf-8")
     except OSError:  # no session ends for want of a log
@@ -68,7 +68,7 @@ def kept(path: Path) -> Iterator[None]:
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Print what is logged meanwhile."""
+    """Print log records while the context is active."""
     with _handled_by(_Screen()):
         yield
 
@@ -95,7 +95,7 @@ def _handled_by(handler: logging.Handler) -> Iterator[None]:
 
 @contextmanager
 def phase(what: str) -> Iterator[None]:
-    """Log how long a phase of a session took."""
+    """Log the duration of a phase of a session, in seconds."""
     began = monotonic()
     try:
         yield

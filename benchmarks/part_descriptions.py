@@ -1,4 +1,4 @@
-"""One part in words: what it is, its paper, and each of its fields with type, range and default."""
+"""Description of a part in words: summary, paper, and fields with type, range and default."""
 
 import inspect
 import json
@@ -57,7 +57,7 @@ class Description:
 
 
 def described(kind: str | None, name: str) -> Description:
-    """The part of this name, or import path; UserError where there is none, or one in more than one kind."""
+    """Return the part of a name or import path; UserError if unknown, or found in several kinds."""
     kinds = [kind] if kind else list(FAMILIES)
     parts, reasons = dict[str, type[Part]](), list[str]()
     for candidate in kinds:
@@ -102,7 +102,7 @@ def fields_of(model: type[Frozen]) -> Iterator[Field]:
 
 
 def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:
-    """A type in words: "whole number ≥ 1 or none"; of a key with short forms, what may be written."""
+    """Return a type in words, like "whole number ≥ 1 or none"; with short forms, the accepted input."""
     metadata = list(metadata)
     written = _as_written(metadata)
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
@@ -120,7 +120,7 @@ def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:
 
 
 def _as_written(metadata: Iterable[Any]) -> Any:
-    """The type of what a validator accepts before it has its final form; None where there is none."""
+    """Return the input type declared by a validator; None without a declaration."""
     for constraint in metadata:
         written = getattr(constraint, "json_schema_input_type", PydanticUndefined)
         if written is not PydanticUndefined:

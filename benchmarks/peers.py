@@ -1,4 +1,4 @@
-"""Peers: what other frameworks' servers make of recorded arrivals, and which options of ours agree.
+"""Peers: results of other frameworks' servers on recorded arrivals, and options with equal results.
 
 The entries are written by `python -m tests.peers`, which replays the arrivals through each framework's code.
 """
@@ -17,7 +17,7 @@ TOLERANCE = 1e-10  # largest difference of a coordinate at which models agree
 
 
 class Peer(Frozen):
-    """An asynchronous server of another framework in one setting, on the recorded arrivals."""
+    """An asynchronous server of another framework in a given setting, on the recorded arrivals."""
 
     id: str  # the framework's short name and the number of the setting
     framework: str
@@ -46,12 +46,12 @@ class Peer(Frozen):
 
     @property
     def strategy(self) -> str:
-        """The strategy of ours that has the options."""
+        """Name of the package's strategy with the options."""
         return {"FedAsync": "fedasync", "FedBuff": "fedbuff"}[self.algorithm]
 
     @property
     def verdict(self) -> str:
-        """Whether it follows the paper's rule, in a few words."""
+        """Agreement with the paper's rule, in a few words."""
         if self.error:
             return "fails"
         if self.first_step is None and self.first_step_digits is None:
@@ -60,7 +60,7 @@ class Peer(Frozen):
 
     @property
     def options(self) -> str:
-        """Our strategy with the options that give the same, as `--set` takes it; empty if there are none."""
+        """Strategy and options of the package with equal results, as for `--set`; empty without any."""
         if self.ours is None:
             return ""
         return " ".join([self.strategy, *(f"{key}={value}" for key, value in self.ours.items())])

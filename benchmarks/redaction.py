@@ -39,7 +39,7 @@ _remembered: set[str] = set()
 
 
 def remember(address: str) -> None:
-    """Treat an address that a script gives as one of the command line."""
+    """Treat an address given by a script like an address on the command line."""
     _remembered.add(address)
 
 
@@ -52,17 +52,17 @@ def redacted(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text in one line, redacted; line breaks and other characters that do not print are written out."""
+    """Return the text as a redacted line, with line breaks and unprintable characters written out."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in redacted(text))
 
 
 def command_line(words: Iterable[str]) -> str:
-    """Return words as they are typed in a shell, redacted."""
+    """Return words as typed in a shell, redacted."""
     return shlex.join(map(redacted, words))
 
 
 def _given() -> Iterator[Address]:
-    """The addresses that this process was given."""
+    """Yield the addresses given to the current process."""
     options = (word.partition("=")[2] for word in sys.argv)
     for word in (*sys.argv, *options, *_variables().values(), *_remembered):
         if scheme := SCHEME.match(word):
@@ -70,7 +70,7 @@ def _given() -> Iterator[Address]:
 
 
 def _variables() -> dict[str, str]:
-    """Return the environment, to which another thread may add variables, and remove them, meanwhile."""
+    """Return the environment, even if another thread adds and removes variables meanwhile."""
     values = ((name, os.environ.get(name)) for name in os.environ)
     return {name: value for name, value in values if value is not None}
 
@@ -89,7 +89,7 @@ def _with_addresses_redacted(text: str, given: tuple[Address, ...]) -> str:
 
 
 def _end(text: str, begin: int) -> int:
-    """Where an address ends: after a word, or after its host if the word ends amid a password."""
+    """Return the end of an address: after a word, or after the host if the word ends amid a password."""
     end = _word_end(text, begin)
     word = text[begin:end]
     if "@" in word or WITHOUT_LOGIN.fullmatch(word.rstrip(".,:;)]")):
@@ -105,14 +105,14 @@ def _word_end(text: str, begin: int) -> int:
 
 
 def _parts(rest: str) -> tuple[str, str, str]:
-    """Of what follows ://, the login, host and path, and parameters."""
+    """Return login, host with path, and parameters from the text after ://."""
     begin = re.split("[/?]", rest, maxsplit=1)[0]
     login, _, rest = rest.rpartition("@") if ":" in begin or "@" in begin else ("", "", rest)
     return login, *rest.partition("?")[::2]
 
 
 def _redacted_address(rest: str) -> str:
-    """What is shown of what follows ://."""
+    """Return the visible part of the text after ://."""
     _, place, parameters = _parts(rest)
     return f"{place}?{_redacted_parameters(parameters)}" if parameters else place
 
@@ -132,7 +132,7 @@ def _redacted_parameter(name: str, equals: str, value: str) -> str:
 
 @lru_cache(maxsize=8)
 def _secrets_of(given: tuple[Address, ...], values: tuple[str, ...]) -> re.Pattern[str]:
-    """A pattern of all that is secret, but for what is shown of the addresses anyway."""
+    """Return a pattern of all secrets, except for visible parts of the addresses."""
     shown = "\n".join(f"{scheme}://{_redacted_address(rest)}" for scheme, rest in given)
     secrets = {*values, *(secret for address in given for secret in _secrets(*address))}
     long = {secret for secret in secrets if len(secret) >= SHORTEST and secret not in shown}
@@ -141,7 +141,7 @@ def _secrets_of(given: tuple[Address, ...], values: tuple[str, ...]) -> re.Patte
 
 
 def _secrets(scheme: str, rest: str) -> Iterator[str]:
-    """What is secret of an address, decoded or not, with the parts that a parser may take it apart into."""
+    """Yield the secrets of an address, decoded or not, and the possible parts after parsing."""
     login, _, parameters = _parts(rest)
     user, colon, password = login.partition(":")
     secrets = list(_secret_values(parameters))
@@ -162,6 +162,6 @@ def _secret_values(parameters: str, separator: str = "&") -> Iterator[str]:
 
 
 def _letter_in_any_code(letter: str) -> str:
-    """A pattern of a letter as it is, percent-encoded, or quoted as Python and shells do."""
+    """Return a pattern of a letter: plain, percent-encoded, or quoted as by Python and shells."""
     percent = re.escape(quote(letter, safe="", errors="replace"))
     return rf"(?:\\?{re.escape(letter)}|(?i:{percent}){'|[+]' if letter == ' ' else ''})"

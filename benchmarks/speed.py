@@ -30,7 +30,7 @@ Compute = Callable[[int], int]  # number of updates → number of updates comput
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch computes on one thread meanwhile."""
+    """Limit torch to a single thread while the context is active."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -42,7 +42,7 @@ def one_thread() -> Iterator[None]:
 def simulations(
     experiments: Sequence[Experiment], execution: Execution, device: torch.device = CPU
 ) -> Compute:
-    """Return simulations side by side, after `auto` has chosen how to compute."""
+    """Return simulations side by side as a computation, with the choice of `auto` already made."""
     begun = [Simulation(each, each.scenario.problem.world(each.seed).to(device)) for each in experiments]
     counted = CountingExecution(execution)
     events = simulate_together(begun, len(begun), counted)
@@ -61,7 +61,7 @@ def simulations(
 
 
 class CountingExecution:
-    """An execution that counts the jobs it computes."""
+    """An execution with a count of computed jobs."""
 
     def __init__(self, execution: Execution) -> None:
         self.label = execution.label
@@ -69,21 +69,21 @@ class CountingExecution:
         self._execution = execution
 
     def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
-        """Compute what is needed, and count it."""
+        """Compute the requested jobs, and count the computed jobs."""
         computed = self._execution.execute(requests)
         self.computed += sum(computed)
         return computed
 
 
 def rate(compute: Compute, updates: int) -> float:
-    """Return updates per second of processor time, which other processes hardly change."""
+    """Return updates per second of processor time, a clock hardly changed by other processes."""
     began = process_time()
     computed = compute(updates)
     return computed / (process_time() - began)
 
 
 def loop(network: nn.Module, inputs: Tensor, labels: Tensor, *, clients: int, batch: int) -> Compute:
-    """Return the yardstick on these data, divided among clients."""
+    """Return the yardstick on the given data, divided among clients."""
     parts = np.array_split(np.arange(len(inputs)), clients)
 
     def compute(updates: int) -> int:
@@ -103,7 +103,7 @@ def simulate(
     batch: int,
     lr: float,
 ) -> list[Tensor]:
-    """The parameters after so many updates; every client holds one part of the data and is always at work."""
+    """Return the parameters after a number of updates; clients hold a part each and are always at work."""
     random = np.random.default_rng(0)
     optimizer = torch.optim.SGD(network.parameters(), lr)
     server = [p.detach().clone() for p in network.parameters()]
@@ -131,12 +131,12 @@ REPEATS = 7
 
 
 def first_of_each(runs: Sequence[PlannedRun]) -> dict[str, Experiment]:
-    """One run of every strategy: its first scenario and seed."""
+    """Return an experiment of every strategy: the first scenario and seed."""
     return {run.strategy: run.experiment for run in reversed(runs)}
 
 
 def ratios(experiments: Mapping[str, Experiment]) -> dict[str, float]:
-    """Client updates per second over those of the yardstick, by strategy: the median of interleaved repeats.
+    """Return client updates per second over the yardstick's, by strategy: medians of interleaved repeats.
 
     On one thread, in processor time, and each next to a yardstick of its own, so that a busy or throttled
     machine slows both. The yardstick: logistic regression on 64 random features, 10 clients, mini-batches of

@@ -1,4 +1,4 @@
-"""Standard input and output as a command finds them: closed, full, or of an encoding that lacks letters."""
+"""Standard input and output of a command: closed, full, or of an encoding without some letters."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ STDERR = 2
 
 
 def repair() -> None:
-    """Let closed streams lead nowhere, and the others write out what their encoding lacks."""
+    """Let closed streams lead nowhere, and let the others escape letters missing from the encoding."""
     # A stream that stays closed gives its place to the next file that is opened.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
         os.set_inheritable(descriptor, True)
@@ -22,7 +22,7 @@ def repair() -> None:
 
 
 def drop_unwritable() -> None:
-    """Forget the output that nobody takes: Python would report it once more at its end."""
+    """Discard output without a reader: Python would report an error once more at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""Tables for the terminal; plain aligned lines, one a row, where the output is a file or a pipe."""
+"""Tables for the terminal; plain aligned lines, a line per row, if the output is a file or a pipe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of text under a header; columns that are empty everywhere are left out."""
+    """Print rows of text under a header; columns without any text are left out."""
     full = [column for column in range(len(header)) if any(row[column] for row in rows)]
     rows = [[row[column] for column in full] for row in rows]
     header = [header[column] for column in full]
@@ -29,12 +29,12 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_headed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose header matters to a file or a pipe too."""
+    """Print a table with the header also in a file or a pipe."""
     print_table(header, rows if sys.stdout.isatty() else [header, *rows])
 
 
 def print_rich(renderable: RenderableType) -> None:
-    """Print what rich can render; as wide as it needs to be where the output is a file or a pipe."""
+    """Print a rich renderable, 160 columns wide if the output is a file or a pipe."""
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else 160).print(renderable)
@@ -51,7 +51,7 @@ def print_text(text: str, indent: str = "") -> None:
 
 
 def entry(word: str, text: str, width: int = 110) -> str:
-    """Return a text beside its word, broken between words: an entry of a list."""
+    """Return a list entry: a word, with a text next to the word, broken between words."""
     head = f"  {word:<9}"
     hang = " " * len(head)
     return fill(
@@ -65,7 +65,7 @@ def entry(word: str, text: str, width: int = 110) -> str:
 
 
 def _print_pretty(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table as wide as the terminal at most; words are broken between lines only in a tiny one."""
+    """Print a table as wide as the terminal at most; words are broken only in a tiny terminal."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -131,7 +131,7 @@ def line_of(text: bytes, steps: Sequence[str | int]) -> str:
 
 
 def in_a_line(data: Mapping[str, Any]) -> str:
-    """Return a mapping of plain data as YAML in one line, to paste into a file."""
+    """Return a mapping of plain data as a single line of YAML, to paste into a file."""
     form: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": math.inf}
     line = yaml.dump(dict(data), Dumper=_Dumper, default_flow_style=True, **form)
     return line.strip()
