@@ -190,7 +190,7 @@ class Ratio(Claim):
 
 
 class Rank(Claim):
-    """The seeds' means of the samples rank as others do, or in a given order."""
+    """Means over seeds rank the samples like other samples, or in a given order."""
 
     compared: Annotated[tuple[Sample, ...], Field(min_length=3, alias="samples")]
     against: tuple[Sample, ...] = ()

@@ -236,7 +236,7 @@ def _network(
 
 
 def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: float | None) -> dict[str, Any]:
-    """Return the rest of the timing; UserError where links have seconds, and job lengths an unknown unit."""
+    """Return network and unit of the timing; UserError for links and job lengths of an unknown unit."""
     from pathlib import Path as FilePath
 
     from fl_core import keys

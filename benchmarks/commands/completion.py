@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def suites(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The shipped suites, and files."""
+    """Return completions with the shipped suites, and files."""
     from benchmarks.suite.shipped import shipped
 
     return [*_beginning(begun, list(shipped())), CompletionItem(begun, type="file")]

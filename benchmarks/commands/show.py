@@ -57,7 +57,7 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
 
 
 def _prospect(runs: list[PlannedRun]) -> str:
-    """Return a line on how long the runs take.
+    """Return a line with the estimated duration of the runs.
 
     Raises:
         InvalidProblemError, UserError: The runs cannot run.

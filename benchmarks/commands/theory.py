@@ -172,7 +172,7 @@ def _f_x(spread: str, clients: int) -> tuple[Fraction, ...]:
 
 
 def _clients(option: str, text: str) -> tuple[Fraction, ...]:
-    """`3,1.5,10x0.5` as the exact values of twelve clients."""
+    """Return the exact values of all clients, twelve for `3,1.5,10x0.5`."""
     values: list[Fraction] = []
     for item in text.split(","):
         times, x, value = item.partition("x")

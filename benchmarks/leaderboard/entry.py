@@ -256,7 +256,7 @@ def strategies(suite: Suite) -> list[dict[str, Any]]:
 
 
 def check(campaign: Campaign) -> None:
-    """Raise UserError where a scenario cannot be on a leaderboard, or is tuned by another metric."""
+    """Raise UserError for a scenario unfit for a leaderboard, or tuned by another metric."""
     for run in scenarios(campaign.suite):
         frame(run)
         if campaign.spec.metric not in (None, run.problem.metric):
