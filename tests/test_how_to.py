@@ -194,6 +194,7 @@ def test_files_output_and_comments_of_a_page(tmp_path: Path, monkeypatch: pytest
         pages.run(page)
 
 
+@pytest.mark.slow
 def test_the_strategy_of_the_guide_to_evidence_conforms(tmp_path: Path) -> None:
     """As one that an author would begin from."""
     written("evidence.md", tmp_path)

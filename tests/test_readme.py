@@ -18,6 +18,7 @@ ASYNCFL = "from asyncfl.__main__ import main; main()"
 SMALLER = ("--set", "seeds=1", "--set", "budget.time=8", "--set", "grid=null")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "seeds"),
     [(SMALLER, 1), pytest.param((), 6, marks=pytest.mark.slow)],

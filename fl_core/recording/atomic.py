@@ -5,8 +5,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 
 PARTIAL = ".partial"  # ends the name of what is not finished
+_in_progress: set[str] = set()  # names of temporary paths of this process
 
 
 @contextmanager
@@ -16,19 +18,21 @@ def whole(path: Path) -> Iterator[Path]:
     Folders above are made. After an error nothing is left, and an older file stays.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
+    partial = path.with_name(f"{path.name}.{get_ident()}.{os.getpid()}{PARTIAL}")
+    _in_progress.add(partial.name)
     try:
         yield partial
         partial.replace(path)
     finally:
+        _in_progress.discard(partial.name)
         remove(partial)
 
 
 def is_being_written(partial: Path) -> bool:
-    """Return whether a path of `whole` is being written by another live local process."""
+    """Return whether a path of `whole` is being written, by this or another live local process."""
     process = partial.name.removesuffix(PARTIAL).removesuffix(".gone").rpartition(".")[2]
     if not process.isdecimal() or int(process) == os.getpid():
-        return False
+        return partial.name in _in_progress
     try:
         os.kill(int(process), 0)
     except (ProcessLookupError, OverflowError):

@@ -125,6 +125,7 @@ def test_a_record_of_mlflow_s_may_not(suite: Path, where: str, monkeypatch: pyte
         ALLOWED.reset(token)
 
 
+@pytest.mark.slow
 def test_a_folder_of_the_leaderboard_may_not(suite: Path) -> None:
     folder = shutil.copytree(LEADERBOARD, suite.with_name("entry"))
     strategies = folder / "strategies.yaml"

@@ -64,10 +64,10 @@ def test_shipped_files_are_read() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("claim,sample", "claim,simple", ":2: is damaged: here stand the columns claim, sample, "),
-        ("0.5", "o.5", ":3: is damaged: no row of claim, sample, "),
-        (",1\n", ",7\n", ":3: is damaged: no row of claim, sample, "),
-        ("r1,", "", ":3: is damaged: no row of claim, sample, "),
+        ("claim,sample", "claim,simple", ":1: is damaged: here stand the columns claim, sample, "),
+        ("0.5", "o.5", ":2: is damaged: no row of claim, sample, "),
+        (",1\n", ",7\n", ":2: is damaged: no row of claim, sample, "),
+        ("r1,", "", ":2: is damaged: no row of claim, sample, "),
     ],
 )
 def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str) -> None:

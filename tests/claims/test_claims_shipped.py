@@ -101,6 +101,7 @@ def test_every_number_of_the_text_is_in_an_entry(shipped: dict[str, Paper]) -> N
     assert entries["G-numbers-p_H/vector"].arguments["printed"] == [0.0068, 0.0449, 0.0487]
 
 
+@pytest.mark.slow
 def test_stored_numbers_are_those_of_the_runs_that_entries_select(shipped: dict[str, Paper]) -> None:
     """An entry that was changed after it ran would be judged by numbers of something else."""
     for paper in shipped.values():

@@ -78,7 +78,7 @@ def test_from_the_shell(
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize("command", [run.command, tune.command, claims_run.command])
+@pytest.mark.parametrize("command", [run.command, tune.command, claims_run.run])
 def test_every_command_that_trains_has_it(command: click.Command) -> None:
     """The same option, with its default and its variable."""
     (option,) = (one for one in command.params if one.name == "device")

@@ -22,6 +22,8 @@ from reports.leaderboard.printed import times
 from reports.leaderboard.tables import TUNED, Tables
 from reports.leaderboard.workloads import place
 
+pytestmark = pytest.mark.slow
+
 CODE = '''
 from typing import Annotated, ClassVar
 

@@ -27,6 +27,8 @@ from tuning.campaign import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage
 
+pytestmark = pytest.mark.slow
+
 SUITE = {
     "name": "tiny",
     "seeds": 2,

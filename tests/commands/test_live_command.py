@@ -108,6 +108,7 @@ class Dies(SGD):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fork_server")
 def test_code_that_fails_at_the_server_or_a_client_ends_its_own_run_and_is_named(
     tmp_path: Path, typed: Typed, monkeypatch: pytest.MonkeyPatch

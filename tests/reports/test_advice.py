@@ -150,6 +150,7 @@ def test_links_and_clients_at_work_are_characteristics(
         assert network and network.message == 4_000_000
 
 
+@pytest.mark.slow
 def test_the_suite_has_time_for_absences_and_as_many_clients_as_digits_are_enough_for(
     kept: Path, tmp_path: Path
 ) -> None:
