@@ -43,11 +43,11 @@ data and model: the paper's or a stand-in. Both follow one rule for all papers: 
 claim is a reading for all that use it. What a failure means follows from both and `outside_conditions`.
 
 A `Sample` defines a number a seed; its keys may stand at the entry, for all of its samples. An entry with
-`each` or `table` expands to many (`benchmarks.claims.expansion`). An entry of kind `theorem` has no scenario: it names
+`each` or `table` expands to many (`expansion.py`). An entry of kind `theorem` has no scenario: it names
 the test that decides it, and `found`, at the end of its file, holds the result of the test.
 
 Files are read by `claims.files`, scenarios become runs in `claims.plan`, and verdicts are made in
-`reports.reports.claims.verdicts`.
+`reports.claims.verdicts`.
 """
 
 from __future__ import annotations
