@@ -13,6 +13,8 @@ equal to rounding.
 from collections.abc import Collection
 from typing import ClassVar
 
+import torch
+
 from fl_core.strategies import caches
 from fl_core.strategies.table_start import MAX_FULL_MEAN_CLIENTS, shared
 from fl_core.strategies.toolkit import Server, Strategy, Update
@@ -58,7 +60,9 @@ class Ringleader(Strategy):
             memory.mean += (after - previous) / server.n
         else:
             total = caches.rows(memory.total, range(server.n), memory.mean)
-            memory.mean = (total / memory.mean.new_tensor(memory.count)[:, None]).mean(0)
+            memory.mean = (
+                total / torch.tensor(memory.count, dtype=total.dtype, device=total.device)[:, None]
+            ).mean(0)
         server.step(self.server_lr * memory.mean)
         if memory.waiting is None:
             memory.waiting = dict.fromkeys(range(server.n))

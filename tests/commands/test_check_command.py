@@ -219,8 +219,8 @@ def worsened(folder: Path) -> Path:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     home, step = folder / "fl_core" / "strategies", "server.step(self.server_lr * update.delta)"
     for name, old, new in (
-        ("buffered/fedbuff", "memory.total / whole", "0.5 * memory.total / whole"),
-        ("every_arrival/asgd", f"        {step}", f"        sum(range(100_000))\n        {step}"),
+        ("fedbuff", "memory.total / weight", "0.5 * memory.total / weight"),
+        ("asgd", f"        {step}", f"        sum(range(100_000))\n        {step}"),
     ):
         text = (home / f"{name}.py").read_text()
         assert text.count(old) == 1
