@@ -90,7 +90,7 @@ def command(
     message: str | None,
     **named: Any,
 ) -> None:
-    """Say what the leaderboard knows of clients like yours, and write a suite that checks it.
+    """Find strategies for clients like yours on the leaderboard, and write a suite to test them.
 
     Describe the clients by a trace, or by how many are slow or away:
 
@@ -126,15 +126,15 @@ def command(
         message=message,
     )
     try:
-        own_timing = Timing.model_validate({**written, **_with_links(written, network, unit)})
         written |= _with_links(written, network, unit)
+        own_timing = Timing.model_validate(written)
         typical = float(sorted(means(own_timing.durations, count, 0))[count // 2])
         own = advice.of_timing(own_timing, count, JOBS * typical, at_work=at_work)
     except ValidationError as error:
         raise UserError("; ".join(detail["msg"] for detail in error.errors())) from None
     except ValueError as error:
         raise UserError(str(error)) from None
-    for assumption in _assumptions(trace, away or "availability" in written, network, at_work):
+    for assumption in _assumptions(trace, written, at_work):
         print_text(assumption)
     tables = Tables.load(options.LEADERBOARD)
     scales = suites(tables.rules, "seeds=1")
@@ -237,8 +237,6 @@ def _network(
 
 def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: float | None) -> dict[str, Any]:
     """Return network and unit of the timing; UserError for links and job lengths of an unknown unit."""
-    from pathlib import Path as FilePath
-
     from fl_core import keys
     from fl_core.timing import traces
 
@@ -246,7 +244,7 @@ def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: fl
         return {}
     durations = written["durations"]
     if unit is None and durations["name"] == "trace":
-        path = FilePath(durations["path"])
+        path = Path(durations["path"])
         name = traces.time_unit(path, keys.digest(traces.content(path)))
         unit = float(traces.TIME_UNITS[name]) if name else None
     if unit is None:
@@ -254,15 +252,13 @@ def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: fl
     return {"network": dict(network), **({} if unit == 1 else {"unit": unit})}
 
 
-def _assumptions(
-    trace: Path | None, away: object, network: Mapping[str, Any], at_work: int | None
-) -> Iterator[str]:
+def _assumptions(trace: Path | None, timing: Mapping[str, Any], at_work: int | None) -> Iterator[str]:
     """Yield a sentence on each property of clients assumed by default."""
     if trace is None:
         yield "Job lengths: not given; memoryless ones are assumed."
-    if not away:
-        yield "Absences: none given; all clients are assumed to be there."
-    if not network:
+    if "availability" not in timing:
+        yield "Absences: none given or found; all clients are assumed to be there."
+    if "network" not in timing:
         yield "Links: not given; transfers are assumed to take no time."
     if at_work is None:
         yield "Clients at work at a time: not given; all are assumed to be."

@@ -193,7 +193,7 @@ def run(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Run what the claims still need, and keep the resulting numbers.
+    """Run the missing runs of claims, and store their numbers.
 
     Runs that several claims need are made once. A claim runs at the smallest of its scales, or at --scale;
     claims that need more than two cores there are left out, unless --id and --scale name them. Theorems need
@@ -369,7 +369,7 @@ def command(
     markdown: Path | None,
     readme: bool,
 ) -> None:
-    """Show what became of the papers' main results, from the numbers kept with them; of one, all verdicts.
+    """Show the verdicts on the papers' main results, from stored numbers; of one paper, on all claims.
 
     Nothing runs. A cell tells how many of the decided readings hold with this arrangement and workload.
     """
@@ -463,7 +463,7 @@ def check(folder_of_claims: Path | None) -> None:
 @click.argument("id_", metavar="ID")
 @files
 def show(id_: str, folder_of_claims: Path | None) -> None:
-    """Show one claim: its statement, how it is judged, what was found, each seed's numbers and runs.
+    """Show one claim: statement, rule, verdict, and the numbers and runs of each seed.
 
     The id of a main result, such as ace-fedbuff, shows all of its readings; that of a row, such as A-best,
     the verdicts on all of its claims.

@@ -130,7 +130,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.command(cls=Listing, short_help="Show what a suite can choose from, errata, theory, frameworks.")
+@click.command(cls=Listing, short_help="Show parts of suites, errata, theory, frameworks.")
 @click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
 @click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
 @click.option(
@@ -143,7 +143,7 @@ def _print_schema(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 )
 @options.allow_code
 def command(kind: str | None, name: str | None) -> None:
-    """Show what a suite can choose from: everything, one KIND, or all about one part by its NAME.
+    """Show what a suite can contain: everything, one KIND, or one part by NAME.
 
     NAME alone will do where only one kind has a part of that name; an import path,
     my_package.my_module:MyStrategy, will do as well.

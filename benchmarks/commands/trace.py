@@ -102,7 +102,6 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
 
     trace = out or log.with_name(f"{log.stem}-trace.csv")
     figure, links = trace.with_suffix(".svg"), trace.with_name(f"{trace.stem}-links.csv")
-    presence = presence_file(trace)
     phones = devices.read(log)
     if phones is None:
         of_log = columns(log, **named)
@@ -125,8 +124,9 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     _figure(jobs).save(figure)
     written = f"Trace: {trace}. Figure: {figure}"
     if phones is None:
-        seen = jobs.availability(presence) is not None
-        _show(f"{written}. Presence: {presence}" if seen else written, jobs.clients, timing(jobs, trace))
+        measured = timing(jobs, trace)
+        presence = f". Presence: {presence_file(trace)}" if "availability" in measured else ""
+        _show(f"{written}{presence}", jobs.clients, measured)
     else:
         phones.write_links(links)
         _show(f"{written}. Links: {links}", jobs.clients, phones.timing(trace, links))

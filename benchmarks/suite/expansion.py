@@ -67,7 +67,7 @@ class GridPoint:
         )
 
 
-class _Memory:
+class _ValidatedValues:
     """Validated values of a document, by key and text."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ def expand(
             f"{yaml_io.place(path, document, ('grid',))}: grid: {too_many('points', size, MOST_POINTS)}"
         )
     places = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    memory = _Memory()
+    validated = _ValidatedValues()
     points: list[GridPoint] = []
     twins: dict[str, list[GridPoint]] = {}  # scenario → the points that have it
     mistakes: dict[str, list[Place]] = {}  # what is wrong → where in the grid
@@ -140,7 +140,7 @@ def expand(
     for place in places:
         document_here = _document_at(path, document, place)
         try:
-            spec = memory.spec(document_here)
+            spec = validated.spec(document_here)
         except ValidationError as error:
             faults = list(complaints(error, SuiteFile, document_here))
         else:

@@ -41,7 +41,7 @@ def partition(learnt: Problem) -> str:
 
 
 def conditions(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """Return what sets each scenario apart: its parts in words, and values of the grid's keys."""
+    """Return the conditions of each scenario: parts in words, and values of the grid's keys."""
     in_words = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
     base = [tuple(filter(None, _words(scenario))) for scenario in planned]
     unsaid = [[axis for axis in place if not in_words.fullmatch(axis)] for place in places]
@@ -59,7 +59,7 @@ def conditions(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]])
 
 
 def scenario(conditions: Sequence[str]) -> str:
-    """Return the label of a scenario: its conditions, joined."""
+    """Join the conditions of a scenario into a label."""
     return JOINT.join(conditions)
 
 

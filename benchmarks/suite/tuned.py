@@ -70,7 +70,7 @@ class Tuned:
     spec: TunedFile
 
     def warn_of_edits(self, code: Mapping[str, str]) -> None:
-        """Warn where the user's own code, given by its digests, was edited since the values were tuned."""
+        """Warn about user code, given by digests, that was edited since the values were tuned."""
         tuned_with = self.spec.code
         if edited := [path for path in tuned_with if code.get(path, tuned_with[path]) != tuned_with[path]]:
             warn(f"{self.path}: tuned before {', '.join(edited)} was edited. Rerun `asyncfl tune`.")
