@@ -101,10 +101,9 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
         .render(
             suite=suite,
             what=overview.what_ran(suite) if suite.runs else overview.what_was_tuned(suite),
-            holds=overview.what_holds(results),
+            headline=overview.headline(results),
             tested=overview.how_tested(results),
-            leads=overview.who_leads(results),
-            sure=overview.how_sure(results),
+            separation=list(filter(None, (overview.how_sure(results), overview.what_is_open(results)))),
             remarks=overview.remarks(suite),
             sections=[*more, *sections(results)],
             own=suite.highlight,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fl_core.text import many
 from reports.rankings import NO_SURROGATE, STALLED, Ranking
 from reports.records.records import RecordedSuite
-from reports.sections.overview import how_tested, one_seed, what_holds
+from reports.sections.overview import headline, how_tested, one_seed, what_is_open
 from reports.sections.section import Results
 
 if TYPE_CHECKING:
@@ -32,11 +32,19 @@ def tables(suite: RecordedSuite) -> RenderableType:
         return Text(f"No run of '{suite.name}' is recorded.")
     results = Results.of(suite)
     parts = [part for ranking in results.rankings for part in (Fitted(ranking), Text())]
-    holds = what_holds(results)
+    tested = " ".join(filter(None, (how_tested(results), what_is_open(results))))
     warning = " ".join(filter(None, (one_seed(suite), suite.untuned)))
     return Group(
         *parts[:-1],
-        *([Text(), Text(holds, style="bold"), Text(how_tested(results))] if holds else []),
+        *(
+            [
+                Text(),
+                Text(" ".join(headline(results)), style="bold"),
+                Text(tested),
+            ]
+            if tested
+            else []
+        ),
         *([Text(), Text(warning, style="yellow")] if warning else []),
     )
 

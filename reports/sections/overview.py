@@ -8,7 +8,9 @@ from fl_core.schema import Clock, Status, Total
 from fl_core.text import duration, many
 from reports import numbers
 from reports.comparisons import PairedContrast, Question, seeds_to_show
+from reports.rankings import Standings
 from reports.records.cells import Cell
+from reports.records.measures import Measure
 from reports.records.records import RecordedSuite
 from reports.records.runs import RecordedRun
 from reports.sections.paired_differences import seeds_text
@@ -19,6 +21,7 @@ MEASURED = "problem.measured"  # the parameter of runs whose job lengths were me
 MESSAGE = "timing.network.message"  # the parameter of runs with messages of a given size
 SMALL_TRANSFER_SHARE = 0.01  # of the clients' working time, below which links hardly matter
 NAMED = 3  # strategies named in a caption; of more, their number
+MAX_HEADLINE_WORDS = 20  # in each sentence
 
 
 def what_ran(suite: RecordedSuite) -> str:
@@ -114,6 +117,32 @@ def one_seed(suite: RecordedSuite) -> str:
     )
 
 
+def headline(results: Results) -> list[str]:
+    """Return at most two sentences: the largest difference that holds, and the leader; empty without either.
+
+    Each has at most `MAX_HEADLINE_WORDS` words if a name of a strategy or scenario counts as a single word.
+    """
+    sentences = [_largest_difference(results), who_leads(results)]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _largest_difference(results: Results) -> str:
+    """Return the largest contrast that holds, times to target first; empty where none was tested."""
+    contrasts = results.contrasts
+    if not contrasts:
+        return ""
+    if not (contrast := _foremost(contrasts)):
+        return "No difference between two strategies is shown."
+    text = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
+    return f"By {contrast.question}: {text}{_place(contrast, results)}."
+
+
+def _foremost(contrasts: Sequence[PairedContrast]) -> PairedContrast | None:
+    """Return the largest contrast that holds, times to target first; None where none holds."""
+    holding = [contrast for contrast in contrasts if contrast.holds]
+    return min(holding, key=lambda contrast: [*Question].index(contrast.question), default=None)
+
+
 def who_leads(results: Results) -> str:
     """Return the leader, by the number ordering all tables; empty without a comparison."""
     standings = results.standings
@@ -122,14 +151,20 @@ def who_leads(results: Results) -> str:
     ranks = {scenario.columns[0] for scenario in results.scenarios}
     metric = ranks.pop() if len(ranks) == 1 else None
     best = standings.leader.score.mean
-    names = ", ".join(line.strategy for line in standings.lines if line.score.mean == best)
+    names = _named([line.strategy for line in standings.lines if line.score.mean == best], "strategies")
     if standings.by_rank:
         metric_text = f" in {metric.in_text}" if metric else ""
         where, n = many(standings.scenarios, "scenario"), len(standings.lines)
-        return f"Best mean rank{metric_text} over {where}: {names} ({best:.1f} of {n})."
+        return f"Best mean rank{metric_text} over {where}: {names} ({best:.1f} of {n}){_open(standings)}."
     assert metric is not None
     extreme = "Highest" if metric.higher else "Lowest"
-    return f"{extreme} mean {metric.in_text}: {names} ({metric.with_unit(best)})."
+    return f"{extreme} mean {metric.in_text}: {names} ({metric.with_unit(best)}){_open(standings)}."
+
+
+def _open(standings: Standings) -> str:
+    """Return the strategies not separated from the leader; empty without any."""
+    names = [line.strategy for line in standings.open]
+    return f", not separated from {names[0] if len(names) == 1 else f'{len(names)} others'}" if names else ""
 
 
 def how_sure(results: Results) -> str:
@@ -143,9 +178,9 @@ def how_sure(results: Results) -> str:
     apart = [line.strategy for line in compared if not line.open]
     captions = []
     if apart:
-        captions.append(f"Separated: {_named(apart)}.")
+        captions.append(f"Separated: {_named(apart, 'others')}.")
     if left:
-        captions.append(f"Not separated: {_named([line.strategy for line in left])}.")
+        captions.append(f"Not separated: {_named([line.strategy for line in left], 'others')}.")
         if needed := seeds_text(left[0].gap):
             captions.append(f"To separate {left[0].strategy}: {needed}.")
     measure = "mean rank" if standings.by_rank else "final value"
@@ -153,35 +188,9 @@ def how_sure(results: Results) -> str:
     return f"{leader.strategy} {over}. {' '.join(captions)}"
 
 
-def _named(names: Sequence[str]) -> str:
+def _named(names: Sequence[str], noun: str) -> str:
     """Return a few strategies by name, or the number of many."""
-    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} others"
-
-
-def what_holds(results: Results) -> str:
-    """Return the largest significant contrast of each question, times to target first.
-
-    Where none holds, how many seeds would show the largest; empty where none was tested.
-    """
-    contrasts = results.contrasts
-    if not contrasts:
-        return ""
-    holding = [contrast for contrast in contrasts if contrast.holds]
-    if holding:
-        first = [next((each for each in holding if each.question is question), None) for question in Question]
-        sentences, before = [], None
-        for contrast in filter(None, first):
-            sentences.append(_sentence(contrast, results, again=contrast.scenario is before))
-            before = contrast.scenario
-        return " ".join(filter(None, [*sentences, _where_nothing_holds(contrasts)]))
-    nothing = "No difference between two strategies is shown"
-    if not (needed := seeds_to_show(contrasts)):
-        return f"{nothing}."
-    largest, seeds = needed
-    names = f"{largest.first.strategy} ahead of {largest.second.strategy}"
-    place = _place(largest, results)
-    about = numbers.about_seeds(seeds)
-    return f"{nothing}; {about} would show the largest, {names} in {largest.question}{place}."
+    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} {noun}"
 
 
 def how_tested(results: Results) -> str:
@@ -189,32 +198,37 @@ def how_tested(results: Results) -> str:
     contrasts = results.contrasts
     if not contrasts:
         return ""
-    asked = [question for question in Question if any(each.question is question for each in contrasts)]
     holding = sum(contrast.holds for contrast in contrasts)
-    never = (
-        " Where a run never meets the target, both are compared up to its end."
-        if Question.TARGET in asked
+    first = _foremost(contrasts)
+    shown = (
+        f"{first.question.capitalize()}: {many(first.effect.n, 'seed')}, {numbers.p_value(first.p)}. "
+        if first
         else ""
     )
     return (
-        f"Differences between two strategies that hold, in {', '.join(asked)}: "
-        f"{holding} of {len(contrasts)}. Paired t-tests over seeds at 5\N{NO-BREAK SPACE}%, "
-        f"Holm’s adjustment for all of them.{never}"
+        f"{shown}{holding} of {many(len(contrasts), 'difference')} between two strategies hold: "
+        "paired t-tests at 5\N{NO-BREAK SPACE}%, Holm’s adjustment for all."
     )
 
 
-def _sentence(contrast: PairedContrast, results: Results, *, again: bool) -> str:
-    """Return a significant contrast, after the measure; `again`: in the previous sentence's scenario."""
-    said = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
-    place, measure = _place(contrast, results), contrast.question.capitalize()
-    if place and again:
-        measure, place = f"{measure} there", ""
-    return f"{measure}: {said}{place} ({many(contrast.effect.n, 'seed')}, {numbers.p_value(contrast.p)})."
+def what_is_open(results: Results) -> str:
+    """Return the scenarios without a contrast that holds, or the seeds that would show the largest."""
+    contrasts = results.contrasts
+    if any(contrast.holds for contrast in contrasts):
+        return _where_nothing_holds(contrasts)
+    if not contrasts or not (needed := seeds_to_show(contrasts)):
+        return ""
+    largest, seeds = needed
+    names = f"{largest.first.strategy} ahead of {largest.second.strategy}"
+    place = _place(largest, results)
+    return (
+        f"To show the largest difference, {names} in {largest.question}{place}: {numbers.about_seeds(seeds)}."
+    )
 
 
 def _place(contrast: PairedContrast, results: Results) -> str:
     """Return the scenario; empty for a single scenario."""
-    return f" in {contrast.scenario.label}" if len(results.scenarios) > 1 else ""
+    return f", in {contrast.scenario.label}" if len(results.scenarios) > 1 else ""
 
 
 def _where_nothing_holds(contrasts: Sequence[PairedContrast]) -> str:
@@ -225,14 +239,14 @@ def _where_nothing_holds(contrasts: Sequence[PairedContrast]) -> str:
     if not quiet:
         return ""
     where = quiet[0] if len(quiet) == 1 else f"{len(quiet)} of {len(tested)} scenarios"
-    return f"In {where} no difference holds once all {len(contrasts)} are adjusted for."
+    return f"No difference holds in {where}."
 
 
 def _times(contrast: PairedContrast) -> str:
     """Return the times of both strategies to the target, or the numbers of seeds."""
     scenario = contrast.scenario
     assert scenario.target is not None
-    target = f"{scenario.metric.in_text} {scenario.metric.round_text(scenario.target)}"
+    target = _stated(scenario.metric, scenario.metric.round_text(scenario.target))
     unit = contrast.first.runs[0].time_unit or "units of time"
     first, second = _time(contrast.first, contrast, f" {unit}"), _time(contrast.second, contrast)
     return f"{contrast.first.strategy} meets {target} {first}, {contrast.second.strategy} {second}"
@@ -255,6 +269,10 @@ def _finals(contrast: PairedContrast) -> str:
     first, second = (
         metric.with_unit(cell.final[metric.name].mean) for cell in (contrast.first, contrast.second)
     )
-    return (
-        f"{contrast.first.strategy} ends at {metric.in_text} {first}, {contrast.second.strategy} at {second}"
-    )
+    ends = f"ends at {_stated(metric, first)}"
+    return f"{contrast.first.strategy} {ends}, {contrast.second.strategy} at {second}"
+
+
+def _stated(metric: Measure, value: str) -> str:
+    """Return a value with the metric in words: 85 % test accuracy, training loss 0.05."""
+    return f"{value} {metric.in_text}" if metric.share else f"{metric.in_text} {value}"

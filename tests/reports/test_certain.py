@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import combinations
 
@@ -13,7 +14,7 @@ from synthetic import Fake, curve, diverged, records
 from reports.comparisons import Question
 from reports.page import render, unbroken
 from reports.records.records import RecordedSuite
-from reports.sections.overview import how_sure, how_tested, what_holds
+from reports.sections.overview import MAX_HEADLINE_WORDS, headline, how_sure, how_tested, what_is_open
 from reports.sections.section import Results
 
 NAMES = ("ACE", "FedAvg", "FedBuff")
@@ -63,26 +64,23 @@ def test_a_difference_that_holds_is_said_first() -> None:
     close = 0.9 + rng.normal(0, 0.01, (3, 5))
     apart = np.array([0.9, 0.5, 0.9])[:, None] + rng.normal(0, 0.01, (3, 5))
     found = results(*finals(close, "a"), *finals(apart, "b"))
-    said = what_holds(found)
-    assert "FedAvg at 49.9 % in b (5 seeds, p < 0.001)." in said
-    assert said.endswith(" In a no difference holds once all 6 are adjusted for.")
-    assert how_tested(found).startswith(
-        "Differences between two strategies that hold, in final value: 2 of 6. "
-    )
+    first, second = headline(found)
+    assert first.endswith("FedAvg at 49.9 %, in b.") and second.startswith("Best mean rank")
+    assert how_tested(found).startswith("Final value: 5 seeds, p < 0.001. ")
+    assert " 2 of 6 " in how_tested(found) and what_is_open(found).endswith(" in a.")
     page = render(found.suite)
-    assert page.index(unbroken(said).replace("<", "&lt;")) < page.index("Best mean rank")
+    assert page.index(unbroken(first)) < page.index("Best mean rank") < page.index("2 of 6")
 
 
 def test_where_none_holds_the_page_says_so_and_how_many_seeds_would_do() -> None:
     rng = np.random.default_rng(2)
     found = results(*finals(0.9 + rng.normal(0, 0.02, (3, 3))))
-    assert what_holds(found).startswith("No difference between two strategies is shown; ")
-    assert " seeds would show the largest, " in what_holds(found)
-    assert how_tested(found).startswith(
-        "Differences between two strategies that hold, in final value: 0 of 3. "
-    )
+    assert headline(found)[0] == "No difference between two strategies is shown."
+    assert how_tested(found).startswith("0 of 3 ")
+    assert re.search(r" in final value: about \d+ seeds\.$", what_is_open(found))
     same = results(*finals(np.full((2, 3), 0.9)))
-    assert what_holds(same) == "No difference between two strategies is shown."
+    assert headline(same)[0] == "No difference between two strategies is shown."
+    assert what_is_open(same) == ""
 
 
 def test_never_in_any_seed_is_later_than_a_time_in_each() -> None:
@@ -92,10 +90,11 @@ def test_never_in_any_seed_is_later_than_a_time_in_each() -> None:
     assert (contrast.first.strategy, contrast.second.strategy) == ("FedBuff", "FedAvg")
     assert contrast.effect.mean == pytest.approx(150 - 1.5 * 10.75)
     said = (
-        "Time to target: FedBuff meets test accuracy 85\N{NO-BREAK SPACE}% at 15.8 units of time, "
-        "FedAvg never within 150 (4 "
+        "By time to target: FedBuff meets 85\N{NO-BREAK SPACE}% test accuracy at 15.8 units of time, "
+        "FedAvg never within 150."
     )
-    assert what_holds(found).startswith(said)
+    assert headline(found)[0] == said
+    assert how_tested(found).startswith("Time to target: 4 seeds, p")
 
 
 def test_each_number_of_the_headline_has_its_measure() -> None:
@@ -109,8 +108,9 @@ def test_each_number_of_the_headline_has_its_measure() -> None:
         for fake in times("FedAvg", [100] * 8)
     ]
     found = results(*soon, *late)
-    first, second = what_holds(found).split("). ")
-    assert first.startswith("Time to target: FedBuff meets") and second.startswith("Final value: FedAvg ends")
+    first, second = headline(found)
+    assert first.startswith("By time to target: FedBuff meets")
+    assert second.startswith("Highest mean test accuracy: FedAvg (")
     assert "compared in final value" in how_sure(found)
 
 
@@ -118,7 +118,7 @@ def test_each_number_of_the_headline_has_its_measure() -> None:
 def test_times_are_in_the_unit_of_the_trace(unit: str, shown: str) -> None:
     suite = records(*times("FedBuff", [10] * 8), *times("FedAvg", [None] * 8))
     runs = tuple(replace(run, time_unit=unit) for run in suite.runs)
-    assert f"at {shown}, FedAvg" in what_holds(Results.of(replace(suite, runs=runs)))
+    assert f"at {shown}, FedAvg" in headline(Results.of(replace(suite, runs=runs)))[0]
 
 
 def test_runs_are_compared_up_to_the_first_end_of_one_that_never_met_the_target() -> None:
@@ -138,13 +138,13 @@ def test_a_run_at_a_standstill_never_meets_the_target(status: str, reason: str) 
     found = results(*times("FedBuff", [10] * 8), *still)
     contrast = next(c for c in found.contrasts if c.question is Question.TARGET)
     assert contrast.effect.mean == 135
-    assert "FedAvg never" in what_holds(found) and "never within" not in what_holds(found)
+    assert "FedAvg never." in headline(found)[0]
 
 
 def test_times_that_some_seeds_never_meet_are_counted_in_words() -> None:
     ahead, late = times("FedBuff", [10, 11, 12, 10, 11]), times("FedAvg", [None, None, None, 95, 94])
-    said = what_holds(results(*ahead, *late))
-    assert "FedBuff meets" in said and "FedAvg in 2 of 5 seeds (5 seeds" in said
+    said = headline(results(*ahead, *late))[0]
+    assert "FedBuff meets" in said and said.endswith("FedAvg in 2 of 5 seeds.")
 
 
 def test_a_strategy_that_diverged_has_no_final_value_and_never_meets_the_target() -> None:
@@ -155,4 +155,31 @@ def test_a_strategy_that_diverged_has_no_final_value_and_never_meets_the_target(
 
 @pytest.mark.parametrize("suite", [records(), records(*times("ACE", [3])), records(*times("ACE", [3, 4]))])
 def test_nothing_is_said_where_nothing_was_tested(suite: RecordedSuite) -> None:
-    assert what_holds(Results.of(suite)) == how_tested(Results.of(suite)) == ""
+    assert headline(Results.of(suite)) == [] and how_tested(Results.of(suite)) == ""
+
+
+@pytest.mark.parametrize("scenarios", [1, 2, 5])
+@pytest.mark.parametrize("target", [True, False])
+def test_a_headline_is_two_short_sentences(scenarios: int, target: bool) -> None:
+    """A name of a strategy or a scenario counts as one word, a number with its unit too."""
+    rng = np.random.default_rng(3)
+    fakes = [
+        replace(
+            fake, scenario=f"digits {at} · Dirichlet 0.1 · two-speed", strategy=f"{fake.strategy} of 2024"
+        )
+        for at in range(scenarios)
+        for fake in (
+            *times("FedBuff", [10, 12, 11, 10]),
+            *times("FedAvg", [None] * 4),
+            *finals(0.5 + rng.normal(0, 0.001, (1, 4))),
+        )
+    ]
+    fakes = fakes if target else [replace(fake, target=None) for fake in fakes]
+    sentences = headline(results(*fakes))
+    assert len(sentences) == 2
+    for sentence in sentences:
+        words = re.sub(
+            r"\S+ of 2024", "NAME", re.sub(r"digits \d · Dirichlet 0.1 · two-speed", "NAME", sentence)
+        )
+        assert len(words.split(" ")) <= MAX_HEADLINE_WORDS
+        assert sentence.endswith(".")
