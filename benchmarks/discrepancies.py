@@ -1,6 +1,6 @@
 """Discrepancies between a paper's text, the code and computed results, with the reading of the package."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,8 @@ from fl_core.parts import Frozen
 from fl_core.schema import OF_STRATEGY, STRATEGY_NAME
 
 FILE = Path(__file__).parent / "discrepancies.yaml"
+
+SHOW = "show"  # the key of a suite's shown metrics
 
 Settings = Mapping[str, Any]  # dotted keys of a suite → values, as in `--set KEY=VALUE`
 
@@ -28,20 +30,21 @@ class Discrepancy(Frozen):
     ours: Settings = Field(default_factory=dict)  # the default, spelled out
     other: Settings = Field(default_factory=dict)  # the other reading; empty where it is not offered
 
-    def concerns(self, params: Mapping[str, str]) -> bool:
-        """Return whether a run with parameters, by dotted key, uses the part in question."""
-        return all(params.get(key) in names for key, names in self._meant())
+    def concerns(self, params: Mapping[str, str], shown: Collection[str] = ()) -> bool:
+        """Return whether a run with parameters (by dotted key) and shown metrics uses the part."""
+        if not set(self.about.get(SHOW, shown)) <= {*shown}:
+            return False
+        return all({params.get(key), params.get(f"{key}.name")} & names for key, names in self._meant())
 
     def _meant(self) -> Iterator[tuple[str, set[str]]]:
         """Yield the parameters of the part with possible values; of strategies the names alone."""
         for key, meant in self.about.items():
             if key == "strategies":
                 yield STRATEGY_NAME, {part if isinstance(part, str) else part["name"] for part in meant}
-                continue
-            prefix = f"{OF_STRATEGY}local" if key == "local" else key
-            for name, value in meant.items():
-                of_part = name != "name" and isinstance(value, str)  # a part within, by its name
-                yield f"{prefix}.{name}{'.name' if of_part else ''}", {str(value)}
+            elif key != SHOW:
+                prefix = f"{OF_STRATEGY}local" if key == "local" else key
+                for name, value in meant.items():
+                    yield f"{prefix}.{name}", {str(value)}
 
 
 def discrepancies() -> tuple[Discrepancy, ...]:

@@ -79,6 +79,11 @@ class RecordedScenario:
         recorded = all(Clock.BYTES in run.files.curve for run in runs)
         return [clock for clock in Clock if clock is not Clock.BYTES or (bytes_matter and recorded)]
 
+    def axis_title(self, clock: Clock) -> str:
+        """Return the clock as an axis title, with the unit of virtual time if a trace names it."""
+        unit = self.runs[0].time_unit if clock is Clock.TIME else ""
+        return f"{clock.words.capitalize()}{f' ({unit})' if unit else ''}"
+
     @property
     def lacks_surrogate(self) -> bool:
         """True if any run lacks a loss on the surrogate problem requested by the suite."""

@@ -152,7 +152,7 @@ class Plot:
             self._paint_band(axes, line)
         clocks = [line.grid for line in self.bands if line.n]
         clocks = clocks or [marks for line in self.bands for marks, _ in line.lost]
-        svg.clock_axis(axes, self.clock.words.capitalize(), clocks)
+        svg.clock_axis(axes, self.scenario.axis_title(self.clock), clocks)
         self.scale.apply(axes)
         axes.yaxis.set_major_formatter(svg.tick_text(self.metric.share))
         svg.heading(axes, self.metric.heading, self.scale, svg.MARGINS[0])

@@ -59,7 +59,7 @@ def section(results: Results) -> Section | None:
     if any(len(row.values) > MOST for row in shown):
         strokes += f" (of more than {MOST}, as many quantiles)"
     note = (
-        f"Each stroke: {strokes}. Filled mark: mean over clients, by importance. "
+        f"Stroke: {strokes}. Filled mark: mean over clients, weighted by importance. "
         f"Open mark: the worst client{mean_over([row.n for row in shown])}.{results.only_foremost}"
     )
     return cards_section("fairness", "Fairness over clients", note, [("", cards)])

@@ -145,8 +145,8 @@ def section(results: Results) -> Section | None:
     what = f"Final {grids[0].measure.in_text}" if len(metrics) == 1 else "Final value"
     unit = " (%)" if all(metric.share for metric in metrics) else ""
     note = (
-        f"{what}{unit}{results.mean_over_seeds}: delay, down, against how the data are split, across. "
-        "All strategies share one scale of colours; darker is more on white, lighter is more on black. "
+        f"Number and colour: {what[0].lower()}{what[1:]}{unit}{results.mean_over_seeds}. Rows: delay. "
+        "Columns: how the data are split. All strategies share a scale: a stronger colour means more. "
         f"In bold: the best strategy of that place.{results.only_foremost}"
     )
     if any(isnan(grid.value(name, place)) for grid in grids for name in grid.means for place in grid.places):

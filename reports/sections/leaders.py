@@ -70,11 +70,9 @@ class Answer:
         text = f"The first {SHOWN} of {n}{own}. " if n > SHOWN else ""
         if seeds < 2:
             return f"{text}One seed, hence no interval."
-        scope = " Scenarios are these, and not a sample of others." if self.standings.by_rank else ""
         return (
-            f"{text}Mean over {many(seeds, 'seed')} with its own interval of 95 %. Filled: separated from "
-            f"the leader in paired differences (Holm for all pairs of strategies, 5 %). "
-            f"Open: not separated.{scope}"
+            f"{text}Mark: mean over {many(seeds, 'seed')}; diamond: the leader. Line: 95\N{NO-BREAK SPACE}% "
+            "interval of the mean. Filled marks are separated from the leader, open marks are not."
         )
 
     @property
@@ -201,9 +199,10 @@ def _leaders(results: Results, standings: Standings) -> dict[str, Any] | None:
     place = replace(first, label=label, cells=tuple(line.cell for line in shown))
     colour = [(line.cell.index, line.cell.strategy) for line in shown if line.cell.strategy in leading]
     seeds, others = min(line.n for line in bands), len(shown) - len(colour)
-    over = f"Mean of {many(len(scenarios), 'scenario')}" if several else first.label
-    band_text = f"; band: least to greatest of {many(seeds, 'seed')}" if seeds > 1 else ""
-    grey = f" Grey: the {f'{others} others' if others > 1 else 'other'}." if others else ""
+    where = f"of {many(len(scenarios), 'scenario')}" if several else f"in {first.label}"
+    over = f"Line: mean {where}" if several or seeds > 1 else f"Line: one seed {where}"
+    band_text = f". Band: minimum to maximum of {many(seeds, 'seed')}" if seeds > 1 else ""
+    grey = f" Grey: {many(others, 'other strategy')}." if others else ""
     return {
         "title": "Learning curves of the leaders" if others else "Learning curves",
         "figure": Plot(place, metric, clock, shown, scale(metric, [place], shown)).draw(),

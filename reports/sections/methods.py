@@ -44,8 +44,10 @@ def settings(runs: list[RecordedRun]) -> list[tuple[str, str]]:
 
 def errata(results: Results) -> Section | None:
     """Return the section with the errata concerning the suite; None without any."""
-    params = list({tuple(run.params.items()): run.params for run in results.suite.runs}.values())
-    entries = [entry for entry in discrepancies() if any(map(entry.concerns, params))]
+    runs = {(*run.params.items(), run.show): run for run in results.suite.runs}.values()
+    entries = [
+        entry for entry in discrepancies() if any(entry.concerns(run.params, run.show) for run in runs)
+    ]
     if not entries:
         return None
     return Section("errata", "Errata", "errata.html.j2", NOTE, {"entries": entries})

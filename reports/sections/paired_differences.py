@@ -61,15 +61,15 @@ def _note(compared: Sequence[Compared]) -> str:
     n = [other.gap.effect.n for _, differences in compared for other in differences if other.gap]
     over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
-        f"Paired differences to the best strategy of the scenario over {over}; strokes are single seeds. "
-        "The best is chosen by the same seeds: among close strategies luck decides who leads. So intervals "
-        "hold together at 95 % for all pairs of strategies of a scenario (Bonferroni); an arrow: it goes on. "
-        "Filled: separated from the best (paired t-test at 5 %, Holm’s adjustment for all pairs, which may "
-        "show a difference where the interval does not). Open: not separated, which is not the same as equal."
+        f"Across: how far a strategy is behind the best of the scenario on the same seed ({over}). Stroke: "
+        "a seed. Mark: the mean. Line: its interval; an arrow means that it continues. Filled marks are "
+        "separated from the best (paired t-test at 5 %, Holm’s adjustment for all pairs). Open marks are not "
+        "separated, which does not mean equal. The best is chosen on the same seeds, so intervals hold "
+        "together at 95 % for all pairs of a scenario (Bonferroni) and are wider than the test needs."
     )
     if max(n) < FEW:
         text += f" Fewer than {FEW} seeds show only large and steady differences."
-    return f"{text} A test set, where there is one, is the same in all seeds, and in no interval."
+    return f"{text} A test set is the same for all seeds; intervals do not cover its choice."
 
 
 def _caption(differences: Sequence[Difference]) -> str:

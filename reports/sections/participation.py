@@ -39,7 +39,7 @@ def fifths(share: Array) -> tuple[float, float]:
 def section(results: Results) -> Section | None:
     """Return the section with a card for all scenarios with equal shares; None without any update."""
     note = (
-        f"Share of all updates that came from each client{results.mean_over_seeds}; the line: equal parts. "
+        f"Stroke: a client’s share of all updates{results.mean_over_seeds}. Vertical line: equal shares. "
         "Filled mark: mean of the fastest fifth of the clients. Open mark: of the slowest fifth."
     )
     return rows.section(

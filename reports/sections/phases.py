@@ -34,9 +34,9 @@ def _of_run(run: RecordedRun) -> Array:
 def section(results: Results) -> Section | None:
     """Return the section with a card for all scenarios with equal shares; None without a network."""
     note = (
-        f"What all clients do from the start to the end of a run{results.mean_over_seeds}. From left to "
-        "right: download, computation (dark), upload, and waiting (pale): for a job, for the server to "
-        "collect what they have, or away. Latencies are part of download and upload."
+        f"Bar: what all clients do from the start to the end of a run{results.mean_over_seeds}. From left to "
+        "right: download, computation (dark), upload and waiting (pale). A client waits for a job or for the "
+        "server to collect its update, or is away. Latencies are part of download and upload."
     )
     return rows.section(
         results,

@@ -37,8 +37,8 @@ def bin_text(at: int) -> str:
 def section(results: Results) -> Section | None:
     """Return the section with a card per scenario; None without a recorded update."""
     note = (
-        f"Share of all updates by staleness (%){results.mean_over_seeds}; bars of all rows share one scale. "
-        "Bins double in width and are named by their last value: “8” holds 5 to 8."
+        f"Bar: share of all updates (%){results.mean_over_seeds} with the staleness below it. Bins double in "
+        "width and are named by their last value: “8” holds 5 to 8. All rows share one scale."
     )
     return rows.section(
         results,

@@ -70,9 +70,9 @@ def section(results: Results) -> Section | None:
     if not tables:
         return None
     note = (
-        "Strokes: when single seeds met the target, at the first evaluation that did; a run may fall below "
-        "it later. Mark: the median seed. Open, right of the line: the median seed never met "
-        f"it.{results.only_foremost}"
+        "Across: when the target was met. Stroke: a seed, at its first evaluation that met it; it may "
+        "fall below the target later. Mark: the median seed. Open mark at the right edge: the median seed "
+        f"never met it. Fastest strategies are on top.{results.only_foremost}"
     )
     if unmet:
         note += f" No strategy met the target in {'; '.join(unmet)}."
@@ -118,10 +118,10 @@ def _draw(scenario: RecordedScenario, clock: Clock, rows: Rows) -> svg.Drawing:
         for cell, runs in rows
         for median in [numbers.moment(_median(runs))]
     ]
-    return draw(said, partial(_paint, clock=clock, rows=rows), about)
+    return draw(said, partial(_paint, title=scenario.axis_title(clock), rows=rows), about)
 
 
-def _paint(axes: svg.Axes, clock: Clock, rows: Rows) -> None:
+def _paint(axes: svg.Axes, title: str, rows: Rows) -> None:
     runs = pd.concat([runs for _, runs in rows])
     met = np.isfinite(runs["met at"])
     times, ends = runs.loc[met, "met at"], runs.loc[~met, "end"]  # of others: how long they were observed
@@ -147,4 +147,4 @@ def _paint(axes: svg.Axes, clock: Clock, rows: Rows) -> None:
         axes.set_xlim(0, edge * 1.03 if len(ends) else last * 1.04)
     if len(ends):
         axes.axvline((edge * last) ** 0.5, color=svg.RULE, linewidth=0.8)
-    svg.across(axes, clock.words.capitalize(), log=log)
+    svg.across(axes, title, log=log)

@@ -16,6 +16,7 @@ from benchmarks.suite.suite import build
 from fl_core.parts import Part
 
 ALL = discrepancies()
+F80 = {"timing.durations.name": "fx"}
 CHOICES = [entry for entry in ALL if entry.other]
 
 
@@ -96,11 +97,20 @@ def test_the_module_holds_the_part_that_changes(entry: Discrepancy) -> None:
         ("X-6", {"problem.name": "cifar10", "problem.model.name": "logistic", "problem.resize": "16"}, True),
         ("X-1", {"timing.durations.name": "fx"}, True),
         ("X-1", {"timing.durations.name": "exponential"}, False),
+        ("X-29", {"strategy.name": "fedfix", **F80, "timing.durations.jobs": "exponential"}, True),
+        ("X-29", {"strategy.name": "fedfix", **F80, "timing.durations.jobs": "constant"}, False),
     ],
 )
 def test_errata_concern_what_a_run_uses(number: str, params: dict[str, str], expected: bool) -> None:
     (entry,) = (entry for entry in ALL if entry.id == number)
     assert entry.concerns(params) is expected
+
+
+def test_an_erratum_about_a_metric_concerns_the_suites_that_show_it() -> None:
+    (entry,) = (entry for entry in ALL if entry.id == "X-3")
+    assert entry.concerns({"strategy.name": "fedfix"}, ["test/accuracy", "sp/loss"])
+    assert not entry.concerns({"strategy.name": "fedfix"}, ["test/accuracy"])
+    assert not entry.concerns({"strategy.name": "ace"}, ["sp/loss"])
 
 
 def _parts(value: Any) -> list[Part]:

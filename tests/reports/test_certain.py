@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
+from fl_core.schema import Clock
 from reports.comparisons import Question
 from reports.page import render, unbroken
 from reports.records.records import RecordedSuite
@@ -119,6 +120,15 @@ def test_times_are_in_the_unit_of_the_trace(unit: str, shown: str) -> None:
     suite = records(*times("FedBuff", [10] * 8), *times("FedAvg", [None] * 8))
     runs = tuple(replace(run, time_unit=unit) for run in suite.runs)
     assert f"at {shown}, FedAvg" in headline(Results.of(replace(suite, runs=runs)))[0]
+
+
+def test_axes_of_time_have_the_unit_of_the_trace() -> None:
+    suite = records(*times("FedBuff", [10]))
+    runs = tuple(replace(run, time_unit="seconds") for run in suite.runs)
+    (scenario,) = replace(suite, runs=runs).scenarios()
+    assert scenario.axis_title(Clock.TIME) == "Virtual time (seconds)"
+    assert scenario.axis_title(Clock.UPDATES) == "Client updates"
+    assert suite.scenarios()[0].axis_title(Clock.TIME) == "Virtual time"
 
 
 def test_runs_are_compared_up_to_the_first_end_of_one_that_never_met_the_target() -> None:
