@@ -213,7 +213,8 @@ def test_no_comparison_of_who_leads_is_left_out_of_the_main_results(shipped: lis
         "G-per-update",
     )
     # CA²FL against FedBuff, and FedAvg without delay against ACE: no main result says it
-    apart = tuple(f"A-best{net}/ca2fl-fedbuff" for net in ("", "-cnn", "-resnet", "-resnet-D1"))
+    nets = ("", "-cnn", "-resnet", "-resnet-D1", "-resnet18", "-resnet18-D1")
+    apart = tuple(f"A-best{net}/ca2fl-fedbuff" for net in nets)
     apart += ("A-best-20ng/fedavg-ace",)
     missing = {
         id_
