@@ -40,6 +40,7 @@ from reports.sections.section import Results, Section
 FOLDED = ("fairness", "staleness", "participation", "phases", "errors", "cost", "strategies")
 MOST_SCENARIOS = 6  # below one another; of more, the reader picks one
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("tables.js", "page.js")  # the first has no need of the other
 
 # The page from top to bottom; a new part is a file beside these, and its name here.
 SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
@@ -107,6 +108,7 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
             remarks=overview.remarks(suite),
             sections=[*more, *sections(results)],
             own=suite.highlight,
+            settings=results.index if suite.runs else {},
             grey=grey,
             folded=FOLDED if len(results.index) > len(look.LIGHT) else (),
             picked=list(enumerate(labels, 1)) if len(labels) > MOST_SCENARIOS else [],
@@ -153,7 +155,7 @@ def environment() -> Environment:
         "QUIET": look.QUIET,
         "theme": look.theme(),
         "style": Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
-        "script": Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),
+        "script": Markup("".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)),
         "many": many,
     }
     return environment

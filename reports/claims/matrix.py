@@ -65,6 +65,12 @@ def cell(outcome: Outcome, column: Column) -> list[Reading]:
     return ranked(reading for reading in there if SAID[reading.word].square)
 
 
+def share(readings: Sequence[Reading]) -> float:
+    """Return the share of decided readings holding; NaN without decided readings."""
+    decided = [reading for reading in readings if reading.word in DECIDED]
+    return sum(reading.word == "confirmed" for reading in decided) / len(decided) if decided else nan
+
+
 def count(readings: Sequence[Reading]) -> str:
     """Return the fraction of decided readings holding, as 2/21; without decided readings, the number open."""
     decided = [reading for reading in readings if reading.word in DECIDED]

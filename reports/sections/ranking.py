@@ -27,6 +27,7 @@ class Glance:
     detail: str
     best: bool = False
     place: float = 0.0
+    value: float = nan
     apart: str = ""  # whether it is separated from the best, in words; empty where that is unknown
 
 
@@ -210,5 +211,7 @@ def _glances(scenario: RecordedScenario, order: list[str], differences: Sequence
             detail = f"{cell.stalled} stalled"
         place = abs(mean - worst) / room if room and np.isfinite(mean) else 0.0
         leads = metric.higher is not None and not cell.diverged and text == metric.text(top)
-        glances[cell.strategy] = Glance(text, detail, leads, round(place, 3), apart.get(cell.strategy, ""))
+        glances[cell.strategy] = Glance(
+            text, detail, leads, round(place, 3), mean, apart.get(cell.strategy, "")
+        )
     return [glances.get(strategy, Glance("", "not run")) for strategy in order]

@@ -1,29 +1,4 @@
 "use strict";
-// Tables: a click on a heading sorts by it, a second one turns the order round.
-const number = ({ dataset: { v } }) => (v === "inf" ? Infinity : v === "-inf" ? -Infinity : Number(v));
-const byNumber = (turn) => (a, b) => {
-  const [x, y] = [number(a), number(b)];
-  if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y); // what is unknown stays last
-  return x === y ? 0 : turn * (x - y);
-};
-const byText = (turn) => (a, b) => turn * a.dataset.v.localeCompare(b.dataset.v, undefined, { numeric: true });
-for (const table of document.querySelectorAll("table.sortable")) {
-  const headings = [...table.tHead.rows[0].cells];
-  headings.forEach((heading, column) => {
-    const button = document.createElement("button");
-    button.append(...heading.childNodes);
-    heading.append(button);
-    button.addEventListener("click", () => {
-      const turn = heading.ariaSort === "ascending" ? -1 : 1;
-      const compare = (heading.classList.contains("n") ? byNumber : byText)(turn);
-      headings.forEach((other) => other.removeAttribute("aria-sort"));
-      heading.ariaSort = turn === 1 ? "ascending" : "descending";
-      const rows = [...table.tBodies[0].rows];
-      rows.sort((a, b) => compare(a.cells[column], b.cells[column]));
-      table.tBodies[0].append(...rows);
-    });
-  });
-}
 // Curves: all scenarios follow to the same clock.
 document.addEventListener("change", ({ target }) => {
   if (!target.matches(".tabbed input")) return;
@@ -123,19 +98,23 @@ for (const figure of document.querySelectorAll("figure")) {
   }
 }
 // Claims: what does not pass the filters is hidden.
-const filters = [...document.querySelectorAll(".filters select")];
+const choices = [...document.querySelectorAll(".filters select")];
+const words = document.querySelector(".filters input");
 const filter = () => {
-  for (const claim of document.querySelectorAll("[data-claim]"))
-    claim.hidden = filters.some(({ name, value }) => value && claim.dataset[name] !== value);
+  const wanted = words.value.toLowerCase().split(/\s+/);
+  const passes = (claim) =>
+    choices.every(({ name, value }) => !value || claim.dataset[name] === value) &&
+    wanted.every((word) => claim.textContent.toLowerCase().includes(word));
+  for (const claim of document.querySelectorAll("[data-claim]")) claim.hidden = !passes(claim);
   for (const part of document.querySelectorAll(".claims-block, .claims-row"))
     part.hidden = !part.querySelector("[data-claim]:not([hidden])");
-  if (filters.some(({ value }) => value))
+  if ([words, ...choices].some(({ value }) => value))
     for (const block of document.querySelectorAll(".claims-block:not([hidden])")) block.open = true;
   const shown = document.querySelectorAll("[data-claim]:not([hidden])").length;
   document.querySelector(".filters output").textContent = `${shown} shown`;
 };
-if (filters.length) {
-  filters[0].closest(".filters").hidden = false;
-  filters.forEach((one) => one.addEventListener("change", filter));
+if (words) {
+  words.closest(".filters").hidden = false;
+  [words, ...choices].forEach((one) => one.addEventListener("input", filter));
   filter();
 }

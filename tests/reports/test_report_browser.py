@@ -96,6 +96,49 @@ def test_a_click_on_a_heading_sorts(opened: Any, page: str) -> None:
     assert names == sorted(names, key=str.casefold)
 
 
+def test_headings_sort_by_keyboard_and_say_the_order(opened: Any, page: str) -> None:
+    """A heading with a link has a button beside it; a mean that is missing stays last either way."""
+    tab = opened(page)
+    glance = tab.locator("table.glance")
+    assert glance.locator("thead button").count() == glance.locator("thead th").count()
+    button = glance.get_by_label(f"Sort by {SCENARIOS[0]}")
+    button.focus()
+    orders = []
+    for order in ("ascending", "descending"):
+        tab.keyboard.press("Enter")
+        assert glance.locator("th[aria-sort]").get_attribute("aria-sort") == order
+        values = glance.locator("tbody td:nth-child(2)").evaluate_all("all => all.map(one => one.dataset.v)")
+        orders.append([float(value) for value in values if value != "nan"])
+        assert "nan" not in values[:-1]
+    assert orders[0] == sorted(orders[0]) == orders[1][::-1]
+
+
+def test_a_row_leads_to_its_settings_and_its_runs(opened: Any, page: str) -> None:
+    tab = opened(page)
+    tab.locator("#ranking summary").first.click()
+    row = tab.locator("table.ranking").first.locator("tbody tr", has_text="FedBuff")
+    row.locator("th a").click()
+    target = tab.evaluate("document.getElementById(location.hash.slice(1)).textContent")
+    assert target.strip() == "FedBuff"
+    row.locator("a[data-filter]").click()
+    runs = tab.locator("#runs-1 tbody tr:visible")
+    assert runs.locator("th").all_inner_texts() == ["FedBuff"] * 2
+    assert all("/runs/" in one for one in runs.locator("a").evaluate_all("all => all.map(one => one.href)"))
+
+
+def test_rows_are_filtered_by_words(opened: Any, page: str) -> None:
+    tab = opened(page)
+    tab.goto(f"{page}#runs-1")
+    field = tab.locator("#runs-1").get_by_label("Filter rows")
+    rows, shown = tab.locator("#runs-1 tbody tr"), tab.locator("#runs-1 tbody tr:visible")
+    field.fill("fed done")
+    texts = [text.lower() for text in rows.all_inner_texts()]
+    assert shown.count() == sum("fed" in text and "done" in text for text in texts) < rows.count()
+    assert tab.locator("#runs-1 output").inner_text() == f"{shown.count()} of {rows.count()} rows"
+    field.fill("")
+    assert shown.count() == rows.count()
+
+
 def visible(tab: Any) -> list[str]:
     """The clocks of the curves that are seen."""
     found = tab.locator("#curves .tab svg")
@@ -402,6 +445,23 @@ def test_claims_are_filtered(opened: Any, claims: str) -> None:
     assert tab.locator(".claims-block:visible").count() == 1
     assert tab.evaluate("document.documentElement.scrollWidth") <= 375
     assert tab.locator(".strip:visible").count() == shown.count()
+
+
+def test_main_results_are_sorted_and_filtered_with_their_readings(opened: Any, claims: str) -> None:
+    tab = opened(claims)
+    table = tab.locator("table.sortable").first
+    results = table.locator("tbody")
+    n = results.count()
+    table.locator("thead button").nth(1).click()
+    outcomes = table.locator("tr[data-main] td:nth-child(2)").evaluate_all(
+        "all => all.map(one => one.dataset.v)"
+    )
+    assert outcomes == sorted(outcomes) and len(set(outcomes)) > 1
+    assert results.evaluate_all("all => all.every(one => one.rows[1].className === 'readings')")
+    tab.get_by_label("Filter rows").first.fill("FedBuff")
+    assert 0 < table.locator("tr.readings:visible").count() < n
+    tab.locator(".filters input").fill("no such words")
+    assert tab.locator("[data-claim]:visible").count() == 0
 
 
 def test_claims_can_be_read_without_scripts(opened: Any, claims: str) -> None:
