@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.claims import stored_numbers
-from benchmarks.claims.files import FOLDER, Paper, papers
+from benchmarks.claims.files import FOLDER, Paper
 from benchmarks.claims.plan import ClaimPlan, expanded
 from benchmarks.discrepancies import discrepancies
 from benchmarks.suite import tuned as tuned_values
@@ -21,8 +21,8 @@ from fl_core.problems.quadratic import Quadratic
 
 
 @pytest.fixture(scope="module")
-def paper() -> Paper:
-    return papers()["ace"]
+def paper(all_papers: dict[str, Paper]) -> Paper:
+    return all_papers["ace"]
 
 
 def judged(paper: Paper, scale: str) -> list[tuple[str, float, PlannedRun]]:

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from benchmarks.claims.comparisons import Better, Contrast, Ratio, Same, Value
-from benchmarks.claims.files import papers
+from benchmarks.claims.files import Paper
 from reports.claims import simulated
 from reports.claims.simulated import SimulatedRow, centred
 
 
 @pytest.fixture(scope="module")
-def rows() -> dict[tuple[str, str, str], SimulatedRow]:
-    found = (row for paper in papers().values() for row in simulated.rows(paper))
+def rows(all_papers: dict[str, Paper]) -> dict[tuple[str, str, str], SimulatedRow]:
+    found = (row for paper in all_papers.values() for row in simulated.rows(paper))
     return {(row.paper, row.scale, row.name): row for row in found}
 
 

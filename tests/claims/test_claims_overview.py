@@ -5,37 +5,31 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.claims.files import MainResult, Paper, papers
+from benchmarks.claims.files import MainResult, Paper
 from reports.claims import basis, overview
 from reports.claims.basis import RanOn
-from reports.claims.main_results import Outcome, outcomes
+from reports.claims.main_results import Outcome
 from reports.claims.pooled import PooledEffect, RandomEffects
-from reports.claims.readings import all_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.fixture(scope="module")
-def shipped() -> list[Outcome]:
-    return outcomes(all_of(papers().values()))
-
-
-def test_every_main_result_has_a_row_with_its_word_and_counts(shipped: list[Outcome]) -> None:
-    root = ET.fromstring(overview.file(shipped))
+def test_every_main_result_has_a_row_with_its_word_and_counts(main_results: list[Outcome]) -> None:
+    root = ET.fromstring(overview.file(main_results))
     texts = ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
     words = [text for text in texts if text in overview.COLOURS]
-    assert sorted(words) == sorted(outcome.word for outcome in shipped)
-    counts = [f"{len(one.holding)} of {len(one.decided)}" for one in shipped if one.decided]
+    assert sorted(words) == sorted(outcome.word for outcome in main_results)
+    counts = [f"{len(one.holding)} of {len(one.decided)}" for one in main_results if one.decided]
     assert sorted(text for text in texts if text in counts) == sorted(counts)
     said = " ".join(texts)
-    assert all(outcome.result.words in said for outcome in shipped)
-    drawn = [one for one in shipped if one.pooled and overview._in_points(one.pooled)]
+    assert all(outcome.result.words in said for outcome in main_results)
+    drawn = [one for one in main_results if one.pooled and overview._in_points(one.pooled)]
     assert len(list(root.iter(f"{SVG}circle"))) == len(drawn) > 10
     assert all("http" not in text for text in texts)
 
 
-def test_bars_have_the_shares_of_readings(shipped: list[Outcome]) -> None:
-    (one,) = (one for one in shipped if one.result.id == "drop-outs")
+def test_bars_have_the_shares_of_readings(main_results: list[Outcome]) -> None:
+    (one,) = (one for one in main_results if one.result.id == "drop-outs")
     root = ET.fromstring(overview.file([one]))
     widths = [float(rect.get("width", 0)) for rect in root.iter(f"{SVG}rect") if rect.get("fill")]
     failing = sum(reading.word == "refuted" for reading in one.decided)
@@ -43,9 +37,9 @@ def test_bars_have_the_shares_of_readings(shipped: list[Outcome]) -> None:
     assert widths == pytest.approx([overview.BAR_WIDTH * n / len(one.decided) for n in shares], abs=0.1)
 
 
-def test_effects_lie_where_their_numbers_are(shipped: list[Outcome]) -> None:
+def test_effects_lie_where_their_numbers_are(main_results: list[Outcome]) -> None:
     """On an axis from −30 to 30 points; beyond it, at its end with an arrow."""
-    (one,) = (one for one in shipped if one.result.id == "ace-fedbuff")
+    (one,) = (one for one in main_results if one.result.id == "ace-fedbuff")
     assert one.pooled is not None
     effect = RandomEffects(0.15, -0.15, 0.6, None, 0.0, 2)
     parts = list(overview._drawn(PooledEffect(effect, one.pooled.typical, 2), 50.0, "red"))
@@ -56,12 +50,12 @@ def test_effects_lie_where_their_numbers_are(shipped: list[Outcome]) -> None:
     assert sum(f"M{end:.1f} 46.0l7 4" in part for part in parts) == 1
 
 
-def test_words_stand_under_what_they_rest_on(shipped: list[Outcome]) -> None:
+def test_words_stand_under_what_they_rest_on(main_results: list[Outcome]) -> None:
     """Each main result once; where a network is claimed, one was trained."""
     ran_on = RanOn()
-    groups = dict(basis.groups(shipped, ran_on))
+    groups = dict(basis.groups(main_results, ran_on))
     assert sorted(one.outcome.result.id for mine in groups.values() for one in mine) == sorted(
-        one.result.id for one in shipped
+        one.result.id for one in main_results
     )
     for caption, network in (("a neural network", True), ("without a neural network", False)):
         for one in groups[f"The paper's workload, {caption}"]:
@@ -72,11 +66,11 @@ def test_words_stand_under_what_they_rest_on(shipped: list[Outcome]) -> None:
     assert (update.network, update.holding, update.decided) == (True, 1, 1)  # what fails are stand-ins
 
 
-def test_what_a_gpu_would_add_is_what_has_not_run(shipped: list[Outcome]) -> None:
-    missing = basis.missing(shipped)
+def test_what_a_gpu_would_add_is_what_has_not_run(main_results: list[Outcome]) -> None:
+    missing = basis.missing(main_results)
     added = sum(n for _, _, mine in missing for _, n in mine)
     assert added == sum(
-        not reading.ran and bool(reading.needs) for one in shipped for reading in one.readings
+        not reading.ran and bool(reading.needs) for one in main_results for reading in one.readings
     )
     assert all(need.gpu for _, need, _ in missing)
 

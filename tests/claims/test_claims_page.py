@@ -3,31 +3,29 @@
 import re
 from collections import Counter
 from dataclasses import replace
-from fnmatch import fnmatch
 from math import inf
 from urllib.parse import unquote
 
 import pytest
 
-from benchmarks.claims.files import Paper, papers
+from benchmarks.claims.files import Paper
 from reports.claims import forest, html
 from reports.claims.html import blocks, sections
-from reports.claims.main_results import outcomes
-from reports.claims.readings import Reading, all_of, readings
+from reports.claims.main_results import Outcome
+from reports.claims.readings import Reading, readings
 from reports.claims.rules import Verdict
-from reports.claims.terminal import quantity
 from reports.page import render
 from reports.records.records import RecordedSuite
 
 
 @pytest.fixture(scope="module")
-def paper() -> Paper:
-    return papers()["fraboni"]
+def paper(all_papers: dict[str, Paper]) -> Paper:
+    return all_papers["fraboni"]
 
 
 @pytest.fixture(scope="module")
-def everything() -> list[Reading]:
-    return all_of(papers().values())
+def page(all_readings: list[Reading]) -> str:
+    return html.render(all_readings)
 
 
 def test_verdicts_come_first_and_scales_are_never_mixed(paper: Paper) -> None:
@@ -56,26 +54,24 @@ def test_the_page_of_a_suite_of_claims_says_all_of_it(paper: Paper) -> None:
         assert all(figure for reading, figure in row.entries if forest.effect(reading.claim, reading.verdict))
 
 
-def test_every_claim_that_ran_is_on_the_page_of_all(everything: list[Reading]) -> None:
-    text = html.render(everything)
-    ran = [(one.paper.name, one.scale, one.claim.id, one.word) for one in everything if one.ran]
+def test_every_claim_that_ran_is_on_the_page_of_all(all_readings: list[Reading], page: str) -> None:
+    ran = [(one.paper.name, one.scale, one.claim.id, one.word) for one in all_readings if one.ran]
     found = re.findall(
         r'<li id="[^"]+" data-claim="([^"]+)" data-paper="(\w+)" data-class="[^"]+" '
         r'data-verdict="([^"]+)" data-scale="(\w+)"',
-        text,
+        page,
     )
     assert sorted((paper, scale, id_, word) for id_, paper, word, scale in found) == sorted(ran)
-    assert len(ran) > 500 and "http://" not in text and "https://" not in text
+    assert len(ran) > 500 and "http://" not in page and "https://" not in page
     shown = {(paper, scale) for paper, scale, *_ in ran}
-    waiting = sum(not one.ran and (one.paper.name, one.scale) in shown for one in everything)
-    said = [int(n) for n in re.findall(r"(\d+) further claims? of this scale: not run yet", text)]
+    waiting = sum(not one.ran and (one.paper.name, one.scale) in shown for one in all_readings)
+    said = [int(n) for n in re.findall(r"(\d+) further claims? of this scale: not run yet", page)]
     assert sum(said) == waiting
-    assert html.render(everything) == text
 
 
-def test_a_strip_lies_where_its_numbers_are(everything: list[Reading]) -> None:
+def test_a_strip_lies_where_its_numbers_are(all_readings: list[Reading]) -> None:
     """Three effects on an axis from −1 to 3: a quarter of it is one."""
-    claim = next(one.claim for one in everything if one.claim.kind == "better")
+    claim = next(one.claim for one in all_readings if one.claim.kind == "better")
     claim = claim.model_copy(update={"margin": 0.5})
     effect = forest.effect(claim, Verdict("confirmed", 1.0, 0.5, 7.0, 8))
     assert effect is not None
@@ -99,8 +95,8 @@ def test_an_axis_has_room_for_effects_and_what_was_claimed() -> None:
     assert alone.low < 0 < alone.high
 
 
-def test_printed_numbers_are_shown_by_their_distance(everything: list[Reading]) -> None:
-    values = [one.claim for one in everything if one.claim.kind == "value"]
+def test_printed_numbers_are_shown_by_their_distance(all_readings: list[Reading]) -> None:
+    values = [one.claim for one in all_readings if one.claim.kind == "value"]
     claim = values[0].model_copy(update={"printed": "0.250"})
     effect = forest.effect(claim, Verdict("refuted", 0.3, 0.28, 0.32, 8))
     assert effect is not None
@@ -109,16 +105,16 @@ def test_printed_numbers_are_shown_by_their_distance(everything: list[Reading]) 
     assert forest.effect(claim, Verdict("undecided")) is None
 
 
-def test_the_page_opens_with_all_readings_of_all_main_results(everything: list[Reading]) -> None:
+def test_the_page_opens_with_all_readings_of_all_main_results(
+    all_readings: list[Reading], main_results: list[Outcome], page: str
+) -> None:
     """A row for each, with its word; a mark for each reading that has a verdict, which leads to its entry."""
-    text = html.render(everything)
-    entries = set(re.findall(r'<li id="([^"]+)"', text))
-    rows = re.findall(r'<tr data-main="([^"]+)">(.*?)</tr>', text, re.DOTALL)
-    found = outcomes(everything)
+    entries = set(re.findall(r'<li id="([^"]+)"', page))
+    rows = re.findall(r'<tr data-main="([^"]+)">(.*?)</tr>', page, re.DOTALL)
     mark = r'<a class="[a-z-]+" href="#([^"]+)" title="[^"]+" aria-label'
-    assert [id_ for id_, _ in rows] == [outcome.result.id for outcome in found]
-    assert text.index(rows[-1][0]) < text.index('id="entries"')
-    for outcome, (_, row) in zip(found, rows, strict=True):
+    assert [id_ for id_, _ in rows] == [outcome.result.id for outcome in main_results]
+    assert page.index(rows[-1][0]) < page.index('id="entries"')
+    for outcome, (_, row) in zip(main_results, rows, strict=True):
         assert f">{outcome.word}</b>" in row
         marked = Counter(map(unquote, re.findall(mark, row)))
         judged = [one for one in outcome.readings if one.word not in {"not run", "reported"}]
@@ -127,26 +123,10 @@ def test_the_page_opens_with_all_readings_of_all_main_results(everything: list[R
         assert {unquote(href) for href in shown} <= marked.keys() <= entries
 
 
-@pytest.mark.parametrize(
-    ("pattern", "words"),
-    [
-        ("A-best/*", {"test accuracy"}),
-        ("A-faster/*", {"log of iterations to a test accuracy"}),
-        ("F-weights-spread/*", {"federated loss, std over clients"}),
-        ("G-steadier/*", {"test accuracy", "roughness of test accuracy", "spikes of test loss"}),
-        ("F-rate-sensitivity/share*", {"unusable share"}),
-        ("F-theorem-1/*", {""}),
-    ],
-)
-def test_what_a_number_measures_is_said(everything: list[Reading], pattern: str, words: set[str]) -> None:
-    claims = [one.claim for one in everything if fnmatch(one.claim.id, pattern)]
-    assert {quantity(claim) for claim in claims} == words
-
-
-def test_rows_have_what_matters_first(everything: list[Reading]) -> None:
+def test_rows_have_what_matters_first(all_readings: list[Reading]) -> None:
     decided, leaning = ["refuted", "confirmed", "equal", "no effect"], ["leans against", "leans for"]
     order = [*decided, *leaning, "compatible", "undecided", "reported"]
-    for block in blocks(everything):
+    for block in blocks(all_readings):
         for row in block.rows:
             places = [order.index(reading.word) for reading, _ in row.entries]
             assert places == sorted(places)

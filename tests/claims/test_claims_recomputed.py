@@ -17,12 +17,13 @@ from scipy.special import stdtr
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Report, Same, Theorem, Value
-from benchmarks.claims.files import Paper, papers
-from reports.claims.main_results import outcomes
-from reports.claims.readings import THEOREM, all_of, readings
+from benchmarks.claims.files import Paper
+from reports.claims.main_results import Outcome
+from reports.claims.readings import THEOREM, Reading
 
 ERROR, LOOKS = 0.05, (8, 16, 32, 64)
 Word = str
+Recomputed = dict[str, dict[str, dict[str, Word]]]  # paper → scale → claim → word
 Chances = dict[Word, float]  # what is decided → two-sided p-value
 
 
@@ -49,13 +50,17 @@ def for_more(away: np.ndarray) -> float:
 
 
 @cache
+def signs(n: int) -> np.ndarray:
+    """All choices of n signs up to 12, else 8,000."""
+    if n <= 12:
+        return np.array(list(product((1, -1), repeat=n)))
+    return np.random.default_rng(n).choice((1, -1), (8_000, n))
+
+
+@cache
 def flipped(away: tuple[float, ...]) -> float:
-    """The share of choices of signs with a sum as large: of all up to 12 seeds, else of 8,000."""
-    if len(away) <= 12:
-        signs = np.array(list(product((1, -1), repeat=len(away))))
-    else:
-        signs = np.random.default_rng(len(away)).choice((1, -1), (8_000, len(away)))
-    return float(np.mean(signs @ np.abs(away) >= sum(away) * (1 - 1e-9)))
+    """The share of choices of signs with a sum as large."""
+    return float(np.mean(signs(len(away)) @ np.abs(away) >= sum(away) * (1 - 1e-9)))
 
 
 def median_by_signs(values: np.ndarray, edge: float) -> tuple[float, float]:
@@ -202,10 +207,8 @@ def printed(claim: Value, values: np.ndarray) -> Chances:
     return {"confirmed": 2 * inside, "refuted": 2 * outside}
 
 
-@cache
-def words(name: str, scale: str) -> dict[str, Word]:
+def words(paper: Paper, scale: str) -> dict[str, Word]:
     """The words of all claims of a paper that need runs."""
-    paper = papers()[name]
     stored = stored_numbers.values(stored_numbers.read(stored_numbers.path(paper.name, scale)))
     rows: dict[str, list[Claim]] = {}
     for claim in paper.claims.values():
@@ -305,12 +308,22 @@ def question(claim: Claim, table: np.ndarray) -> Any:
     return claim.kind, rule, tuple(one.times for one in claim.samples.values()), table.tobytes()
 
 
+@pytest.fixture(scope="module")
+def recomputed(all_papers: dict[str, Paper]) -> Recomputed:
+    """The words of all claims by paper and scale."""
+    return {
+        name: {scale: words(paper, scale) for scale in SCALES} | {THEOREM: theorem_words(paper)}
+        for name, paper in all_papers.items()
+    }
+
+
 @pytest.mark.parametrize("name", ["ace", "anarchic", "asyncsgd", "fraboni"])
-@pytest.mark.parametrize("scale", SCALES)
-def test_verdicts_are_those_of_the_plain_rules(name: str, scale: str) -> None:
-    paper = papers()[name]
-    expected = words(paper.name, scale)
-    found = {one.claim.id: one.word for one in readings(paper, scale)}
+@pytest.mark.parametrize("scale", [*SCALES, THEOREM])
+def test_verdicts_are_those_of_the_plain_rules(
+    recomputed: Recomputed, all_readings: list[Reading], name: str, scale: str
+) -> None:
+    expected = recomputed[name][scale]
+    found = {one.claim.id: one.word for one in all_readings if (one.paper.name, one.scale) == (name, scale)}
     assert {id_: (word, expected[id_]) for id_, word in found.items() if word != expected[id_]} == {}
     assert found.keys() == expected.keys()
 
@@ -367,18 +380,20 @@ def of_readings(paper: Paper, by_scale: dict[str, dict[str, Word]], patterns: tu
 
 
 @pytest.mark.parametrize("name", ["ace", "anarchic", "asyncsgd", "fraboni"])
-def test_words_of_main_results_are_those_of_the_plain_rule(name: str) -> None:
-    paper = papers()[name]
-    by_scale = {scale: words(paper.name, scale) for scale in SCALES} | {THEOREM: theorem_words(paper)}
-    found = {one.result.id: one.word for one in outcomes(all_of([paper]))}
-    assert found == {id_: of_readings(paper, by_scale, one.readings) for id_, one in paper.main.items()}
-    assert {one.claim.id: one.word for one in readings(paper, THEOREM)} == by_scale[THEOREM]
+def test_words_of_main_results_are_those_of_the_plain_rule(
+    recomputed: Recomputed, all_papers: dict[str, Paper], main_results: list[Outcome], name: str
+) -> None:
+    found = {one.result.id: one.word for one in main_results if one.paper.name == name}
+    assert found == {
+        id_: of_readings(all_papers[name], recomputed[name], one.readings)
+        for id_, one in all_papers[name].main.items()
+    }
 
 
-def test_there_is_something_to_recompute() -> None:
+def test_there_is_something_to_recompute(all_papers: dict[str, Paper]) -> None:
     numbers = [
         one
-        for name in papers()
+        for name in all_papers
         for scale in SCALES
         for one in stored_numbers.read(stored_numbers.path(name, scale))
     ]

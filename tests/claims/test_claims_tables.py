@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.claims.claim import Sample
 from benchmarks.claims.comparisons import KINDS, Same, Value
-from benchmarks.claims.files import FOLDER, Paper, papers
+from benchmarks.claims.files import FOLDER, Paper
 from reports.claims.printed_tables import PrintedTable, tables
 from reports.claims.readings import Reading, readings
 from reports.claims.verdicts import verdicts
@@ -64,8 +64,8 @@ def test_a_systematic_difference_is_named() -> None:
 
 
 @pytest.fixture(scope="module")
-def anarchic() -> Paper:
-    return papers()["anarchic"]
+def anarchic(all_papers: dict[str, Paper]) -> Paper:
+    return all_papers["anarchic"]
 
 
 def test_placebos_of_the_shipped_tables_fail(anarchic: Paper) -> None:
