@@ -3,6 +3,7 @@
 And a real MLflow database, made once; the fork server and the browser, started once.
 """
 
+import functools
 import gc
 import os
 import shutil
@@ -42,6 +43,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for name in (name for mark in item.iter_markers("data") for name in mark.args):
         if not folder or not (Path(folder).expanduser() / name).exists():
             pytest.skip(f"{name} is not in ASYNCFL_DATA")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _migrations_read_once() -> Iterator[None]:
+    """MLflow reads all of its migrations for each database."""
+    from mlflow.store.db import utils
+
+    with pytest.MonkeyPatch.context() as patch:
+        latest = functools.cache(utils._get_latest_schema_revision)
+        patch.setattr(utils, "_get_latest_schema_revision", latest)
+        yield
 
 
 @pytest.fixture(scope="session")

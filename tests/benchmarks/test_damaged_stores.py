@@ -1,11 +1,10 @@
 """Of a damaged store every command says what is damaged, in a line: no traceback, and nothing in silence."""
 
-import functools
 import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -58,21 +57,15 @@ SAID = {
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[Store]:
+def whole(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Store:
     """A store that is not where it was made: files are looked up beside the database alone."""
-    from mlflow.store.db import utils
-
     folder = tmp_path_factory.mktemp("stores")
     store = Store(folder / "store")
     store.folder.mkdir()
     shutil.copy(empty_database, store.database)
     fill(store)
     store.folder.rename(folder / "whole")
-    with pytest.MonkeyPatch.context() as patch:  # MLflow reads all of its migrations for each database
-        patch.setattr(
-            utils, "_get_latest_schema_revision", functools.cache(utils._get_latest_schema_revision)
-        )
-        yield Store(folder / "whole")
+    return Store(folder / "whole")
 
 
 @pytest.fixture

@@ -107,6 +107,7 @@ def test_a_database_without_room_ends_the_session(
     assert not Outbox(store.outbox).waiting()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fork_server")
 def test_a_database_without_room_ends_a_campaign(
     tmp_path: Path, store: Store, room: Callable[[int], None], capfd: pytest.CaptureFixture[str]

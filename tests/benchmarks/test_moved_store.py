@@ -30,22 +30,32 @@ def _whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.errors.LONGEST", 1000)
 
 
-@pytest.fixture
-def moved(tmp_path: Path, store: Store) -> Store:
-    """A store with two strategies and two seeds, moved after its page was written."""
-    deliver(tmp_path, store, seeds=2)
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Store:
+    """A store with two strategies and two seeds, of which a copy is kept beside its folder; it is gone."""
+    folder = tmp_path_factory.mktemp("first")
+    store = Store(folder / "results")
+    store.folder.mkdir()
+    shutil.copy(empty_database, store.database)
+    deliver(folder, store, seeds=2)
     assert report(store)[0] == 0
-    (tmp_path / "elsewhere").mkdir()
-    store.folder.rename(tmp_path / "elsewhere" / "moved results")
-    return Store(tmp_path / "elsewhere" / "moved results")
+    store.folder.rename(folder / "kept")
+    return store
 
 
-def test_a_moved_store_gives_the_same_report(moved: Store) -> None:
+@pytest.fixture
+def moved(tmp_path: Path, first: Store) -> Store:
+    """The store, moved after its page was written."""
+    folder = tmp_path / "elsewhere" / "moved results"
+    return Store(Path(shutil.copytree(first.folder.with_name("kept"), folder)))
+
+
+def test_a_moved_store_gives_the_same_report(first: Store, moved: Store) -> None:
     page = moved.reports / "small.html"
     before = page.read_text()
     code, shown, errors = report(moved)
     assert code == 0 and "unfinished" not in shown and not errors
-    assert page.read_text() == before.replace(str(moved.folder.parent.parent / "results"), str(moved.folder))
+    assert page.read_text() == before.replace(str(first.folder), str(moved.folder))
     found = load_report(moved.tracking_uri, "small")
     assert not found.unread and found.shown == 4
     assert len(found.runs) == 4 and all(schedule(run, moved.tracking_uri) for run in found.runs)
@@ -56,9 +66,9 @@ def test_a_moved_store_that_can_only_be_read_is_reported(moved: Store) -> None:
     assert load_report(moved.tracking_uri, "small").shown == 4
 
 
-def test_more_seeds_of_a_moved_store_lie_beside_the_first(tmp_path: Path, moved: Store) -> None:
+def test_more_seeds_of_a_moved_store_lie_beside_the_first(tmp_path: Path, first: Store, moved: Store) -> None:
     deliver(tmp_path, moved, seeds=3)
-    assert not (tmp_path / "results").exists()
+    assert not first.folder.exists()
     assert len(runs(moved)) == 6
     assert len(list(moved.artifacts.glob(f"small/*/artifacts/{CURVE}"))) == 6
     assert report(moved)[0] == 0 and load_report(moved.tracking_uri, "small").shown == 6

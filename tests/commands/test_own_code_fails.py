@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shell import Done, asyncfl
+from shell import Done
 
 LAW = """
 from asyncfl import Durations
@@ -41,6 +42,12 @@ strategies: [asgd]
 """
 
 
+@pytest.fixture(autouse=True)
+def _imported_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test writes a module of this name."""
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+
+
 @pytest.mark.parametrize(
     ("code", "key", "said"),
     [
@@ -50,11 +57,13 @@ strategies: [asgd]
         ("", "problem: {name: digits, clients: 2, target: 90}", "lies between 0 and 1: write 0.9 for 90 %"),
     ],
 )
-def test_it_is_told_in_a_line(tmp_path: Path, code: str, key: str, said: str) -> None:
+def test_it_is_told_in_a_line(
+    tmp_path: Path, typed: Callable[..., Done], code: str, key: str, said: str
+) -> None:
     (tmp_path / "mine.py").write_text(code)
     kept = [line for line in SUITE.splitlines() if line.partition(":")[0] != key.partition(":")[0]]
     (tmp_path / "own.yaml").write_text("\n".join([*kept, key]))
-    done = asyncfl(tmp_path, "run", "own.yaml")
+    done = typed("run", "own.yaml")
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
@@ -105,12 +114,15 @@ def test_show_tells_the_error_in_which_a_run_ends(
     assert done.stderr == f"Error: {name} · quadratic · fixed · seed 0: error: {said}\n"
 
 
-def test_tuned_values_stay_where_no_trial_comes_to_its_end(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("fork_server")
+def test_tuned_values_stay_where_no_trial_comes_to_its_end(
+    tmp_path: Path, typed: Callable[..., Done]
+) -> None:
     """All diverge: nothing is found, the file of an earlier campaign stays, and the exit code says so."""
     hopeless = "lr: 1.0e+300\ntuning: {trials: 1, seeds: 1, space: {local_lr: [1.0e+300]}}"
     (tmp_path / "own.yaml").write_text(f"{SUITE}{hopeless}\n")
     (tmp_path / "tuned-own.yaml").write_text("# what was found before\n")
-    done = asyncfl(tmp_path, "tune", "own.yaml", "--quiet")
+    done = typed("tune", "own.yaml", "--quiet")
     assert done.returncode == 1 and "no trial came to its end for 1 strategy" in done.stderr
     assert (tmp_path / "tuned-own.yaml").read_text() == "# what was found before\n"
     assert "Next:" not in done.stdout

@@ -78,12 +78,12 @@ def test_the_best_rate_of_gradient_descent_is_found(make: Make, store: Store) ->
 
 
 def test_every_strategy_gets_the_same_counted_from_the_storage(make: Make, store: Store) -> None:
-    campaign = make(strategies=["fedavg", "asgd", "fedbuff"], tuning={"trials": 5, "seeds": 2, "batch": 2})
+    campaign = make(strategies=["fedavg", "asgd", "fedbuff"], tuning={"trials": 3, "seeds": 2, "batch": 2})
     driver = tune(campaign, store, workers=2)
-    assert [len(study.trials) for study in driver.studies] == [5, 5, 5]
+    assert [len(study.trials) for study in driver.studies] == [3, 3, 3]
     for study in driver.studies:
-        assert [sorted(trial.by_seed) for trial in study.trials] == [[1001, 1002]] * 5
-    assert len(recorded(store, "trial")) == 2 * 15 and len(recorded(store, "study")) == 3
+        assert [sorted(trial.by_seed) for trial in study.trials] == [[1001, 1002]] * 3
+    assert len(recorded(store, "trial")) == 2 * 9 and len(recorded(store, "study")) == 3
 
 
 def test_a_trial_is_a_run_under_each_of_its_seeds(make: Make, store: Store) -> None:
@@ -199,6 +199,7 @@ def test_what_mlflow_missed_is_brought_there_by_the_next_one(make: Make, store: 
     assert Counter(run.data.tags["asyncfl.status"] for run in current(store).values()) == {"done": 12}
 
 
+@pytest.mark.slow
 def test_two_drivers_share_a_store_and_a_storage(make: Make, store: Store) -> None:
     """Each brings its own runs; both know all results at the end."""
     campaign = make(tuning={"trials": 8, "seeds": 2, "batch": 1, "space": RATE})
@@ -229,7 +230,7 @@ def test_the_width_of_good_rates_by_hand(make: Make, store: Store) -> None:
     assert entry.value == pytest.approx(0.96**10) and entry.width == pytest.approx(49)
 
 
-@pytest.mark.parametrize("sampler", ["random", "gp"])
+@pytest.mark.parametrize("sampler", [pytest.param("random", marks=pytest.mark.slow), "gp"])
 def test_other_samplers_by_name(make: Make, store: Store, sampler: str) -> None:
     (study,) = tune(make(tuning={"trials": 12, "seeds": 1, "sampler": sampler, "space": RATE}), store).studies
     assert len({trial.parameters["local_lr"] for trial in study.trials}) == 12
@@ -237,7 +238,11 @@ def test_other_samplers_by_name(make: Make, store: Store, sampler: str) -> None:
 
 @pytest.mark.parametrize(
     ("pruner", "seeds"),
-    [("median", 2), pytest.param("wilcoxon", 6, marks=pytest.mark.slow), ("hyperband", 2)],
+    [
+        ("median", 2),
+        pytest.param("wilcoxon", 6, marks=pytest.mark.slow),
+        pytest.param("hyperband", 2, marks=pytest.mark.slow),
+    ],
 )
 def test_pruned_trials_count_and_are_never_best(make: Make, store: Store, pruner: str, seeds: int) -> None:
     problem = {**QUADRATIC, "noise": 0.3}
