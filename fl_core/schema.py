@@ -100,6 +100,7 @@ class JudgedOn(StrEnum):
     """The data for comparing trials."""
 
     VALIDATION = "validation data"
+    HALF = "the other half of the test data"
     TRAINING = "the clients' training data"
     PROBLEM = "the problem itself, which has no test data"
 

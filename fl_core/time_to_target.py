@@ -1,7 +1,9 @@
 """Time to target: when a learning curve first meets a target, and comparisons of runs with misses.
 
 The time to target of a run is the reading of a clock at the first evaluation that is as good as the target,
-whatever follows; it is ∞ for a run that never meets the target. Such a run is one of two kinds:
+whatever follows; it is ∞ for a run that never meets the target. Where a problem asks for several `marks`, the
+mean of so many successive evaluations has to be as good, and the first of them counts. A run that never meets
+the target is one of two kinds:
 
 - It was *cut*: it ended by its budget, and might have met the target later. It was observed up to its end.
 - It *diverged*, *stalled* or lost all its clients: its model never changes again. It is observed for ever.
@@ -13,6 +15,7 @@ time is (Royston and Parmar, Statistics in Medicine 30, 2011).
 from math import inf
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 Array = np.ndarray
@@ -24,13 +27,25 @@ def meets(values: ArrayLike, target: float, higher: bool) -> Array:
     return np.asarray(values >= target if higher else values <= target)
 
 
-def first_meeting(values: ArrayLike, target: float, higher: bool) -> int | None:
-    """Return the index of the first evaluation as good as a target; None without any."""
+def first_meeting(values: ArrayLike, target: float, higher: bool, marks: int = 1) -> int | None:
+    """Return the index of the first evaluation from which a target is met; None without any.
+
+    Args:
+        values: The metric at successive evaluations [evaluations].
+        target: A value of the metric.
+        higher: Whether more is better.
+        marks: Successive evaluations whose mean has to be as good as the target.
+    """
+    values = np.asarray(values, float)
+    if len(values) < marks:
+        return None
+    if marks > 1:
+        values = sliding_window_view(values, marks).mean(axis=1)
     met = np.flatnonzero(meets(values, target, higher))
     return int(met[0]) if len(met) else None
 
 
-def time_to_target(clock: Array, values: Array, target: float, higher: bool) -> float:
+def time_to_target(clock: Array, values: Array, target: float, higher: bool, marks: int = 1) -> float:
     """Return the clock at the first evaluation as good as a target; ∞ without any.
 
     Args:
@@ -38,8 +53,9 @@ def time_to_target(clock: Array, values: Array, target: float, higher: bool) -> 
         values: The metric at the same evaluations.
         target: A value of the metric.
         higher: Whether more is better.
+        marks: Successive evaluations whose mean has to be as good as the target.
     """
-    first = first_meeting(values, target, higher)
+    first = first_meeting(values, target, higher, marks)
     return inf if first is None else float(clock[first])
 
 

@@ -74,6 +74,7 @@ class Objective:
     budget: Budget
     seeds: int
     easy: float | None = None  # a target beside
+    marks: int = 1  # successive evaluations whose mean has to meet a target
 
     @property
     def maximise(self) -> bool:
@@ -146,7 +147,8 @@ class Objective:
         """Return the first evaluation as good as the target, or None."""
         if target is None:
             return None
-        first = first_meeting([point.value for point in curve.points], target, self.metric.sign > 0)
+        values = [point.value for point in curve.points]
+        first = first_meeting(values, target, self.metric.sign > 0, self.marks)
         return None if first is None else curve.points[first]
 
     def _to_target(self, curve: Curve) -> float:

@@ -18,7 +18,6 @@ from tuning.space import first_points, must_fit, space_of
 from tuning.study import Campaign, Study
 
 APART = 1000  # tuning seeds begin so far above the largest seed of the suite
-VALIDATION = {"evaluate_on": "validation"}
 IN_QUEUE = ("grid", "sobol")  # samplers whose points are known before
 FEWEST_FOR_WILCOXON = 5  # with four seeds, no pattern of signs is rare enough to stop a trial
 
@@ -100,10 +99,10 @@ def _study(name: str, suite: Suite, run: PlannedRun, seeds: tuple[int, ...], mor
 
 
 def tried_on(scenario: Scenario, spec: Tuning) -> Scenario:
-    """Return the scenario of the trials: tuning's budget, judged on validation data if available."""
+    """Return the scenario of the trials: the budget of tuning, judged on other data than the suite's runs."""
     problem = scenario.problem
     if "evaluate_on" in type(problem).model_fields:
-        problem = problem.model_copy(update=VALIDATION)
+        problem = problem.model_copy(update={"evaluate_on": spec.evaluate_on})
     return scenario.model_copy(update={"problem": problem, "budget": spec.budget or scenario.budget})
 
 
@@ -134,7 +133,9 @@ def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: 
             "choose time_to_target, or give tuning.budget, without a target"
         )
     last = spec.last or max(1, scenario.evaluations // 5)
-    return Objective(spec.objective, metric, last, target, scenario.budget, seeds, problem.target)
+    return Objective(
+        spec.objective, metric, last, target, scenario.budget, seeds, problem.target, problem.target_marks
+    )
 
 
 def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:

@@ -13,7 +13,16 @@ from fl_core.experiment import Experiment
 from fl_core.parts import Candidates, Tune
 from fl_core.scenario import Scenario
 from fl_core.schema import Origin
-from fl_core.strategies.hyperparameters import FACTOR, OPTIMIZER, Space, Values, declared, must_be_parameter
+from fl_core.strategies.hyperparameters import (
+    FACTOR,
+    OPTIMIZER,
+    UNDER,
+    Space,
+    Values,
+    declared,
+    must_be_parameter,
+    server_rates,
+)
 from fl_core.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -49,15 +58,25 @@ def _stated(
 ) -> dict[str, Candidates]:
     owners = {*names, *Strategy.members()}
     chosen: dict[str, Candidates] = {}
+    under: dict[str, Candidates] = {}  # server optimiser → candidates of η_g
     for key, candidates in written.items():
         owner = next((name for name in owners if key.startswith(f"{name}.")), None)
         if owner not in (None, strategy.reference()):
             continue
         name = key.removeprefix(f"{owner}.")
+        if name.startswith(UNDER):
+            under[name.removeprefix(UNDER)] = candidates
+            continue
         must_be_parameter(strategy, name)
         if name == OPTIMIZER and strategy.refuses_optimizer:
             continue
         chosen[name] = candidates if isinstance(candidates, Tune) else tuple(dict.fromkeys(candidates))
+    if under and not strategy.refuses_optimizer:
+        if lacking := sorted({*map(str, chosen.get(OPTIMIZER, ()))} ^ {*under}):
+            raise ValueError(
+                f"{UNDER}{lacking[0]}: the optimisers of {OPTIMIZER} and those with a rate must be the same"
+            )
+        chosen["server_lr"] = server_rates(under)
     if FACTOR in chosen and "local_lr" in chosen:
         raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")
     return chosen

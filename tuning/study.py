@@ -20,6 +20,7 @@ from tuning.objective import Objective
 from tuning.trial import TrialRun
 
 GIVEN = "chosen"  # sampler of studies whose one trial is given
+JUDGED_ON = {"validation": JudgedOn.VALIDATION, "first_half": JudgedOn.HALF, "second_half": JudgedOn.HALF}
 BY_EVALUATION, BY_SEED = ("median", "hyperband"), ("wilcoxon",)  # pruners, by what they look at
 
 
@@ -62,8 +63,8 @@ class Study:
         """Return the data for evaluating the objective."""
         if self.objective.metric in FEDERATED:
             return JudgedOn.TRAINING
-        held_out = getattr(self.tried_on.problem, "evaluate_on", "") == "validation"
-        return JudgedOn.VALIDATION if held_out else JudgedOn.PROBLEM
+        judged_on = getattr(self.tried_on.problem, "evaluate_on", "")
+        return JUDGED_ON.get(judged_on, JudgedOn.PROBLEM)
 
     @property
     def budget(self) -> str:

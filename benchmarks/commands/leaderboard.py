@@ -14,8 +14,14 @@ from benchmarks.errors import UserError
 from fl_core.text import many
 
 if TYPE_CHECKING:
+    from benchmarks.engine import Engine
+    from benchmarks.leaderboard.board import StudyOfScale
     from benchmarks.tracking.store import Store
+    from reports.leaderboard.board_tables import BoardTables
     from reports.leaderboard.tables import Tables
+
+POPULATIONS = "populations"  # the suite of version 2.0
+BOARD = options.LEADERBOARD.with_name("2.0")
 
 
 @click.group(invoke_without_command=True, short_help="Show which strategies lead; make and verify entries.")
@@ -190,6 +196,91 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
     sys.exit(min(1, wrong))
 
 
+@command.command(name="run")
+@options.store
+@options.storage
+@options.computing
+@options.verbose
+@click.option("--suite", default=POPULATIONS, show_default=True, metavar="SUITE", help="With the entries.")
+@click.option("--scale", "scales", multiple=True, metavar="NAME", help="A scenario.  [default: all]")
+@click.option(
+    "--study", "numbers", multiple=True, type=click.IntRange(1, 8), help="By number.  [default: 1 to 4]"
+)
+@click.option("--entry", "entries", multiple=True, metavar="STRATEGY", help="By label.  [default: all]")
+@click.option("--copies", is_flag=True, help="Run the copies, which show what luck alone does.")
+@click.option("--out", metavar="DIR", type=options.DIR, default=BOARD, help="Folder of the tables.")
+@click.option("--dry-run", is_flag=True, help="Show how many runs are missing.")
+def run_studies(
+    *,
+    suite: str,
+    scales: tuple[str, ...],
+    numbers: tuple[int, ...],
+    entries: tuple[str, ...],
+    copies: bool,
+    store: Store,
+    storage: str | None,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    out: Path,
+    dry_run: bool,
+) -> None:
+    """Run what is missing of the board: studies, and the final runs of their best trials.
+
+    What the tables of DIR have is not run again. Tables are written after every few entries, so the command
+    can be stopped at any time; the same command goes on.
+    """
+    from benchmarks import engine as engines
+    from benchmarks import interrupts
+    from benchmarks.leaderboard import board
+    from reports.leaderboard.board_tables import BoardTables
+
+    numbers = numbers or (board.COPY_STUDIES if copies else board.STUDIES)
+    tables = BoardTables.load(out)
+    left = [
+        own
+        for number in numbers
+        for scale in scales or board.scales(suite)
+        for own in board.missing(board.StudyOfScale(suite, scale, number, entries), tables)
+    ]
+    if dry_run:
+        counts = [own.simulations for own in left]
+        click.echo(f"{many(sum(counts), 'run')} in {many(len(left), 'part')}")
+        return
+    computes = engines.engine(engine, address, workers)
+    interrupts.are_raised()
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        for at, own in enumerate(left):
+            click.echo(f"[{at + 1}/{len(left)}] {own.scale}, study {own.number}: {', '.join(own.labels)}")
+            tables = _with_study(own, tables, computes, store, storage)
+            tables.save(out)
+    except KeyboardInterrupt:
+        click.echo("\nStopped; the same command goes on.")
+        sys.exit(interrupts.EXIT)
+    click.echo(f"Written: {out}")
+
+
+def _with_study(
+    own: StudyOfScale, tables: BoardTables, computes: Engine, store: Store, storage: str | None
+) -> BoardTables:
+    """Return tables with the trials and final runs of a study."""
+    from benchmarks.commands.tune import studies
+    from benchmarks.errors import warn
+    from benchmarks.leaderboard import board
+    from benchmarks.runs.progress import display
+    from benchmarks.runs.session import Session
+    from reports.records.store import load
+
+    results = studies(own.campaign(), computes, store, storage)
+    for line in board.failed(results):
+        warn(line)
+    finals = own.finals(board.winners(results))
+    Session(finals, store, baselines=False).run(computes, partial(display, quiet=True))
+    recorded = load(store.tracking_uri, finals.name, curves_only=True)
+    return tables.with_rows(trials=own.rows_of_trials(results), finals=own.rows_of_finals(recorded))
+
+
 @command.command()
 @click.argument("suite")
 @options.store
@@ -202,3 +293,43 @@ def goals(suite: str, store: Store) -> None:
         click.echo(
             f"{scenario}: {{budget: {{time: {own.budget:g}, target: {own.hard:g}}}, target: {own.easy:g}}}"
         )
+
+
+@command.command()
+@click.argument("scales", nargs=-1)
+@click.option("--suite", default=POPULATIONS, show_default=True, metavar="SUITE", help="With the scales.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+@options.data_dir
+def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
+    """Tune FedAvg in each of SCALES, and print the target and budget that follow, as keys of the scale."""
+    from benchmarks.device import processes
+    from benchmarks.leaderboard import board
+    from benchmarks.leaderboard.goals import goal
+
+    for scale in scales or board.scales(suite):
+        own = goal(suite, scale, workers or processes())
+        click.echo(
+            f"{scale}: {{problem.target: {own.target:g}, budget.time: {own.budget:g}, "
+            f"tuning.budget: {{time: {own.budget:g}, target: {own.target:g}}}}}"
+        )
+        edges = f"; at an edge: {', '.join(own.at_edge)}" if own.at_edge else ""
+        click.echo(
+            f"  # FedAvg meets it after {own.time:.4g}, {own.share:.0%} of its runs do; "
+            f"best {own.best}, fastest {own.fastest}{edges}"
+        )
+
+
+@command.command()
+@click.option("--suite", default=POPULATIONS, show_default=True, metavar="SUITE", help="With the budgets.")
+@click.option("--tables", metavar="DIR", type=options.DIR, default=BOARD, help="Folder of the tables.")
+@click.option("--markdown", metavar="DIR", type=options.DIR, required=True, help="Where the page is written.")
+def page(*, suite: str, tables: Path, markdown: Path) -> None:
+    """Write the page of the board: leaders and rank groups of each population, and how sure they are."""
+    from benchmarks.leaderboard import board
+    from reports.leaderboard.board_tables import BoardTables
+    from reports.leaderboard.populations_page import write
+
+    rows = BoardTables.load(tables)
+    if rows.finals.empty:
+        raise UserError(f"{tables}: there are no final runs: asyncfl leaderboard run --out {tables}")
+    click.echo(f"Written: {write(rows, board.budgets(suite, rows.scales), markdown)}")

@@ -174,7 +174,7 @@ def to_target(record: Record, problem: Problem) -> dict[str, float]:
     if problem.target is None:
         return {}
     values = [row.get(problem.metric, nan) for row in record.curve]
-    first = first_meeting(values, problem.target, problem.ranking.sign > 0)
+    first = first_meeting(values, problem.target, problem.ranking.sign > 0, problem.target_marks)
     if first is None:
         return {}
     return {metric: float(record.curve[first][clock]) for metric, clock in TO_TARGET.items()}

@@ -189,7 +189,11 @@ class Tuning(Frozen):
     pruner: Pruner = "none"  # when a trial is given up early
     batch: Count = 5  # trials that are simulated together
     budget: Budget | None = None  # of a trial's simulations; None: the suite's
+    # What trials are judged on: a tenth of the training data, or one half of the test data, where the suite's
+    # own runs are judged on the other
+    evaluate_on: Literal["validation", "first_half", "second_half"] = "validation"
     # Parameter, or strategy.parameter → its range or values; empty: what each strategy declares.
+    # `server_lr.adam` is the server's rate under that optimiser (with the sampler `sobol`).
     # The parameter `c` is the factor of a local rate c·√(n/T), n clients, T server iterations or updates.
     space: dict[str, RangeOrValues] = Field(default_factory=dict)
     declared: bool = False  # whether what strategies declare is searched too, beside `space`

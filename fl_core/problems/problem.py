@@ -162,6 +162,7 @@ class Problem(Part):
     importance: Literal["equal", "data"] | tuple[float, ...] = "equal"
     metric: str = FP_LOSS  # the metric that ranks strategies
     target: float | None = None  # the value of `metric` that time-to-target waits for
+    target_marks: Count = 1  # successive evaluations whose mean has to meet a target; the first counts
 
     @model_validator(mode="after")
     def _one_importance_a_client(self) -> Self:

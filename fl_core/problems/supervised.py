@@ -15,7 +15,7 @@ from pydantic import SerializeAsAny, model_validator
 
 from fl_core.keys import digest
 from fl_core.parts import FieldError
-from fl_core.problems.data.data import Data, held_out
+from fl_core.problems.data.data import Data, half_tested, held_out
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.models.linear import Logistic
@@ -39,7 +39,8 @@ class Supervised(Problem):
     # Of matrix products and convolutions on a GPU: `tf32` rounds their inputs to 10 bits and is faster
     precision: Precision = "float32"
     # `validation`, for tuning: a tenth of the training data, held out from clients, replaces the test set.
-    evaluate_on: Literal["test", "validation"] = "test"
+    # Halves of the test set, cut for good, are for tuning on the one and final runs on the other.
+    evaluate_on: Literal["test", "validation", "first_half", "second_half"] = "test"
 
     @model_validator(mode="after")
     def _rounds_single_precision_only(self) -> Self:
@@ -56,8 +57,11 @@ class Supervised(Problem):
         raise NotImplementedError
 
     def split(self) -> Data:
-        """Return the data for clients and evaluation: as published, or with a tenth of the training data."""
-        return self.load() if self.evaluate_on == "test" else held_out(self.load())
+        """Return the data for clients and evaluation, as `evaluate_on` says."""
+        data = self.load()
+        if self.evaluate_on == "test":
+            return data
+        return held_out(data) if self.evaluate_on == "validation" else half_tested(data, self.evaluate_on)
 
     def check(self, seed: int) -> None:
         """Raise an error if the data are missing or damaged, or cannot be dealt out under the seed.

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
+from math import isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from fl_core.problems.problem import Evaluation, World
 from fl_core.recording.evaluation import Evaluate, EvaluationSample, metrics, surrogate_weights
 from fl_core.recording.marks import Marks
 from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, TIME, Name, Reason, Status
-from fl_core.time_to_target import meets
+from fl_core.time_to_target import first_meeting
 from fl_core.timing.network import Way
 
 CLOCKS = (*CURVE.columns, Name.UPLOADS, Name.DOWNLOADS, BYTES)  # of every row of a curve
@@ -101,8 +101,8 @@ class Recorder:
     def resume(self) -> None:
         """Go on from the simulation's present state."""
         self._before = self._now()
-        for row in self.record.curve:
-            self._compare(row)
+        for place in range(len(self.record.curve)):
+            self._compare(place)
 
     def start(self) -> None:
         """Evaluate the first model."""
@@ -196,7 +196,7 @@ class Recorder:
         self.evaluated = version
         row = self._metrics(self._judged(model))
         self.record.curve.append({**clocks.row(), **row})
-        self._compare(self.record.curve[-1])
+        self._compare(len(self.record.curve) - 1)
         ranking = self.simulation.experiment.scenario.problem.metric
         if ranking not in TRAINING:  # which marks may leave out
             self._must_rank(row, version)
@@ -218,12 +218,14 @@ class Recorder:
             message = f"{ranking}, by which strategies are ranked, is not evaluated"
             raise KeyError(f"{message} at version {version}: {', '.join(row)}")
 
-    def _compare(self, row: Mapping[str, float]) -> None:
-        """Let the run end soon if an evaluated model meets the budget's target."""
+    def _compare(self, place: int) -> None:
+        """Let the run end soon if the evaluations up to a row of the curve meet the budget's target."""
         target, problem = self.simulation.budget.target, self.simulation.experiment.scenario.problem
+        row, first = self.record.curve[place], max(0, place + 1 - problem.target_marks)
         if target is None or problem.metric not in row:
             return
-        if meets(row[problem.metric], target, problem.ranking.sign > 0):
+        latest = [row.get(problem.metric, nan) for row in self.record.curve[first : place + 1]]
+        if first_meeting(latest, target, problem.ranking.sign > 0, problem.target_marks) is not None:
             self.simulation.ends.met(row[TIME])
 
     def _judged(self, model: Tensor) -> Evaluation:

@@ -20,6 +20,7 @@ Values = dict[str, Any]  # parameter → its value
 
 FACTOR = "c"  # the parameter that sets a local rate of c·√(n/T)
 OPTIMIZER = "server.name"  # the parameter that chooses the server's optimiser
+UNDER = "server_lr."  # begins the key of the server's rate under one optimiser, such as `server_lr.adam`
 
 
 def fields_of(strategy: Strategy) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
 class ServerRates(Tune):
     """The range of η_g under any of the searched server optimisers, and under each by name."""
 
-    under: dict[str, Tune]
+    under: dict[str, Candidates]
 
 
 @dataclass(frozen=True)
@@ -206,9 +207,11 @@ class Space:
         """Return which end of what is searched a value lies at, "lower" or "upper"; empty if at neither.
 
         That is within 5 % of a range, on its scale, or the first or last of a list of numbers. A count's
-        1 is no edge: there is nothing below it.
+        1 is no edge: there is nothing below it. Nor is the only value of a rate under an optimiser.
         """
         candidate = self.candidates[name]
+        if isinstance(candidate, ServerRates) and (value,) in candidate.under.values():
+            return ""
         if not isinstance(value, int | float) or (self.whole(name) and value == 1):
             return ""
         if isinstance(candidate, Tune):
@@ -235,6 +238,13 @@ class Space:
         return described
 
 
+def server_rates(under: Mapping[str, Candidates]) -> ServerRates:
+    """Return the range of η_g, from the candidates under each server optimiser by name."""
+    ends = [(own.low, own.high) if isinstance(own, Tune) else (min(own), max(own)) for own in under.values()]
+    lows, highs = zip(*ends, strict=True)
+    return ServerRates(low=min(lows), high=max(highs), under=dict(under))
+
+
 def declared(strategy: Strategy, optimizers: Candidates = ()) -> Space:
     """Return the space declared by a strategy, η_g in the range of the server optimiser.
 
@@ -256,8 +266,7 @@ def _server_rates(strategy: Strategy, optimizers: Candidates) -> Candidates:
     if not optimizers or isinstance(optimizers, Tune) or not isinstance(range_of_class, Tune):
         return strategy.server.rates or range_of_class
     under = {str(name): find(ServerOptimizer, name).rates or range_of_class for name in optimizers}
-    low, high = min(rates.low for rates in under.values()), max(rates.high for rates in under.values())
-    return ServerRates(low=low, high=high, under=under)
+    return server_rates(under)
 
 
 def _holding(candidate: Candidates, value: Any) -> Candidates:

@@ -36,6 +36,24 @@ COSTS = (
     "take: Rennala and Ringmaster with S or R of 1 send the model to all clients at every update. A run "
     "stops soon after the hard target, so that accuracy at the end is that of stopping."
 )
+FLAWS = """\
+## Read this first: what is wrong with version 1.0
+
+- **Identical algorithms get different scores.** With a buffer of 1, AFA-CD and FedBuff-c are ASGD; with
+  S = R = 1, Rennala SGD is Ringmaster ASGD. What separates them below is the luck of {points} points of
+  a design, which no interval contains.
+- **All clients are alike.** With other clients the order is another one. Nine strategies that were run
+  again outside the suite had these rank correlations with the board: 0.93 with the same clients, 0.77
+  with two speeds, 0.15 with F80, 0.08 with log-normal speeds, and −0.03 with phones and their links.
+- **The target is missed by what was tuned for it**, by {reference}, the unit, too. So most scores are
+  bounds.
+- **“Behind the first” is not protected.** On 95 of 100 simulated boards of 31 equal entries some entry
+  was behind.
+
+The numbers are computed as described and are kept for reference. A [second
+version](how-to/leaderboard.md#version-20) with five populations of clients, four independent studies an
+entry and rank groups is being made.
+"""
 HOW = """\
 ## How it is measured
 
@@ -120,6 +138,8 @@ def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray,
     agreement = [_agreement(*pair) for pair in _orders(held_out, spearman(own.scores, third.scores))]
     parts = [
         f"# Leaderboard {rules.version}",
+        FLAWS.format(reference=rules.reference, points=rules.points),
+        "## What the tables say",
         *(said for agrees, said in agreement if not agrees),
         _lead(table, own),
         _lead_held_out(tables, table),

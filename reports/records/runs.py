@@ -18,6 +18,7 @@ from fl_core.time_to_target import meets, observed_until, time_to_target
 from reports.records.measures import Measure, measure
 from reports.records.values import clean, moment, number, parsed
 
+TARGET_MARKS = "problem.target_marks"  # the parameter of that name
 Columns = Mapping[str, np.ndarray]  # a table; to make a frame of one takes longer than to read it
 
 
@@ -172,7 +173,8 @@ class RecordedRun:
             return inf
         if clock not in curve:
             return nan  # coded messages alone have bytes
-        return time_to_target(curve[clock], curve[self.metric], target, self.higher_is_better)
+        marks = int(self.params.get(TARGET_MARKS, 1))
+        return time_to_target(curve[clock], curve[self.metric], target, self.higher_is_better, marks)
 
     def observed_until(self, time: float, clock: str) -> float:
         """Return the time under observation of a run with time to target `time`."""

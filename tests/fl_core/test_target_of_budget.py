@@ -66,3 +66,16 @@ def test_a_budget_without_a_target_is_named_as_ever() -> None:
     assert "target" not in where().identity()["budget"]
     assert where().budget.label() == "40 units of virtual time"
     assert where(target=0.5).budget.label() == "40 units of virtual time, or soon after 0.5 is reached"
+
+
+def test_a_run_goes_on_until_several_evaluations_meet_the_target() -> None:
+    strategy = ASGD(local_lr=0.05)
+    metric = where().problem.metric
+    values = [row[metric] for row in recorded(strategy, where()).record.curve]
+    single = where(target=TARGET)
+    problem = single.problem.model_copy(update={"target_marks": 3})
+    ended = recorded(strategy, single.model_copy(update={"problem": problem})).record
+    met = next(at for at in range(len(values)) if sum(values[at : at + 3]) / 3 <= TARGET)
+    assert ended.reason == Reason.TARGET and len(ended.curve) > met + 2
+    assert len(ended.curve) >= len(recorded(strategy, single).record.curve)
+    assert ended.curve[met + 2][TIME] <= ended.curve[-1][TIME] <= (1 + TAIL) * ended.curve[met + 2][TIME]

@@ -68,3 +68,13 @@ def test_a_run_at_a_standstill_is_observed_for_ever_unless_it_met_the_target() -
     assert observed_until(inf, 30.0, at_a_standstill=True) == inf
     assert observed_until(inf, 30.0, at_a_standstill=False) == 30
     assert observed_until(10.0, 30.0, at_a_standstill=True) == 30
+
+
+@given(VALUES, st.integers(1, 4))
+def test_the_mean_of_several_evaluations_is_asked_for(values: list[float], marks: int) -> None:
+    expected = None
+    for at in range(len(values) - marks + 1):
+        if sum(values[at : at + marks]) / marks >= 0.6 - 1e-12:
+            expected = at
+            break
+    assert first_meeting(values, 0.6, True, marks) == expected

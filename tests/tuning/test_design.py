@@ -36,6 +36,22 @@ def test_every_eighth_of_every_range_has_an_eighth_of_the_points() -> None:
     assert points[:16] == space.sobol(16, 7)
 
 
+def test_the_rate_is_in_the_range_that_a_suite_gives_the_optimizer() -> None:
+    written = {
+        "server.name": ("sgd", "adam"),
+        "server_lr.sgd": (1.0,),
+        "server_lr.adam": Tune(1e-3, 0.1),
+    }
+    points = space_of(FedBuff(), ["fedbuff"], written, declared_too=True).sobol(64, 7)
+    rates = {name: [p["server_lr"] for p in points if p["server.name"] == name] for name in ("sgd", "adam")}
+    assert {*rates["sgd"]} == {1.0}
+    assert 1e-3 <= min(rates["adam"]) < 2e-3 and 0.05 < max(rates["adam"]) <= 0.1
+    refusing = space_of(FedAsync(), ["fedasync"], written, declared_too=True)
+    assert refusing.described()["server_lr"]["high"] == 1.0  # its own range
+    with pytest.raises(ValueError, match="momentum"):
+        space_of(FedBuff(), ["fedbuff"], {**written, "server.name": ("sgd", "adam", "momentum")})
+
+
 def test_the_rate_is_in_the_range_of_the_points_optimizer() -> None:
     written = {"server.name": ("sgd", "momentum", "adam", "yogi"), "local.steps": (1, 4)}
     space = space_of(FedBuff(), ["fedbuff"], written, declared_too=True)

@@ -4,6 +4,7 @@ import functools
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import torch
@@ -122,6 +123,20 @@ def held_out(data: Data) -> Data:
         rows=torch.nonzero(training).flatten() if data.rows is None else data.rows[training],
         kind_train=None if kinds is None else kinds[training],
         kind_test=None if kinds is None else kinds[chosen],
+    )
+
+
+@functools.cache
+def half_tested(data: Data, half: Literal["first_half", "second_half"]) -> Data:
+    """Return the data with one half of the test set, which is cut by class as in `drawn`."""
+    first = drawn(data.labels_test, 0.5, "halves")
+    chosen = first if half == "first_half" else ~first
+    return replace(
+        data,
+        x_test=data.x_test[chosen],
+        y_test=data.y_test[chosen],
+        owner_test=None if data.owner_test is None else data.owner_test[chosen],
+        kind_test=None if data.kind_test is None else data.kind_test[chosen],
     )
 
 

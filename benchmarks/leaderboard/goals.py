@@ -1,0 +1,130 @@
+"""Targets and budgets of the leaderboard, from a pilot of tuned FedAvg in each scenario."""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from statistics import fmean, median
+
+import numpy as np
+
+from benchmarks.suite.suite import Suite, load
+from fl_core.execution.stacked import AllInFlight
+from fl_core.experiment import Experiment
+from fl_core.parts import Count
+from fl_core.recording.recorder import run
+from fl_core.scenario import Budget, Scenario
+from fl_core.schema import Clock
+from fl_core.strategies.hyperparameters import Values
+from fl_core.strategies.strategy import Strategy
+from fl_core.time_to_target import time_to_target
+from tuning.plan import plan
+
+ROUNDS = 60  # of one local step: how long the runs of the pilot are
+POINTS = 64  # of FedAvg's space
+SEEDS = (2000, 2001)  # of each point
+FINAL_SEEDS = tuple(range(2010, 2018))  # of the best point, and of the fastest
+ALLOWANCE = 0.01  # by which the target lies below what tuned FedAvg holds
+DIGITS = 2  # significant ones of a budget
+
+Curve = tuple[np.ndarray, np.ndarray]  # times and values of the metric, at successive evaluations
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Target and budget of a scenario, and what the pilot found there."""
+
+    target: float  # what tuned FedAvg holds after ROUNDS rounds, less ALLOWANCE
+    time: float  # median time of the fastest FedAvg to the target
+    share: float  # of its runs that meet the target
+    marks: float  # evaluations of a final run up to then
+    budget: float  # twice the time
+    best: Values  # the point that holds most
+    fastest: Values  # the point that is soonest at the target
+    at_edge: tuple[str, ...]  # parameters of both that lie at an edge of their ranges
+
+
+def goal(suite: str, scale: str, processes: Count) -> Goal:
+    """Run the pilot of a scenario, and return its goal.
+
+    Args:
+        suite: The suite by name or file; its first strategy is tuned.
+        scale: The scenario.
+        processes: How many runs are computed side by side.
+    """
+    loaded = load(suite, [f"tuning.trials={POINTS}", "tuning.objective=final", "problem.target=0"], scale)
+    study = plan(loaded).studies[0]
+    long_enough = study.tried_on.model_copy(update={"budget": length(loaded)})
+    points = [values for _, values in study.first]
+    with ProcessPoolExecutor(processes, get_context("forkserver")) as pool:
+        curves = partial(_curves, pool.map, long_enough)
+        tried = curves([study.space.apply(values, long_enough) for values in points], SEEDS)
+        best = int(np.argmax([fmean(map(held, own)) for own in tried]))
+        again = curves([study.space.apply(points[best], long_enough)], FINAL_SEEDS)[0]
+        target = round(median(map(held, again)) - ALLOWANCE, 3)
+        met = partial(_met, target=target, marks=long_enough.problem.target_marks)
+        fastest = int(np.argmin([fmean(map(met, own)) for own in tried]))
+        finals = curves([study.space.apply(points[fastest], long_enough)], FINAL_SEEDS)[0]
+    times = [met(curve) for curve in finals]
+    time = median(times)
+    edges = (
+        f"{name} {value}: {end}"
+        for at in (best, fastest)
+        for name, value in points[at].items()
+        if (end := study.space.edge(name, value))
+    )
+    return Goal(
+        target,
+        time,
+        share=fmean(time < np.inf for time in times),
+        marks=long_enough.evaluations / 2,
+        budget=float(f"{2 * time:.{DIGITS}g}"),
+        best=points[best],
+        fastest=points[fastest],
+        at_edge=tuple(dict.fromkeys(edges)),
+    )
+
+
+def length(suite: Suite) -> Budget:
+    """Return the time that FedAvg's rounds of one local step take: the median over FINAL_SEEDS."""
+    first = suite.runs()[0].experiment
+    local = first.strategy.local.model_copy(update={"steps": 1})
+    strategy = first.strategy.model_copy(update={"local": local})
+    rounds = Budget(iterations=ROUNDS, updates=ROUNDS * first.scenario.problem.clients)
+    scenario = first.scenario.model_copy(update={"budget": rounds, "evaluations": 1})
+    ends = [_record(Experiment(scenario=scenario, strategy=strategy, seed=seed)) for seed in FINAL_SEEDS]
+    return Budget(time=float(f"{median(float(times[-1]) for times, _ in ends):.{DIGITS}g}"))
+
+
+def held(curve: Curve) -> float:
+    """Return what a run holds at its end: the mean of the last three evaluations."""
+    return float(np.mean(curve[1][-3:]))
+
+
+def _met(curve: Curve, target: float, marks: int) -> float:
+    return time_to_target(*curve, target, True, marks)
+
+
+def _curves(
+    run_all: Callable[..., Iterable[Curve]],
+    scenario: Scenario,
+    strategies: Sequence[Strategy],
+    seeds: Sequence[int],
+) -> list[list[Curve]]:
+    """Return the curve of each seed of each strategy."""
+    experiments = [
+        Experiment(scenario=scenario, strategy=strategy, seed=seed)
+        for strategy in strategies
+        for seed in seeds
+    ]
+    curves = iter(run_all(_record, experiments))
+    return [[next(curves) for _ in seeds] for _ in strategies]
+
+
+def _record(experiment: Experiment) -> Curve:
+    """Run an experiment; return times and values of its evaluations, NaN for a metric that is missing."""
+    record = run(experiment, execution=AllInFlight(), evaluate="test")
+    metric = experiment.scenario.problem.metric
+    rows = record.curve
+    return np.array([row[Clock.TIME] for row in rows]), np.array([row.get(metric, np.nan) for row in rows])

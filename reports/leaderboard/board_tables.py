@@ -1,0 +1,114 @@
+"""Tables of the leaderboard: trials and final runs of a scenario, a row a seed, as CSV files in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.errors import UserError, writing
+from fl_core import reading
+from fl_core.recording.atomic import whole
+from reports.tables import as_written, harmless
+
+PLACE = ["scale", "strategy", "study"]
+TRIALS = [*PLACE, "trial", "seed", "status", "time", "end", "best", "values"]
+FINALS = [
+    *PLACE,
+    "seed",
+    "status",
+    "commit",
+    "time",  # virtual time; inf if the target was never met
+    "updates",  # of clients, until the target or the end
+    "uploads",  # bytes until then
+    "downloads",
+    "worst_client",  # the metric at the client where it is worst, at the end
+    "times",  # of the learning curve, separated by blanks
+    "values",  # of the metric at these
+]
+KINDS = {"trials": TRIALS, "finals": FINALS}
+TEXTS = ("scale", "strategy", "status", "commit", "times", "values")
+WHOLE = ("study", "trial", "seed", "best", "updates", "uploads", "downloads")
+
+
+@dataclass(frozen=True, eq=False)
+class BoardTables:
+    """The trials and final runs of a board."""
+
+    trials: pd.DataFrame
+    finals: pd.DataFrame
+
+    @classmethod
+    def load(cls, folder: Path) -> BoardTables:
+        """Return the tables of a folder, empty where there are none; UserError for damaged ones."""
+        return cls(**{kind: _joined(folder, kind) for kind in KINDS})
+
+    @cached_property
+    def scales(self) -> list[str]:
+        """Scenarios with final runs."""
+        return sorted(set(self.finals["scale"]))
+
+    def done(self, scale: str, study: int) -> set[str]:
+        """Return the labels of the entries whose final runs of a study are there."""
+        own = self.finals[(self.finals["scale"] == scale) & (self.finals["study"] == study)]
+        return set(own["strategy"])
+
+    def with_rows(self, **more: Iterable[Mapping[str, Any]]) -> BoardTables:
+        """Return the tables with more rows, which replace those of the same runs."""
+        tables = {}
+        for kind, columns in KINDS.items():
+            added = pd.DataFrame(list(more.get(kind, ())), columns=columns)
+            parts = [table for table in (getattr(self, kind), added) if len(table)]
+            joined = pd.concat(parts, ignore_index=True) if parts else added
+            tables[kind] = joined.drop_duplicates(_key(columns), keep="last", ignore_index=True)
+        return BoardTables(**tables)
+
+    def save(self, folder: Path) -> None:
+        """Write the tables into a folder, two files a scenario."""
+        for kind, columns in KINDS.items():
+            for scale, rows in getattr(self, kind).groupby("scale"):
+                table = rows[columns].sort_values(_key(columns))
+                table = table.assign(**{name: table[name].map(harmless) for name in TEXTS if name in table})
+                path = folder / f"{scale}-{kind}.csv"
+                with writing(path), whole(path) as partial:
+                    table.to_csv(partial, index=False, float_format="%.9g")
+
+
+def curve(row: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return times and values of the learning curve of a final run."""
+    return np.array(row["times"].split(), float), np.array(row["values"].split(), float)
+
+
+def _key(columns: list[str]) -> list[str]:
+    return [name for name in (*PLACE, "trial", "seed") if name in columns]
+
+
+def _joined(folder: Path, kind: str) -> pd.DataFrame:
+    tables = [_read(path, KINDS[kind]) for path in sorted(folder.glob(f"*-{kind}.csv"))]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=KINDS[kind])
+
+
+def _read(path: Path, columns: list[str]) -> pd.DataFrame:
+    try:
+        table = pd.read_csv(
+            BytesIO(reading.content(path)), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False
+        )
+        if missing := [name for name in columns if name not in table]:
+            raise ValueError(f"there is no column '{missing[0]}'")
+        kinds = {name: str if name in TEXTS else int if name in WHOLE else float for name in columns}
+        empty = (
+            {"worst_client": table["worst_client"].replace("", np.nan)} if "worst_client" in columns else {}
+        )
+        table = table.assign(**empty)[columns].astype(kinds)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: this is no table of the leaderboard: {error}") from None
+    table = table.assign(**{name: table[name].map(as_written) for name in TEXTS if name in columns})
+    if (twice := table.duplicated(_key(columns))).any():
+        raise UserError(f"{path}: row {int(twice.argmax()) + 1} is there twice")
+    return table

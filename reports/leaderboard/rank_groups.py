@@ -1,0 +1,138 @@
+"""Rank groups: which entries of a board differ by more than luck, with tuning and seeds as sources of chance.
+
+The number of an entry in a study is the mean, over seeds, of the logarithm of the time to target; a run that
+misses the target counts at the end of its budget, which can only hide a difference. In a scenario
+
+    y[entry, study] = mean of the entry + effect of the study + residual,
+
+where the effect is common to all entries, since the seeds of a study are. The residual holds the luck of
+tuning and of seeds; its standard deviation is pooled over entries. Where a population has several scenarios,
+what an entry gains in one of them and not in the others is a source of chance, too.
+
+Two entries are *separated* if their means differ by more than the threshold. The threshold is the largest
+range of the means that 95 % of boards of equal entries stay below; such boards are drawn from the board's own
+residuals. So at most one board of equals in twenty separates any two. A rank group ends where two successive
+entries are separated: no two entries of different groups are within the threshold of each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp, log, sqrt
+
+import numpy as np
+
+from fl_core.streams import stream
+from reports.inference import LEVEL
+
+Array = np.ndarray
+BOARDS = 2000  # simulated boards of equal entries
+NEIGHBOURS = 1.5  # true ratio of times between neighbours, for which the power is stated
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """The numbers of a population: log times [entries, scenarios, studies].
+
+    Args:
+        logs: Means over seeds of log time to target, a missed target at the end of the budget.
+    """
+
+    logs: Array
+
+    @property
+    def means(self) -> Array:
+        """Mean log time of each entry [entries]."""
+        return np.asarray(self.logs.mean(axis=(1, 2)))
+
+    @cached_property
+    def residuals(self) -> Array:
+        """Residuals within scenarios [entries, scenarios, studies], scaled to the variance of a study."""
+        entries, _, studies = self.logs.shape
+        by_entry, by_study = self.logs.mean(2, keepdims=True), self.logs.mean(0, keepdims=True)
+        rest = self.logs - by_entry - by_study + self.logs.mean((0, 2), keepdims=True)
+        return np.asarray(rest * sqrt(entries * studies / ((entries - 1) * (studies - 1))))
+
+    @cached_property
+    def interactions(self) -> Array:
+        """What entries gain in a scenario and not in the others [entries, scenarios], scaled likewise."""
+        entries, scenarios, _ = self.logs.shape
+        if scenarios == 1:
+            return np.zeros((entries, 1))
+        own = self.logs.mean(2)
+        rest = own - own.mean(1, keepdims=True) - own.mean(0, keepdims=True) + own.mean()
+        return np.asarray(rest * sqrt(entries * scenarios / ((entries - 1) * (scenarios - 1))))
+
+    @cached_property
+    def _variances(self) -> tuple[float, float]:
+        """Variances of the mean of an entry, from residuals and from interactions."""
+        _, scenarios, studies = self.logs.shape
+        within = float(np.mean(self.residuals**2)) / (scenarios * studies)
+        return within, float(np.mean(self.interactions**2)) / scenarios
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean of an entry."""
+        return sqrt(max(self._variances))
+
+    @cached_property
+    def threshold(self) -> float:
+        """Difference of mean log times above which two entries are separated."""
+        return float(np.quantile(self.ranges("threshold"), LEVEL)) * self.error
+
+    def ranges(self, purpose: str) -> Array:
+        """Return the range of the means on simulated boards of equals, in standard errors of each [boards].
+
+        Args:
+            purpose: Name of the random stream.
+        """
+        means, errors = self.equals(purpose)
+        return np.asarray(np.ptp(means, axis=1) / errors)
+
+    def equals(self, purpose: str) -> tuple[Array, Array]:
+        """Return means of equal entries on simulated boards [boards, entries], and standard errors [boards].
+
+        An entry of such a board has the residuals of an entry drawn with replacement, with random signs, so
+        that boards keep entries that vary much beside those that vary little; or, where they vary more,
+        what the entry gains in single scenarios.
+        """
+        within, between = self._variances
+        source = self.interactions if between > within else self.residuals.reshape(len(self.logs), -1)
+        entries, count = source.shape
+        rng = stream(0, f"rank groups, {purpose}")
+        drawn = source[rng.integers(entries, size=(BOARDS, entries))]
+        drawn = drawn * rng.choice((-1.0, 1.0), drawn.shape)
+        drawn -= drawn.mean(axis=1, keepdims=True)  # effects of studies, which a board takes out
+        errors = np.sqrt(drawn.var(axis=2, ddof=1).mean(axis=1) / count * entries / (entries - 1))
+        return drawn.mean(axis=2), errors
+
+    @cached_property
+    def resolution(self) -> float:
+        """The smallest ratio of times that separates two entries."""
+        return exp(self.threshold)
+
+    @cached_property
+    def false_statements(self) -> float:
+        """Share of boards of equals on which any two entries are separated, on boards drawn afresh."""
+        return float(np.mean(self.ranges("check") > self.threshold / self.error))
+
+    @cached_property
+    def power(self) -> float:
+        """Share of neighbours separated where each is `NEIGHBOURS` times as slow as the one before."""
+        noise, _ = self.equals("power")
+        return float(np.mean(np.diff(noise, axis=1) + log(NEIGHBOURS) > self.threshold))
+
+
+def rank_groups(means: Sequence[float] | Array, threshold: float) -> list[int]:
+    """Return the rank group of each entry, 1 for the soonest.
+
+    Args:
+        means: Mean log times [entries].
+        threshold: Difference above which two entries are separated.
+    """
+    order = np.argsort(means, kind="stable")
+    sorted_means = np.asarray(means, float)[order]
+    groups = np.concatenate([[1], 1 + np.cumsum(np.diff(sorted_means) > threshold)])
+    result = np.empty(len(order), int)
+    result[order] = groups
+    return [int(group) for group in result]

@@ -1,0 +1,114 @@
+"""Studies and final runs of a board, on digits: tables, what is missing, and the halves of the test data."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from benchmarks.commands.leaderboard import command
+from benchmarks.leaderboard.board import StudyOfScale, missing
+from reports.leaderboard.board_tables import BoardTables, curve
+
+SUITE = {
+    "name": "tiny",
+    "seeds": 2,
+    "problem": {
+        "name": "digits",
+        "clients": 4,
+        "evaluate_on": "second_half",
+        "target": 0.5,
+        "target_marks": 3,
+    },
+    "budget": {"time": 12},
+    "evaluations": 12,
+    "local": {"steps": 2, "batch": 8},
+    "strategies": [
+        {"name": "fedavg", "label": "FedAvg"},
+        {"name": "fedbuff", "concurrency": 4, "label": "FedBuff"},
+    ],
+    "tuning": {
+        "trials": 4,
+        "seeds": 2,
+        "sampler": "sobol",
+        "objective": "time_to_target",
+        "budget": {"time": 12, "target": 0.5},
+        "evaluate_on": "first_half",
+        "declared": True,
+        "space": {
+            "local_lr": {"low": 0.01, "high": 1},
+            "server.name": ["sgd", "adam"],
+            "server_lr.sgd": [1],
+            "server_lr.adam": {"low": 0.001, "high": 0.1},
+        },
+    },
+    "scale": "alike",
+    "scales": {
+        "alike": {"timing": {"durations": {"name": "exponential", "per_step": True}}},
+        "fixed": {"timing": {"durations": {"name": "fx", "per_step": True}}},
+    },
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ASYNCFL_STORE", str(tmp_path / "store"))
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump(SUITE))
+    return path
+
+
+def run(*words: object) -> str:
+    result = CliRunner().invoke(command, list(map(str, words)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.slow
+def test_a_study_is_tuned_and_run_once(suite: Path, tmp_path: Path) -> None:
+    asked = ("run", "--suite", suite, "--scale", "alike", "--study", 2, "--out", tmp_path / "board")
+    run(*asked, "--workers", 1)
+    tables = BoardTables.load(tmp_path / "board")
+    assert len(tables.trials) == 2 * 4 * 2 and len(tables.finals) == 2 * 2
+    assert set(tables.finals["seed"]) == {20, 21} and set(tables.trials["seed"]) == {1020, 1021}
+    assert (tables.trials.groupby("strategy")["best"].sum() == 2).all()  # the rows of one trial
+    for row in tables.finals.to_dict("records"):
+        times, values = curve(row)
+        means = np.convolve(values, np.ones(3) / 3, "valid")
+        met = np.flatnonzero(means >= 0.5 - 1e-4)
+        assert row["time"] == (pytest.approx(times[met[0]], rel=1e-4) if len(met) else np.inf)
+        assert times[-1] == pytest.approx(12, rel=0.2)  # final runs go on beyond the target
+    written = {path.name: path.read_bytes() for path in (tmp_path / "board").iterdir()}
+    tables.save(tmp_path / "again")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == written
+    assert run(*asked, "--dry-run").startswith("0 runs")
+
+
+def test_what_is_missing_is_known_from_the_tables(suite: Path) -> None:
+    study, empty = StudyOfScale(str(suite), "fixed", 1), BoardTables.load(suite.parent / "none")
+    (whole,) = missing(study, empty)
+    assert [*whole.labels] == ["FedAvg", "FedBuff"] and whole.simulations == 2 * (4 * 2 + 2)
+    (copies,) = missing(StudyOfScale(str(suite), "fixed", 5), empty)
+    assert [*copies.labels] == ["FedBuff"] and copies.label("FedBuff") != "FedBuff"
+
+
+def test_independent_studies_share_nothing_but_the_scenario(suite: Path) -> None:
+    first, second = (StudyOfScale(str(suite), "fixed", number).campaign() for number in (1, 2))
+    for one, other in zip(first.studies, second.studies, strict=True):
+        assert one.strategy == other.strategy and one.space == other.space
+        assert not {*one.seeds} & {*other.seeds} and one.identity != other.identity
+        assert not [values for values in one.first if values in other.first]
+
+
+def test_trials_and_final_runs_are_judged_on_different_halves(suite: Path) -> None:
+    study = StudyOfScale(str(suite), "alike", 1)
+    campaign = study.campaign()
+    trial = campaign.studies[0].tried_on.problem.split()
+    final = study.finals({"FedAvg": campaign.studies[0].first[0][1]}).runs()[0].problem.split()
+    whole = campaign.studies[0].tried_on.problem.load()
+    assert len(trial.y_test) + len(final.y_test) == len(whole.y_test)
+    assert abs(len(trial.y_test) - len(final.y_test)) <= whole.classes
+    both = np.concatenate([trial.x_test.flatten(1).numpy(), final.x_test.flatten(1).numpy()])
+    assert sorted(map(bytes, both)) == sorted(map(bytes, whole.x_test.flatten(1).numpy()))
+    assert len(trial.y_train) == len(whole.y_train)  # unlike validation data, no half is taken from clients
