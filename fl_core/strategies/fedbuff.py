@@ -32,16 +32,21 @@ class FedBuff(BufferedStrategy):
     # From where τ counts: the dispatch of the job, or the client's previous upload
     staleness_since: staleness.StalenessOrigin = "dispatch"
     max_staleness: Count | None = None  # staler updates are discarded; None: all are used
+    # Arrivals after which a buffer that is not full is applied, too; None: never
+    flush_every: Count | None = None
 
     def participation(self, scenario: Scenario) -> Participation | None:
-        """Return the shares as for every buffer; unknown for kept updates."""
-        return super().participation(scenario) if self.max_staleness is None else None
+        """Return the shares as for every buffer; unknown if updates are discarded or buffers differ."""
+        regular = self.max_staleness is None and self.flush_every is None
+        return super().participation(scenario) if regular else None
 
     def begin(self, server: Server) -> None:
         super().begin(server)
         staleness.begin(server)
         memory = server.memory
         memory.total, memory.weight, memory.count = server.zeros(), 0.0, 0
+        if self.flush_every is not None:
+            memory.arrivals = 0
 
     def receive(self, server: Server, update: Update) -> None:
         self.receive_together(server, [update])
@@ -58,9 +63,18 @@ class FedBuff(BufferedStrategy):
             memory.total += (update.delta if self.base == "start" else update.model - server.model) / divisor
             memory.weight += 1 / divisor
             memory.count += 1
-        if memory.count >= self.buffer:
+        flush = self._flushes(server, len(updates))
+        if memory.count >= self.buffer or (flush and memory.count):
             weight = {"mean": memory.count, "sum": 1, "weighted_mean": memory.weight}[self.reduction]
             server.step(self.server_lr * (memory.total / weight))
             memory.total, memory.weight, memory.count = server.zeros(), 0.0, 0
         if not since_dispatch:
             staleness.note_uploads(server, updates)
+
+    def _flushes(self, server: Server, arrivals: int) -> bool:
+        """Count arrivals; return whether a buffer that is not full is applied."""
+        if self.flush_every is None:
+            return False
+        before = server.memory.arrivals
+        server.memory.arrivals += arrivals
+        return bool(server.memory.arrivals // self.flush_every > before // self.flush_every)

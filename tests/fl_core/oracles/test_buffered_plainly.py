@@ -63,6 +63,8 @@ ROOT = {
         {"reduction": "weighted_mean"},
         {"staleness_since": "upload"},
         {"max_staleness": 1},
+        {"flush_every": 5},
+        {"flush_every": 5, "reduction": "sum", "max_staleness": 1},
         {"base": "current", "reduction": "weighted_mean", "staleness_since": "upload", "max_staleness": 2},
     ],
     ids=str,
@@ -73,8 +75,8 @@ def test_readings_of_fedbuff(options: dict[str, Any]) -> None:
     run = simulated("fedbuff", buffer=BUFFER, concurrency=3, **options | {"server_lr": rate})
     scale = ROOT[options.get("scaling", "inverse_root")]
     models, pack, uploads = [FIRST], [], dict.fromkeys(range(CLIENTS), 0)
-    idle, discarded = 0, 0
-    for client, version in run.arrivals:
+    idle, discarded, flushed = 0, 0, 0
+    for number, (client, version) in enumerate(run.arrivals, 1):
         now = len(models) - 1
         idle += uploads[client] < version
         age = now - (uploads[client] if options.get("staleness_since") == "upload" else version)
@@ -83,14 +85,17 @@ def test_readings_of_fedbuff(options: dict[str, Any]) -> None:
         else:
             end = models[version] + delta(models[version], client)
             pack.append((scale(age), end - models[now if options.get("base") == "current" else version]))
-        if len(pack) == BUFFER:
+        flush = bool(pack) and number % options.get("flush_every", 1_000) == 0
+        if len(pack) == BUFFER or flush:
+            flushed += len(pack) < BUFFER
             total = sum(weight * change for weight, change in pack)
-            shares = {"sum": 1, "weighted_mean": sum(weight for weight, _ in pack)}
-            models.append(models[-1] + rate * total / shares.get(options.get("reduction", "mean"), BUFFER))
+            shares = {"sum": 1, "weighted_mean": sum(weight for weight, _ in pack), "mean": len(pack)}
+            models.append(models[-1] + rate * total / shares[options.get("reduction", "mean")])
             pack = []
         uploads[client] = len(models) - 1
     assert idle > 20
     assert bool(discarded) == ("max_staleness" in options)
+    assert bool(flushed) == ("flush_every" in options)
     assert_same(run, models, at_least=60)
 
 
