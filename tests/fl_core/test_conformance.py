@@ -87,7 +87,9 @@ PARTS = [
 
 def quick_or_slow(check: conformance.Check) -> Any:
     """Shares are counted over thousands of arrivals: in test_participation.py for all that differ."""
-    counted = check.requirement is of_strategies.clients_take_part_as_often_as_it_says
+    counted = check.requirement is of_strategies.clients_take_part_as_often_as_it_says or (
+        check.requirement is conformance.rounds_go_through and check.part.name != "uniform"
+    )
     return pytest.param(check, marks=pytest.mark.slow if counted else ())
 
 

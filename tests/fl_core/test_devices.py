@@ -196,7 +196,9 @@ def test_images(model: str, execution: type[Execution], device: torch.device) ->
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name == "resnet18" else ())
+        pytest.param(
+            name, marks=() if name in ("logistic", "mclr", "cnn", "lstm", "bert") else pytest.mark.slow
+        )
         for name in Model.members()
         if name != "decoder"  # whose targets are texts
     ],

@@ -100,6 +100,7 @@ def test_every_strategy_runs_as_if_alone(name: str, local: Any) -> None:
         assert_same(together[place], run(experiment), 1e-10)
 
 
+@pytest.mark.slow
 def test_strategies_and_delays_mix() -> None:
     """One campaign of all strategies under two timings."""
     timings = (TIMES, [1, 2, 3, 4, 5, 6])

@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 from test_golden import CENTRES
-from worlds import Scripted, events, play, scenario
+from worlds import ONE_OF_EACH_KIND, Scripted, events, play, quick_for_one_of_each_kind, scenario
 
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
@@ -60,16 +60,16 @@ def trail(where: Scenario, strategy: Any) -> list[Any]:
 # -- limits that must not matter -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(Strategy.members()))
-@pytest.mark.parametrize("away", ["always", {"name": "spells", "mean_on": 3, "mean_off": 1}])
-def test_without_limits_a_network_changes_nothing(name: str, away: Any) -> None:
-    """Events and models bit for bit, through the phases of every job."""
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+def test_without_limits_a_network_changes_nothing(name: str) -> None:
+    """Events and models bit for bit, through the phases of every job, with clients that come and go."""
+    away = {"name": "spells", "mean_on": 3, "mean_off": 1}
     where = scenario(["1", "11/15", "7/15", "2"], centres=CENTRES, noise=0.2, availability=away, updates=60)
     strategy = {"name": name, "local_lr": 0.05, "local": {"name": "scaffold", "steps": 2}}
     assert trail(linked(where), strategy) == trail(where, strategy)
 
 
-@pytest.mark.parametrize("name", list(Strategy.members()))
+@pytest.mark.parametrize("name", quick_for_one_of_each_kind(Strategy.members()))
 @pytest.mark.parametrize(
     ("budget", "times"),
     [
@@ -134,7 +134,7 @@ def test_a_message_of_the_given_size() -> None:
     assert simulation.state.sent == {"down": 160, "up": 160}
 
 
-@pytest.mark.parametrize("name", list(Strategy.members()))
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_larger_messages_over_faster_links_change_bytes_alone(name: str) -> None:
     """Messages nine times as large over links nine times as fast: the same trail, nine times the bytes."""
     where = scenario(["1", "2", "3", "2"], centres=CENTRES, updates=24)
@@ -392,7 +392,7 @@ def test_resumed_amid_transfers(name: str, after: int, tmp_path: Path) -> None:
     assert again.simulation.server.mean_time
 
 
-@pytest.mark.parametrize("name", list(Strategy.members()))
+@pytest.mark.parametrize("name", quick_for_one_of_each_kind(Strategy.members()))
 def test_computed_together_alike(name: str) -> None:
     """Whatever the strategy, jobs in any phase may be computed ahead, stacked."""
     strategy = {"name": name, "local_lr": 0.05, "local": {"name": "scaffold", "steps": 2}}
@@ -402,7 +402,7 @@ def test_computed_together_alike(name: str) -> None:
     assert (plain.server.model - stacked.server.model).abs().max() < 1e-10
 
 
-@pytest.mark.parametrize("name", list(Strategy.members()))
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 @pytest.mark.parametrize("shared", [False, True])
 def test_bytes_are_rate_times_busy_time(name: str, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of links of clients, time summed over transfers; of a shared one, the time in which it has any."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from worlds import scenario
+from worlds import ONE_OF_EACH_KIND, scenario
 
 from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.schedule_only import ScheduleOnly, Zeros
@@ -47,11 +47,14 @@ def played(described: Experiment, execution: Any) -> tuple[list[Event], str, Ten
     return seen, simulation.reason, simulation.server.model
 
 
-@pytest.mark.parametrize("local", ["sgd", {"name": "scaffold", "steps": 3, "dynamic": True}], ids=str)
+STEPS = {"name": "scaffold", "steps": 3, "dynamic": True}
+
+
 @pytest.mark.parametrize(
     "strategy",
     [
         *({"name": name} for name in Strategy.members()),
+        *({"name": name, "local": STEPS} for name in ONE_OF_EACH_KIND),
         *({"name": name, "cache": "int8"} for name in ("ace", "aced")),
         {"name": "ace", "form": "direct", "cache": "half"},
         {"name": "async_fedavg", "weights": "estimated"},
@@ -60,9 +63,9 @@ def played(described: Experiment, execution: Any) -> tuple[list[Event], str, Ten
     ],
     ids=lambda strategy: "-".join(map(str, strategy.values())),
 )
-def test_events_are_those_of_plain_zeros(strategy: dict[str, Any], local: Any) -> None:
+def test_events_are_those_of_plain_zeros(strategy: dict[str, Any]) -> None:
     """Of every strategy, exactly; and models, too."""
-    described = experiment({**strategy, "local": local})
+    described = experiment(strategy)
     seen, reason, model = played(described, ScheduleOnly())
     plain, plain_reason, plain_model = played(described, PlainZeros())
     assert seen == plain

@@ -286,7 +286,7 @@ def test_scaffold_of_a_server_that_buffers() -> None:
 def test_dynamic_steps_are_uniform() -> None:
     """Each of 1 … 2K is within five binomial standard deviations of its share, for each client's K."""
     local = {"name": "sgd", "steps": [1, 2, 3, 4, 5], "dynamic": True}
-    jobs = 600
+    jobs = 300
     strategy = {"name": "asgd", "local_lr": 1e-3, "local": local}
     arrivals, _ = played(experiment(strategy, times=["1"], updates=N * jobs))
     for client in range(N):
