@@ -27,7 +27,7 @@ from fl_core.server.jobs import Job
 from fl_core.strategies.strategy import Strategy
 from fl_core.testing.scene import TIMES, changed, experiment, must, scenario
 
-LOCALS: tuple[dict[str, Any], ...] = ({"name": "sgd"}, {"name": "prox", "mu": 0.5}, {"name": "scaffold"})
+LOCALS: tuple[dict[str, Any], ...] = ({"name": "sgd"}, {"name": "scaffold"})
 STOPS = (1, 40, 120)  # events before a run is interrupted
 EXACT = 1e-10  # how far models in float64 may be apart where only the order of sums differs
 SETTLED, COUNTED = 500, 2500  # arrivals before shares are counted, and arrivals counted
@@ -71,7 +71,7 @@ def a_run_learns(strategy: Strategy) -> None:
 
 
 def stacked_execution_changes_nothing(strategy: Strategy) -> None:
-    """Jobs in stacks, under three kinds of local work, give equal events, and equal models to 1e-10."""
+    """Jobs in stacks, under two kinds of local work, give equal events, and equal models to 1e-10."""
     for local in LOCALS:
         is_the_same_in_stacks(experiment(scenario(), changed(strategy, local={**local, "steps": 3})))
 

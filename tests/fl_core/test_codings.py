@@ -224,8 +224,8 @@ def test_error_feedback_removes_the_bias_of_top_k() -> None:
         "ef14": {"name": "top_k", "share": 0.5, "feedback": "ef14"},
         "ef21": {"name": "top_k", "share": 0.5, "feedback": "ef21"},
     }.items():
-        described = coded("fedavg", uplink=link, local_lr=0.02)
-        simulation = Simulation(described.model_copy(update={"scenario": scenario(noise=0.0, updates=2400)}))
+        described = coded("fedavg", uplink=link, local_lr=0.04)
+        simulation = Simulation(described.model_copy(update={"scenario": scenario(noise=0.0, updates=1200)}))
         for _ in simulate(simulation):
             pass
         ends[name] = float(np.linalg.norm(simulation.server.model.numpy() - best))

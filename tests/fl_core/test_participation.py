@@ -26,7 +26,7 @@ from fl_core.theory.participation import drawn
 TIMES = [1, 1, 1, 1, 2, 2, 5, 10]
 N = len(TIMES)
 FIXED, EXPONENTIAL = ({"name": name, "times": TIMES} for name in ("fixed", "exponential"))
-SETTLED, COUNTED = 1000, 5000  # arrivals before shares are counted, and arrivals counted
+SETTLED, COUNTED = 500, 2500  # arrivals before shares are counted, and arrivals counted
 PARTS = 25  # consecutive parts of the arrivals counted
 
 

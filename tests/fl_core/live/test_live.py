@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fl_core.experiment import Experiment
@@ -353,6 +353,7 @@ def test_what_cannot_run_in_real_time_says_why(change: dict[str, Any], word: str
     reported=st.dictionaries(st.text(), st.floats(allow_nan=False)),
     double=st.booleans(),
 )
+@settings(max_examples=15)
 def test_messages_arrive_as_they_were_sent(
     start: list[float], reported: dict[str, float], double: bool
 ) -> None:

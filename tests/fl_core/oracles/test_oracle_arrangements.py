@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from quadratics import IMPORTANCE, START, Arrival, N, assert_same, experiment, local_sgd, played
 
-ROUNDS = 1500
+ROUNDS = 800
 P = (0.4, 0.3, 0.15, 0.1, 0.05)  # of arrivals, one a client
 WORKERS = 3
 
@@ -86,8 +86,8 @@ def test_base_models_are_uniform_among_the_last_versions() -> None:
 
 
 def test_base_models_of_the_first_rounds() -> None:
-    """At version v < 3 there are v + 1 versions to choose from; 200 seeds of four rounds."""
-    seen = [one for seed in range(200) for one in rounds(seed, 4, history=4)]
+    """At version v < 3 there are v + 1 versions to choose from; 100 seeds of four rounds."""
+    seen = [one for seed in range(100) for one in rounds(seed, 4, history=4)]
     for version in range(4):
         stale = [here.before - here.start for one in seen for here in one if here.before == version]
         assert_follows(stale, dict.fromkeys(range(version + 1), 1 / (version + 1)))
@@ -140,15 +140,15 @@ def geometric(mean: float, most: int) -> dict[int, float]:
 @pytest.mark.parametrize(("mean", "history"), [(2.0, 500), (3.0, 6), (0.4, 500), (5.0, 1)])
 def test_delays_are_geometric(mean: float, history: int) -> None:
     """Once there are as many versions as delays may be long; all that is longer means the oldest kept."""
-    late = [seen.before - seen.start for seen in delayed(1, 2000, mean=mean, history=history)[60:]]
+    late = [seen.before - seen.start for seen in delayed(1, 1000, mean=mean, history=history)[60:]]
     most = min(history - 1, 12)
     assert_follows([min(delay, most) for delay in late], geometric(mean, most))
     assert max(late) < history
 
 
 def test_delays_of_the_first_versions() -> None:
-    """At version v no delay is longer than v; 250 seeds."""
-    seen = [here for seed in range(250) for here in delayed(seed, 4, mean=3)]
+    """At version v no delay is longer than v; 120 seeds."""
+    seen = [here for seed in range(120) for here in delayed(seed, 4, mean=3)]
     for version in range(4):
         stale = [here.before - here.start for here in seen if here.before == version]
         assert_follows(stale, geometric(3, version))
@@ -156,7 +156,7 @@ def test_delays_of_the_first_versions() -> None:
 
 def test_one_uniform_client_at_a_time() -> None:
     """Clients are uniform, independent of the delay, and each is sent to when the last has come back."""
-    seen = delayed(2, 2000, mean=2)
+    seen = delayed(2, 1000, mean=2)
     late = [(here.client, min(here.before - here.start, 2)) for here in seen[2:]]
     delays = geometric(2, 2)
     assert_follows(late, {(i, k): delays[k] / N for i, k in product(range(N), delays)})
