@@ -122,8 +122,8 @@ def test_what_is_only_looked_up_loads_no_science(asyncfl: AsyncFL, command: str)
 REPORTS = "import reports.page, reports.terminal, reports.comparisons, benchmarks.suite.shipped"
 VERDICTS = """
 from benchmarks.claims.files import papers
-from reports.claims.readings import all_of
-assert all_of(papers().values())
+from reports.claims.readings import readings
+assert readings(papers()["liu"], "small")
 """
 
 

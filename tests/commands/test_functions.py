@@ -28,8 +28,9 @@ SCRIPT = """
 import asyncfl
 runs = asyncfl.run("small.yaml", "seeds=3", store="here")
 again = asyncfl.run("small.yaml", "seeds=3", store="here")
-print(runs.equals(again), len(asyncfl.figures("small", store="here")))
-print(next(iter(asyncfl.figures("small", store="here").values()))._repr_svg_()[:38])
+figures = asyncfl.figures("small", store="here")
+print(runs.equals(again), len(figures))
+print(next(iter(figures.values()))._repr_svg_()[:38])
 runs.to_parquet("runs.parquet")
 asyncfl.curves("small", store="here").to_parquet("curves.parquet")
 """
