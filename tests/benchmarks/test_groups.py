@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 import zlib
 from itertools import accumulate
 from math import inf
@@ -53,8 +54,19 @@ def step_value(curve: list[tuple[int, float]], iteration: int) -> float:
     return [value for at, value in curve if at <= iteration][-1]
 
 
-def test_a_group_holds_the_mean_over_its_seeds(tmp_path: Path, store: Store) -> None:
-    deliver(tmp_path, store)
+@pytest.fixture(scope="module")
+def delivered(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Store:
+    """A store with two strategies and two seeds, to be read alone."""
+    folder = tmp_path_factory.mktemp("delivered")
+    store = Store(folder / "results")
+    store.folder.mkdir()
+    shutil.copy(empty_database, store.database)
+    deliver(folder, store)
+    return store
+
+
+def test_a_group_holds_the_mean_over_its_seeds(delivered: Store) -> None:
+    store = delivered
     for strategy, group in groups(store).items():
         seeds = [run for run in runs(store) if run.data.tags["asyncfl.strategy"] == strategy]
         assert len(seeds) == 2
@@ -80,14 +92,11 @@ def test_a_group_holds_the_mean_over_its_seeds(tmp_path: Path, store: Store) -> 
         assert group.data.tags["asyncfl.paper"] in group.data.tags["mlflow.note.content"]
 
 
-def test_a_group_has_the_parameters_of_its_seeds_and_can_be_found_by_them(
-    tmp_path: Path, store: Store
-) -> None:
-    deliver(tmp_path, store)
-    for strategy, group in groups(store).items():
-        for seed in (run for run in runs(store) if run.data.tags["asyncfl.strategy"] == strategy):
+def test_a_group_has_the_parameters_of_its_seeds_and_can_be_found_by_them(delivered: Store) -> None:
+    for strategy, group in groups(delivered).items():
+        for seed in (run for run in runs(delivered) if run.data.tags["asyncfl.strategy"] == strategy):
             assert {**group.data.params, "seed": seed.data.params["seed"]} == seed.data.params
-    client = MlflowClient(store.tracking_uri)
+    client = MlflowClient(delivered.tracking_uri)
     experiments = [one.experiment_id for one in client.search_experiments()]
     which = "params.`strategy.name` = 'fedbuff' AND tags.`asyncfl.kind` = 'group'"
     (found,) = client.search_runs(experiments, which)
@@ -353,12 +362,11 @@ def state(value: str) -> dict[str, Any]:
     return found
 
 
-def test_a_saved_view_finds_the_groups_of_its_scenario(tmp_path: Path, store: Store) -> None:
-    deliver(tmp_path, store)
-    tags = experiment_tags(store)
+def test_a_saved_view_finds_the_groups_of_its_scenario(delivered: Store) -> None:
+    tags = experiment_tags(delivered)
     assert [name for name, _ in views.saved(tags)] == ["All scenarios", "quadratic · F80", "Single runs"]
     page = state(tags[views.TAG + views.saved(tags)[1][1]])
-    client = MlflowClient(store.tracking_uri)
+    client = MlflowClient(delivered.tracking_uri)
     ids = [one.experiment_id for one in client.search_experiments()]
     assert len(client.search_runs(ids, page["searchFilter"])) == 2
     assert page["orderByKey"] == "metrics.`distance`" and page["orderByAsc"]  # the nearest first
@@ -415,12 +423,6 @@ def test_the_report_page_is_kept_beside_its_runs(tmp_path: Path, store: Store) -
     assert f"runs/{kept.info.run_id}/artifacts/small.html" in note
     deliver(tmp_path, store)
     assert experiment_tags(store)["mlflow.note.content"] == note
-
-
-def test_reports_see_the_runs_alone(tmp_path: Path, store: Store) -> None:
-    deliver(tmp_path, store)
-    (tmp_path / "small.html").write_text("page")
-    keep_page(store, "small", tmp_path / "small.html")
     found = load_report(store.tracking_uri, "small")
     assert len(found.runs) == 4 and len(found.pooled) == 2 and found.description == "Three clients."
 
