@@ -61,11 +61,6 @@ def test_our_reading_is_what_one_gets_without_saying_so(entry: Discrepancy) -> N
     assert suite(entry.about, entry.ours) == suite(entry.about)
 
 
-@pytest.mark.parametrize("entry", CHOICES, ids=lambda entry: entry.id)
-def test_the_other_reading_can_be_chosen(entry: Discrepancy) -> None:
-    assert suite(entry.about, entry.other) != suite(entry.about)
-
-
 @pytest.mark.parametrize("number", ["X-21", "X-22"])
 def test_a_defect_that_is_chosen_is_announced_before_the_runs(
     number: str, capsys: pytest.CaptureFixture[str]

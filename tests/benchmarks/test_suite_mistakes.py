@@ -35,19 +35,10 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             "s.yaml: strategies.0: no strategy is called 'fedbuf'; did you mean 'fedbuff'?",
         ),
         (
-            {"problem": "quadratics"},
-            "s.yaml: problem: no problem is called 'quadratics'; did you mean 'quadratic'?",
-        ),
-        (
             {"timing": "{durations: fix}"},
             "s.yaml: timing.durations: no durations is called 'fix'; did you mean",
         ),
-        ({"evaluation": "3"}, "s.yaml: evaluation: no such key; did you mean 'evaluations'? Allowed: name, "),
         ({"target": "0.9"}, "s.yaml: target: no such key; did you mean 'problem.target'? Allowed: name, "),
-        (
-            {"strategies": "[{name: fedbuff, bufer: 3}]"},
-            "s.yaml: strategies.fedbuff.bufer: no such key; did you mean 'buffer'? Allowed: name, local_lr,",
-        ),
         (
             {"timing": "{durations: {name: fx, spred: 3}}"},
             "s.yaml: timing.durations.spred: no such key; did you mean 'spread'? Allowed: name, ",
@@ -64,22 +55,13 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
             {"strategies": "[{name: fedavg, sampling: md}]"},
             "s.yaml: strategies.fedavg.sampling.sample: is missing",
         ),
-        (
-            {"strategies": "[{name: fedbuff, buffer: 0}]"},
-            "s.yaml: strategies.fedbuff.buffer: must be greater than or equal to 1, not 0",
-        ),
         ({"strategies": "fedavg"}, "s.yaml: strategies: must be a list, not 'fedavg'"),
-        ({"strategies": "[3]"}, "s.yaml: strategies.0: must be "),
         ({"strategies": "[{buffer: 3}]"}, "s.yaml: strategies.0: a strategy needs a name: one of ace, "),
         ({"budget": "{}"}, "s.yaml: budget: a budget needs 'updates' or 'time'"),
         ({"budget": ""}, "s.yaml: budget: is missing"),
         ({"seeds": "[1, 1]"}, "s.yaml: seeds: duplicate seed"),
-        ({"seeds": "[-1]"}, "s.yaml: seeds.0: must be greater than or equal to 0, not -1"),
         ({"lr": "fast"}, "s.yaml: lr: must be a number, not 'fast'"),
-        ({"lr": "{fedbuf: 1}"}, "s.yaml: lr.fedbuf: no strategy is called 'fedbuf'; did you mean 'fedbuff'?"),
         ({"lr": "{fedbuff: {locl: 1}}"}, "s.yaml: lr.fedbuff.locl: no such key; did you mean 'local'?"),
-        ({"lr": "{fedbuff: -0.1}"}, "s.yaml: lr.fedbuff: must be greater than 0, not -0.1"),
-        ({"local": "{batch: 0}"}, "s.yaml: local.batch: must be greater than or equal to 1, not 0"),
         (
             {"problem": "{name: quadratic, importance: eqal}"},
             "s.yaml: problem.importance: must be 'equal' or 'data'",
@@ -87,8 +69,6 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ({"problem": "{name: quadratic, noise: .nan}"}, "s.yaml: problem.noise: must be "),
         ({"name": "../evil"}, "s.yaml: name: "),
         ({"name": "x.tuning"}, "s.yaml: name: names that end in '.tuning' are those of campaigns: choose"),
-        ({"name": "x-tuned"}, "s.yaml: name: names that end in '-tuned' are those of suites with tuned val"),
-        ({"name": "claims-x"}, "s.yaml: name: names that begin with 'claims-' are those of what claims nee"),
         ({"name": "Default"}, "s.yaml: name: 'Default' is an experiment of MLflow's own: choose another, n"),
         ({"grid": "[1]"}, "s.yaml: grid: must be a mapping of dotted keys to lists of values"),
         ({"grid": "{problem.noise: 3}"}, "s.yaml: grid.problem.noise: must be a list of values, not 3"),
@@ -105,14 +85,6 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         (
             {"timing": "{durations: {name: fixed, times: [1, 2, 3]}}"},
             "s.yaml: timing.durations: times: 3 given for 2 clients; give one for all, or one for each",
-        ),
-        (
-            {"problem": "{name: quadratic, importance: [1, 2, 3]}"},
-            "s.yaml: problem.importance: 3 given for 2 clients; give one for each",
-        ),
-        (
-            {"problem": "{name: quadratic, clients: 5}"},
-            "s.yaml: problem.centres: give one for each of 5 clients; the default has 2",
         ),
         ({"strategies": "[fedavg, ace, fedavg]"}, "s.yaml: strategies.2: the same as entry 0, FedAvg"),
         (
@@ -153,10 +125,6 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         (
             {"strategies": "['json:JSONDecoder']"},
             "s.yaml: strategies.0: 'json:JSONDecoder' is not a strategy: it must subclass asyncfl.Strategy",
-        ),
-        (
-            {"strategies": "['json:Nothing']"},
-            "s.yaml: strategies.0: cannot import 'json:Nothing': AttributeError",
         ),
         (
             {"strategies": "['sluggish:Deaf']"},

@@ -30,15 +30,14 @@ def table(output: str, head: str) -> list[list[str]]:
 
 
 def test_throughputs_of_the_paper() -> None:
-    """§5.2: in 3000 units of time 16,932 updates (balanced) and 687 (uniform); 7,043 for H is ours."""
+    """§5.2: in 3000 units of time 16,932 updates (balanced) and 687 (uniform); 7,043 for H is ours.
+
+    The staleness of clients, weighted by their probabilities, is the number of tasks less one.
+    """
     done = theory("routing", "--speeds", THREE_SPEEDS, "--tasks", "30", "--objective", "H", "--tied")
     assert done.exit_code == 0
     rates = {row[0]: 3000 * float(row[2]) for row in table(done.output, "routing")}
     assert rates == pytest.approx({"optimal": 7043.4, "uniform": 687.2, "balanced": 16932.2}, rel=1e-4)
-
-
-def test_staleness_weighted_by_probability_is_tasks_less_one() -> None:
-    done = theory("routing", "--speeds", THREE_SPEEDS, "--tasks", "30", "--objective", "H", "--tied")
     rows = table(done.output, "clients")
     assert [row[:2] for row in rows] == [["0-9", "0.01"], ["10-19", "0.1"], ["20-29", "1"]]
     assert sum(10 * float(row[2]) for row in rows) == pytest.approx(1, rel=1e-4)

@@ -196,11 +196,6 @@ class Lazy(Base):
         super().__init__(nn.Sequential(nn.LazyLinear(16), nn.ReLU(), nn.LazyLinear(3)))
 
 
-class NoOptimizer(Base):
-    def configure_optimizers(self):
-        return None
-
-
 class Annealed(Base):
     def training_step(self, batch, index):
         return (1 + self.global_step) * super().training_step(batch, index)

@@ -174,11 +174,6 @@ def test_indices_of_a_partition_file_count_the_points_that_the_function_returned
     assert len(first) + len(second) == len(held.data.y_train)
 
 
-def test_without_an_optimiser_there_is_no_baseline() -> None:
-    assert not Problem.model_validate(problem("NoOptimizer")).has_baseline
-    assert Problem.model_validate(problem("Base")).has_baseline
-
-
 def test_a_baseline_is_evaluated_at_step_0() -> None:
     annealed = world("Annealed")
     model = train(annealed, 0, 20)

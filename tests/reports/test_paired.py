@@ -125,13 +125,6 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-def test_students_interval_at_another_level() -> None:
-    values = [0.1, 0.3, 0.2, 0.5, 0.4, 0.2, 0.1, 0.6, 0.3]
-    found = paired_effect(values, 0.99)
-    low, high = stats.t.interval(0.99, 8, np.mean(values), stats.sem(values))
-    assert (found.low, found.high) == pytest.approx((low, high))
-
-
 @pytest.mark.parametrize("differences", [[], [float("nan")], [1.0, float("inf")]])
 def test_nothing_to_measure(differences: list[float]) -> None:
     with pytest.raises(ValueError, match="finite difference"):

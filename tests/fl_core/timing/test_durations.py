@@ -38,6 +38,7 @@ def drawn(durations: Durations, n: int = 50, jobs: int = 100, seed: int = 0) -> 
 DRAWN = [
     (law("exponential", mean=5), stats.expon(scale=5)),
     (law("shifted_exponential", mean=3, shift=2), stats.expon(loc=2, scale=1)),
+    (law("lognormal", mean=2, sigma=0, noise=0.5), stats.lognorm(s=0.5, scale=2 * math.exp(-1 / 8))),
     (law("scipy", law="lognorm", shape=(0.5,), mean=2), stats.lognorm(s=0.5, scale=2 * math.exp(-1 / 8))),
     (law("scipy", law="halfnorm", shape=(), mean=2), stats.halfnorm(scale=2 / stats.halfnorm.mean())),
     (law("scipy", law="pareto", shape=(3,), mean=3), stats.pareto(b=3, scale=2)),
