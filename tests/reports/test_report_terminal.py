@@ -96,6 +96,16 @@ def test_stalled_runs_are_counted_and_explained() -> None:
     assert note in " ".join(text.split())
 
 
+@pytest.mark.parametrize("weighed", ["sp/loss", "fp/loss"])
+def test_a_missing_surrogate_loss_is_explained(weighed: str) -> None:
+    """Where one of the strategies has none, and where no strategy has one and the column is left out."""
+    with_it = Fake(show=weighed, curve=curve([0.1, 0.2], [0, 5], **{weighed: [2.0, 1.0]}))
+    without = Fake(show=weighed, strategy="ACE", curve=curve([0.1, 0.2], [0, 5]))
+    for fakes, missing in (([with_it], False), ([with_it, without], True), ([without], True)):
+        text = " ".join(printed(records(*fakes), 140).split())
+        assert ("No surrogate loss where no formula says" in text) == (missing and weighed == "sp/loss")
+
+
 def test_nothing_recorded_is_a_sentence() -> None:
     assert (
         printed(RecordedSuite("quickstart", "sqlite:///x.db"), 80).strip()
