@@ -33,15 +33,6 @@ def held(labels: np.ndarray, parts: list[np.ndarray]) -> list[dict[int, int]]:
 # -- Fraboni ---------------------------------------------------------------------------------------
 
 
-@given(st.integers(1, 30), st.sampled_from([0.01, 0.1, 1.0, 100.0]), st.integers(0, 3))
-def test_fraboni_gives_equal_sizes_and_floors_all_but_the_last_class(
-    clients: int, alpha: float, seed: int
-) -> None:
-    labels = balanced(5, 47)
-    parts = FraboniDirichlet(alpha=alpha).split(labels, clients, seed)
-    assert {len(part) for part in parts} == {235 // clients}
-
-
 def test_fraboni_rounds_down_and_gives_the_last_class_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """q = (.26, .37, .37) of n = 10: 2, 3 and, with what is left, 5."""
 
@@ -73,51 +64,6 @@ def test_fraboni_without_alpha_gives_one_class_each() -> None:
 
 
 # -- Anarchic FL -----------------------------------------------------------------------------------
-
-
-def ancestor(labels: np.ndarray, clients: int, p: int) -> int:
-    """r by the rule."""
-    smallest = min(Counter(labels.tolist()).values()) - 1
-    return len(set(labels.tolist())) * smallest // (clients * p)
-
-
-def test_one_class_and_as_many_clients_gives_client_i_class_i() -> None:
-    labels = balanced(10, 21)
-    for seed in range(5):
-        parts = PClass(p=1).split(labels, 10, seed)
-        assert held(labels, parts) == [{client: 20} for client in range(10)]
-
-
-def test_p_class_leaves_out_the_surplus_of_larger_classes() -> None:
-    labels = np.repeat([0, 1, 2], [4, 8, 6])  # s = 3
-    parts = PClass(p=1).split(labels, 3, 0)
-    assert [part.tolist() for part in parts] == [[0, 1, 2], [4, 5, 6], [12, 13, 14]]
-
-
-def test_p_class_takes_from_the_tail() -> None:
-    """One class of s = 8, two clients, r = 4: the class qualifies with 8 > 4 left, then it is the largest."""
-    parts = PClass(p=1).split(np.zeros(9, int), 2, 0)
-    assert [part.tolist() for part in parts] == [[4, 5, 6, 7], [0, 1, 2, 3]]
-
-
-@given(st.integers(1, 10), st.integers(1, 20), st.integers(0, 5))
-def test_p_class_deals_r_of_each_choice_and_repeats_only_to_fill(p: int, clients: int, seed: int) -> None:
-    labels = balanced(10, 41)
-    r = ancestor(labels, clients, p)
-    assume(r > 0)
-    parts = PClass(p=p).split(labels, clients, seed)
-    total = np.zeros(10, int)
-    for part in parts:
-        counts = np.bincount(labels[part], minlength=10)
-        still = 40 - total
-        # Where at least p classes qualify, p different ones are chosen, r of each.
-        if np.sum(still > r) >= p:
-            assert sorted(counts[counts > 0]) == [r] * p
-        assert len(part) <= p * r
-        assert np.sum(counts > 0) <= p
-        total += counts
-    assert total.max() <= 40
-    assert len({index for part in parts for index in part.tolist()}) == sum(map(len, parts))
 
 
 def test_p_class_fills_up_with_the_largest() -> None:
@@ -175,17 +121,6 @@ def test_clients_of_a_type_share_a_distribution_and_no_other_has_it(
 
 
 # -- all -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "partition", [FraboniDirichlet(), PClass(), CyclicLabels(labels=1), SharedTypes(types=3)], ids=str
-)
-def test_a_seed_fixes_the_split(partition: Partition) -> None:
-    labels = balanced(10, 50)
-    one, again, other = (partition.split(labels, 10, seed) for seed in (0, 0, 1))
-    assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True))
-    if not isinstance(partition, CyclicLabels):  # each label has one holder there
-        assert any(not np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,6 @@ def test_iid_and_client_dirichlet_give_equal_sizes(samples: int, clients: int) -
         assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("partition", [IID(), ClassDirichlet(), ClientDirichlet(), ClassesPerClient()])
-def test_another_seed_gives_another_split(partition: Partition) -> None:
-    one, other = (partition.split(tenfold(), 10, seed) for seed in (0, 1))
-    assert any(not np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-
-
 @given(st.integers(1, 6), st.integers(2, 25), st.integers(0, 5))
 def test_classes_per_client_means_exactly_so_many(held: int, clients: int, seed: int) -> None:
     """Also: each class has equally many holders up to one, who share it equally up to one data point."""

@@ -60,20 +60,6 @@ def present(availability: Availability, client: int, n: int, seed: int, times: l
     return there
 
 
-@given(st.sampled_from(LAWS), st.integers(0, 9), st.integers(0, 2**32))
-def test_absences_increase_do_not_touch_and_repeat(
-    availability: Availability, client: int, seed: int
-) -> None:
-    absences = first(availability.absences(client, 10, seed))
-    assert absences == first(availability.absences(client, 10, seed))
-    for leaves, returns in absences:
-        assert leaves >= 0
-        assert returns is None or leaves < returns
-    for (_, returns), (leaves, _) in pairwise(absences):
-        assert returns is not None
-        assert returns < leaves
-
-
 @given(st.sampled_from(LAWS), st.integers(0, 9), st.integers(0, 2**32), st.sampled_from(["1", "1/7"]))
 def test_absences_are_whole_numbers_of_ticks_for_every_strategy(
     availability: Availability, client: int, seed: int, period: str

@@ -190,14 +190,6 @@ def test_exact_times_refine_the_clock_and_change_no_length(durations: Durations)
             assert refined(client, job) * refined.clock.unit == ticks * plain.clock.unit
 
 
-@given(st.permutations([(client, job) for client in range(4) for job in range(4)]), st.sampled_from(ALL))
-def test_lengths_do_not_depend_on_the_order_of_asking(
-    asked: list[tuple[int, int]], durations: Durations
-) -> None:
-    lengths, fresh = Lengths(durations, 4, 5), Lengths(durations, 4, 5)
-    assert {pair: lengths(*pair) for pair in asked} == {pair: fresh(*pair) for pair in sorted(asked)}
-
-
 def test_a_longer_mean_stretches_the_same_draws() -> None:
     """I.i.d. delays of mean 30 are those of mean 5 times six, to the tick: nothing changes its order."""
     short, long = drawn(law("exponential", mean=5)), drawn(law("exponential", mean=30))
