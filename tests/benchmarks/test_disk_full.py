@@ -29,9 +29,6 @@ from benchmarks.tracking import parquet
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store
-from tuning.campaign import Driver
-from tuning.plan import plan
-from tuning.storage import open_storage
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "from asyncfl.cli import main; main()"
@@ -105,29 +102,6 @@ def test_a_database_without_room_ends_the_session(
     wanted = computed(path)
     assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
     assert not Outbox(store.outbox).waiting()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("fork_server")
-def test_a_database_without_room_ends_a_campaign(
-    tmp_path: Path, store: Store, room: Callable[[int], None], capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Trials are in the journal, which has room: the next command brings to MLflow what it lacks."""
-    campaign = plan(load(str(write_campaign(tmp_path, "asgd", updates=60)), tuned=False))
-    journal = str(tmp_path / "tuning.journal")
-
-    def tune(into: Store, storage: str = journal) -> dict[Any, float]:
-        Driver(campaign, open_storage(storage), into).run(Local(2), lambda _: None)
-        return {place: metrics["objective"] for place, metrics in trials(into).items()}
-
-    room(1)
-    line = rf"^{store.database}: No space left on device: \d of 6 trials finished and kept; free disk space"
-    with pytest.raises(UserError, match=line):
-        tune(store)
-    assert "Traceback" not in "".join(capfd.readouterr())
-    room(10_000)
-    found = tune(store)
-    assert found == tune(Store(tmp_path / "other"), str(tmp_path / "other.journal")) and len(found) == 12
 
 
 def test_sync_says_that_a_database_has_no_room(

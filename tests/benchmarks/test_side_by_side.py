@@ -1,6 +1,5 @@
 """Runs side by side, in one process and in workers: each leaves what it leaves alone, whatever befalls."""
 
-import multiprocessing
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -310,30 +309,6 @@ class TestWorkers:
         (line,) = said
         assert line.startswith(f"{task.name}: cannot resume from checkpoint (ValueError: {saved} is damaged")
         assert line.endswith("; restarting from scratch")
-
-    @pytest.mark.slow
-    def test_a_worker_killed_in_company_costs_nobody_a_record(self, tmp_path: Path, store: Store) -> None:
-        go = tmp_path / "go"
-        path = shared(write_suite(tmp_path, f"{held(go)}, asgd, fedbuff", seeds=3))
-
-        def kill_once(heard: TaskMessage) -> None:
-            if not go.exists() and any(store.outbox.glob("small/*.checkpoint")):
-                for worker in multiprocessing.active_children():
-                    worker.kill()
-                    worker.join()
-                go.touch()
-
-        found = session(path, store, hear=kill_once)
-        assert found.now == {"done": 12}  # three of them baselines
-        assert len(tables(store)) == 9
-        folder = tmp_path / "alone"
-        folder.mkdir()
-        for task in grid(folder, f"{held(go)}, asgd, fedbuff", seeds=3):
-            truth = measure.run(task.experiment)
-            status, curve, arrivals, _ = tables(store)[task.key]
-            assert status == truth.status
-            assert arrivals == {name: list(column) for name, column in truth.arrivals.items()}
-            assert curve["fp/loss"] == pytest.approx([row["fp/loss"] for row in truth.curve], rel=1e-10)
 
     def test_a_stopped_group_is_continued(
         self, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
 from recorded import write_suite
-from shell import asyncfl
 
 from benchmarks import speed as strategies
 from benchmarks.commands import check
@@ -24,9 +22,6 @@ from fl_core.schema import Tag
 from fl_core.strategies.strategy import Strategy
 from reports.gate import baseline as baselines
 from reports.gate.output import SUMMARY
-
-ROOT = Path(__file__).parents[2]
-PACKAGES = ("asyncfl", "fl_core", "benchmarks", "tuning", "reports")
 
 
 def run(suite: Path, store: Store) -> None:
@@ -211,57 +206,6 @@ def test_the_tolerance_of_golden_values(tmp_path: Path, store: Store) -> None:
     for wrong in ("-1", "nan", "inf"):
         assert invoke(check.command, *at_store, "--tolerance", wrong).exit_code == 2
     assert invoke(check.command, *at_store, "--update", "--tolerance", "1").exit_code == 2
-
-
-def worsened(folder: Path) -> Path:
-    """A copy of the sources in which FedBuff makes half its step and ASGD burns time."""
-    for package in PACKAGES:
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    home, step = folder / "fl_core" / "strategies", "server.step(self.server_lr * update.delta)"
-    for name, old, new in (
-        ("fedbuff", "memory.total / weight", "0.5 * memory.total / weight"),
-        ("asgd", f"        {step}", f"        sum(range(100_000))\n        {step}"),
-    ):
-        text = (home / f"{name}.py").read_text()
-        assert text.count(old) == 1
-        (home / f"{name}.py").write_text(text.replace(old, new))
-    return folder
-
-
-@pytest.mark.slow
-def test_a_build_that_is_really_worse(tmp_path: Path) -> None:
-    """Two strategies are spoilt in a copy of the sources: the gate names each, and what is wrong with it."""
-    text = write_suite(tmp_path, "{name: fedbuff, buffer: 2}, asgd, ace", seeds=3).read_text()
-    text = text.replace("target: 0.3", "target: 1, start: [3.0]").replace("evaluations: 4", "evaluations: 20")
-    (tmp_path / "small.yaml").write_text(text)
-    quiet = ("--quiet", "--no-report")
-    for store in ("before", "again"):
-        done = asyncfl(tmp_path, "run", "small.yaml", "--store", store, *quiet)
-        assert done.returncode == 0, done.stderr
-    done = asyncfl(tmp_path, "check", "small.yaml", "--store", "before", "--baseline", "base.json", "--write")
-    assert done.returncode == 0, done.stderr
-    against = ("--baseline", "base.json", "--junit", "gate.xml", "--summary", "gate.md")
-    done = asyncfl(tmp_path, "check", "small.yaml", "--store", "again", *against)
-    assert done.returncode == 0, done.stdout
-    assert ET.parse(tmp_path / "gate.xml").getroot()[0].get("tests") == "18"
-
-    code = worsened(tmp_path / "code")
-    asyncfl(tmp_path, "run", "small.yaml", "--store", "after", *quiet, code=code)
-    done = asyncfl(tmp_path, "check", "small.yaml", "--store", "after", *against, code=code)
-    assert done.returncode == 1, done.stdout + done.stderr
-    failed = {
-        (case.get("name", "").partition(":")[0], case.get("name", "").partition(": ")[2].partition(" ")[0])
-        for case in ET.parse(tmp_path / "gate.xml").iter("testcase")
-        if case.find("failure") is not None
-    }
-    assert {("ASGD", "Speed")} <= failed
-    assert {what for who, what in failed if who.startswith("FedBuff")} >= {"Final", "Updates", "Golden"}
-    assert not any(who == "ACE" for who, _ in failed)
-    assert re.search(r"FedBuff .* Updates to 1\b", done.stdout)
-    summary = (tmp_path / "gate.md").read_text()
-    assert "### Worse" in summary
-    accept = "--update --accept-worse REASON"
-    assert f"`asyncfl check small.yaml --baseline base.json --store after {accept}`" in summary
 
 
 def test_speed_is_a_median_of_ratios_to_the_yardstick_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,22 +2,15 @@
 
 import itertools
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
-from patience import PATIENCE, eventually
 from small import QUADRATIC, RATE, Make, Write, tune
 
 from benchmarks.engine import Local
@@ -33,9 +26,6 @@ from tuning.campaign import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage
 from tuning.study import Campaign
-
-ROOT = Path(__file__).parents[2]
-PROGRAM = "from asyncfl.cli import main; main()"
 
 pytestmark = pytest.mark.usefixtures("fork_server")
 
@@ -199,22 +189,6 @@ def test_what_mlflow_missed_is_brought_there_by_the_next_one(make: Make, store: 
     assert Counter(run.data.tags["asyncfl.status"] for run in current(store).values()) == {"done": 12}
 
 
-@pytest.mark.slow
-def test_two_drivers_share_a_store_and_a_storage(make: Make, store: Store) -> None:
-    """Each brings its own runs; both know all results at the end."""
-    campaign = make(tuning={"trials": 8, "seeds": 2, "batch": 1, "space": RATE})
-    first, second = (
-        Driver(campaign, open_storage(str(store.folder / "tuning.journal")), store) for _ in range(2)
-    )
-    with ThreadPoolExecutor(2) as pool:
-        for future in [pool.submit(driver.run, Local(1), lambda _: None) for driver in (first, second)]:
-            future.result()
-    assert len(current(store)) == 16 == len(recorded(store, "trial"))
-    (one,), (other,) = first.studies, second.studies
-    assert [trial.value for trial in one.trials] == [trial.value for trial in other.trials]
-    assert len(recorded(store, "study")) == 1
-
-
 def test_a_grid_is_tried_exactly_once_each(make: Make, store: Store) -> None:
     grid = [0.01, 0.1, 0.2, 0.4]
     campaign = make(tuning={"sampler": "grid", "batch": 3, "space": {"local_lr": grid}})
@@ -357,50 +331,3 @@ def test_what_was_tuned_from_may_be_the_optimum(make: Make, store: Store) -> Non
     campaign = make(lr=0.25, tuning={"trials": 2, "seeds": 1, "space": RATE})
     (entry,) = results.found(campaign, tune(campaign, store).studies).tuned
     assert (entry.before, entry.value) == (0, 0)
-
-
-Start = Callable[..., subprocess.Popen[str]]
-
-
-@pytest.fixture
-def start(start: Start) -> Start:
-    """Starts `asyncfl tune`."""
-    return partial(start, "tune")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("sluggish")
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-def test_interrupted_and_continued_it_has_what_was_planned(
-    write: Write, store: Store, start: Start, tmp_path: Path, end: signal.Signals
-) -> None:
-    """Two workers do two batches, of two trials on two seeds each; in a third it ends."""
-    go, waits = store.folder / "go", store.folder / "go.waits"
-    slow = {"name": "sluggish:Held", "go": str(go), "at": 5, "free": 8}
-    suite = write(strategies=[slow], tuning={"trials": 8, "seeds": 2, "batch": 2, "space": RATE})
-    file = store.folder / "tuned.yaml"
-    command = (str(suite), "--store", str(store.folder), "--workers", "2", "--out", str(file))
-
-    first = start(*command)
-    assert eventually(waits.exists), first.communicate()[0]
-    os.kill(first.pid, end)
-    said = first.communicate(timeout=PATIENCE)[0]
-    assert first.returncode == (130 if end is signal.SIGINT else -end), said
-    if end is signal.SIGINT:
-        assert "trials finished; trials in progress will be retried." in said
-
-    go.touch()
-    second = start(*command)
-    said = second.communicate(timeout=PATIENCE)[0]
-    assert second.returncode == 0, said
-    assert "small: 1 study, 8 trials in" in said and "finished before" in said
-
-    third = start(*command)
-    assert "1 study, 8 trials: all finished already; nothing to do." in third.communicate(timeout=PATIENCE)[0]
-
-    assert Counter(run.data.tags["asyncfl.status"] for run in current(store).values()) == {"done": 16}
-    undisturbed = start(
-        *command[:-1], str(tmp_path / "undisturbed.yaml"), "--storage", str(tmp_path / "other")
-    )
-    assert undisturbed.wait(PATIENCE) == 0
-    assert (tmp_path / "undisturbed.yaml").read_text() == file.read_text()
