@@ -201,12 +201,13 @@ def test_the_science_knows_no_tracker_tuner_or_command_line() -> None:
     assert {name: used for name in science if (used := roots[name] & NEVER_IN_THE_SCIENCE)} == {}
 
 
-def test_a_problem_without_data_loads_no_lightning() -> None:
+def test_a_problem_loads_no_lightning_before_its_world_is_built() -> None:
     program = (
         "import sys, fl_core.loop.simulation, fl_core.recording.recorder\n"
         "from fl_core.problems.problem import Problem\n"
         "from fl_core.strategies.strategy import Strategy\n"
         "Problem.members(), Strategy.members()\n"
+        "Problem.model_validate({'name': 'digits', 'partition': 'iid', 'model': 'cnn'})\n"
         "print(*{'pytorch_lightning', 'torchvision', 'sklearn', 'mlflow', 'pandas'} & sys.modules.keys())"
     )
     done = subprocess.run(

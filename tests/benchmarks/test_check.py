@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from recorded import runs, write_suite
 
-from benchmarks.commands.run import command
 from benchmarks.engine import Local
 from benchmarks.errors import users_mistake
 from benchmarks.runs.progress import Progress
@@ -38,13 +36,6 @@ def test_a_partition_that_cannot_be_made(tmp_path: Path, store: Store) -> None:
     assert users_mistake(refused.value) == (str(refused.value),)
     assert "\n" not in str(refused.value)
     assert not runs(store)
-
-
-def test_the_command_lets_it_through_to_the_line_and_exit_code_of_a_users_mistake(
-    tmp_path: Path, store: Store
-) -> None:
-    done = CliRunner().invoke(command, [str(poor_suite(tmp_path)), "--store", str(store.folder)])
-    assert isinstance(done.exception, InvalidProblemError)
 
 
 def test_a_check_builds_no_world(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,24 +119,6 @@ def test_what_is_only_looked_up_loads_no_science(asyncfl: AsyncFL, command: str)
     assert shown and loaded.split() == []
 
 
-REPORTS = "import reports.page, reports.terminal, reports.comparisons, benchmarks.suite.shipped"
-VERDICTS = """
-from benchmarks.claims.files import papers
-from reports.claims.readings import readings
-assert readings(papers()["liu"], "small")
-"""
-
-
-@pytest.mark.parametrize("use", [REPORTS, VERDICTS])
-def test_reports_and_verdicts_are_read_without_torch(asyncfl: AsyncFL, use: str) -> None:
-    program = (
-        f"import sys\n{use}\n"
-        "print('LOADED', *({'torch', 'pytorch_lightning', 'sklearn'} & sys.modules.keys()))"
-    )
-    done = asyncfl(program=program)
-    assert (done.returncode, done.stdout.split()) == (0, ["LOADED"]), done.stderr
-
-
 def test_version(asyncfl: AsyncFL) -> None:
     done = asyncfl("--version")
     assert (done.returncode, done.stderr) == (0, "")

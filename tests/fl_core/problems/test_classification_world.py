@@ -1,8 +1,6 @@
 """The world of labelled data, against plain modules, finite differences and slow loops."""
 
 import functools
-import subprocess
-import sys
 from typing import Any, ClassVar
 
 import numpy as np
@@ -271,19 +269,6 @@ def test_what_does_not_go_together_is_refused_before_data_are_loaded(
 ) -> None:
     with pytest.raises(ValidationError, match=sentence):
         Problem.model_validate({"name": "digits", "clients": 12} | fields)
-
-
-def test_nothing_heavy_is_imported_before_a_world_is_built() -> None:
-    program = (
-        "import sys\n"
-        "from fl_core.problems.problem import Problem\n"
-        "import fl_core.problems.classification\n"
-        "heavy = ('pytorch_lightning', 'torchvision', 'sklearn')\n"
-        "Problem.members(), Problem.model_validate({'name': 'digits', 'partition': 'iid', 'model': 'cnn'})\n"
-        "print([name for name in heavy if name in sys.modules])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.data("MNIST/raw")
