@@ -13,9 +13,6 @@ from recorded import held, runs, tables, undisturbed, write_suite
 
 from benchmarks.tracking.store import Store
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = "from asyncfl.cli import main; main()"
-
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -33,29 +30,6 @@ def newest(store: Store) -> Callable[[], float]:
     return lambda: max(
         (path.stat().st_mtime for path in store.outbox.glob("small/*.checkpoint")), default=0.0
     )
-
-
-@pytest.mark.slow
-def test_a_killed_driver_is_followed_by_its_workers_and_continued(
-    tmp_path: Path, store: Store, start: Start, newest: Callable[[], float]
-) -> None:
-    write_suite(tmp_path, held(tmp_path / "go"))
-    command = ("run", "small.yaml", "--store", str(store.folder), "--workers", "2")
-    first = start(*command)
-    assert eventually(lambda: newest() > 0)
-    first.kill()
-    first.wait()
-    assert eventually(lambda: not group_is_alive(first.pid)), "workers outlive their driver"
-    assert not any(run.info.status == "FINISHED" for run in runs(store))
-
-    (tmp_path / "go").touch()
-    second = start(*command)
-    output, _ = second.communicate(timeout=PATIENCE)
-    assert second.returncode == 0, output
-    assert list(tables(store).values()) == undisturbed(tmp_path, seeds=2)
-    assert "small: 2 runs and 2 centralised baselines in " in output
-    assert f"Report: {store.reports / 'small.html'}" in output and (store.reports / "small.html").is_file()
-    assert f"Compare in MLflow: asyncfl ui small --store {store.folder}" in output
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import BEGIN, PAD, Transformer, hashed_words
 from fl_core.problems.newsgroups import Newsgroups
 from fl_core.problems.problem import InvalidProblemError
-from fl_core.problems.training.keyed_world import KeyedWorld
 from fl_core.problems.training.world import SupervisedWorld
 
 NAMES = ["distilbert", "bert"]
@@ -87,23 +86,6 @@ def test_sizes_by_hand(name: str) -> None:
     head = (d * d + d) + (d * 20 + 20)
     expected = (words + length) * d + segments + 2 * d + 2 * block + head
     assert sum(p.numel() for p in tiny(name).build((10,), 20).parameters()) == expected
-
-
-@installed
-@pytest.mark.parametrize("dropout", [True, False])
-@pytest.mark.parametrize("name", NAMES)
-def test_stacked_is_one_by_one(name: str, dropout: bool) -> None:
-    """Two jobs of different models; relative 1e-10 in float64; the global generator plays no part."""
-    w = world(name, dropout=dropout)
-    assert isinstance(w, KeyedWorld) is dropout
-    random = torch.Generator().manual_seed(1)
-    models = w.initial() * (1 + 0.1 * torch.randn(2, w.d, generator=random, dtype=torch.float64))
-    samples = torch.stack([w.samples(client, 2, 1, 3)[0] for client in (0, 2)])
-    torch.manual_seed(5)
-    stacked = w.gradients(models, torch.tensor([0, 2]), samples)
-    torch.manual_seed(6)
-    plain = torch.stack([w.gradient(models[row], client, samples[row]) for row, client in ((0, 0), (1, 2))])
-    assert (stacked - plain).norm() < 1e-10 * plain.norm()
 
 
 @installed

@@ -37,6 +37,22 @@ def test_log_normal_speeds_over_clients() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("law", "moments"),
+    [
+        ({"name": "persistent", "mean": 5}, (5, 25, 9)),
+        ({"name": "fx", "spread": 60, "reading": "uniform"}, (0.7, 0.03, 1.8)),  # U(.4, 1): width²/12
+    ],
+    ids=["persistent", "fx"],
+)
+def test_drawn_means_of_clients(law: dict[str, Any], moments: tuple[float, float, float]) -> None:
+    """Of 5,000 clients."""
+    mean, variance, kurtosis = moments
+    means = np.array([float(each) for each in Durations.model_validate(law).means(5000, 11)])
+    assert abs(means.mean() - mean) < 5 * sqrt(variance / means.size)
+    assert abs(means.var() - variance) < 5 * variance * sqrt((kurtosis - 1) / means.size)
+
+
 def test_fixed_lengths_are_exact_to_the_tick() -> None:
     """The k-th arrival of a client of F60 is at k τ_i, in fractions."""
     described = {
