@@ -8,6 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import islice
 from math import exp, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
