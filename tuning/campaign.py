@@ -255,6 +255,7 @@ class Driver:
             _description(self.campaign),
             {run.key: run.place for run in runs},
             studies=studies,
+            conditions={search.plan.scenario: [*search.plan.conditions] for search in self.searches},
         )
         delivery.outbox.announce(announcement)
         delivery.announce(announcement)
@@ -457,6 +458,7 @@ def study_tags(search: Search, result: StudyResult, status: StudyStatus) -> dict
         Tag.BEST: dict(best.parameters) if best else {},
         Tag.BEST_VALUE: best.value if best else None,
         Tag.BEST_TRIAL: best.number if best else None,
+        Tag.WALL_SECONDS: sum(run.seconds for trial in result.trials for run in trial.runs.values()),
         Tag.PRUNED: [trial.number for trial in result.trials if trial.pruned],
         Tag.IMPORTANCE: search.importance() if ended else {},
     }

@@ -94,6 +94,7 @@ def _study(name: str, suite: Suite, run: PlannedRun, seeds: tuple[int, ...], mor
         sampler=f"sobol {spec.scramble}" if spec.sampler == "sobol" else spec.sampler,
         pruner=spec.pruner,
         first=first,
+        conditions=run.conditions,
         digest=tuned.digest(run.experiment.scenario, strategy, space.candidates),
     )
 

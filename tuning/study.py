@@ -42,6 +42,7 @@ class Study:
     pruner: str
     first: tuple[tuple[Origin, Values], ...]  # what is tried first: where it comes from, and its values
     digest: str  # of the suite's own scenario and strategy, for users of the values
+    conditions: tuple[str, ...] = ()  # the parts of the scenario's label
 
     @property
     def name(self) -> str:
@@ -89,6 +90,7 @@ class Study:
             Experiment(scenario=self.tried_on, strategy=strategy),
             self.scenario,
             self.strategy,
+            conditions=self.conditions,
             evaluate="clients" if self.objective.metric.name in TRAINING else "test",
             execution="auto",
             prunable=self.prunable,
@@ -113,6 +115,7 @@ class Study:
             Tag.KIND: Kind.STUDY,
             Tag.STUDY: self.name,
             Tag.SCENARIO: self.scenario,
+            Tag.CONDITIONS: json.dumps(self.conditions, ensure_ascii=False),
             Tag.STRATEGY: self.strategy,
             Tag.PROBLEM: labels.problem(self.tried_on.problem),
             Tag.OBJECTIVE: objective.kind,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -112,6 +111,7 @@ def _what_happened(session: Session, seconds: float) -> str:
 def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     """Print the table and write the page; return False if an older page shows more runs."""
     from benchmarks.commands.report import must_be_readable, write_page
+    from benchmarks.commands.ui import opening
     from benchmarks.tracking.delivery import keep_page
 
     session.warn_of_waiting()
@@ -135,7 +135,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
         warn(f"MLflow does not keep the report page: {why}")
     elif written:
         written.touch()  # it is newer than all that MLflow holds
-    click.echo(f"Compare in MLflow: {_ui(session.suite.name, store)}")
+    click.echo(f"Compare in MLflow: {opening(session.suite.name, store)}")
     return written is not None or not page
 
 
@@ -144,11 +144,3 @@ def _is_current(page: Path, store: Store) -> bool:
     database = store.database
     here = store.tracking is None and page.exists() and database.exists()
     return here and page.stat().st_mtime_ns >= database.stat().st_mtime_ns
-
-
-def _ui(suite: str, store: Store) -> str:
-    """Return the command to open MLflow's pages on a suite."""
-    # In tox's environments the command is not on the caller's path.
-    script = Path(sys.argv[0])
-    ours = "TOX_ENV_NAME" in os.environ and script.stem == "asyncfl"
-    return command_line([os.path.relpath(script) if ours else "asyncfl", "ui", suite, *store.options])

@@ -14,6 +14,7 @@ import click
 
 from benchmarks import interrupts
 from benchmarks.commands import options
+from benchmarks.commands.ui import opening
 from benchmarks.errors import must_be_ours, warn
 from benchmarks.redaction import command_line
 from benchmarks.tables import print_headed
@@ -122,7 +123,7 @@ def command(
     out = None if path == campaign.suite.tuned_values else path
     again = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
     shown = campaign.suite.name if campaign.name == campaign.suite.name else driver.experiment
-    click.echo(f"Trials in MLflow: {command_line(['asyncfl', 'ui', shown, *store.options])}")
+    click.echo(f"Trials in MLflow: {opening(shown, store)}")
     click.echo(f"Next: {again}")
     if driver.failing:
         sys.exit(1)

@@ -22,7 +22,7 @@ import click
 from benchmarks import interrupts
 from benchmarks.commands import completion, options
 from benchmarks.errors import UserError
-from benchmarks.redaction import redacted
+from benchmarks.redaction import command_line, redacted
 from benchmarks.tracking import database
 from benchmarks.tracking.database import UI_HOST, UI_PORT
 from fl_core.schema import CAMPAIGN, DEFAULT, Kind
@@ -56,27 +56,52 @@ QUIET = {
 def command(
     *, suite: str | None, tuning: bool, storage: str | None, store: Store, port: int, host: str
 ) -> None:
-    """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C."""
+    """Open the MLflow UI on the recorded runs, those of SUITE compared; ends with Ctrl-C.
+
+    If the records are on an MLflow server, print the links that open them there.
+    """
     if tuning:
         _dashboard(storage or str(store.folder / options.JOURNAL), host, port)
         return
     store.must_exist()
     if store.is_server:
-        raise UserError(
-            f"--tracking-uri {store.tracking_uri}: is an MLflow server: open its pages in a browser"
-        )
+        _print_links(_links(store, suite), store.tracking_uri)
+        return
     if _taken(host, port):
         raise UserError(f"port {port} is in use: choose another with --port")
-    links = pages(store.tracking_uri, suite) if suite is not None else everything(store.tracking_uri)
+    links = _links(store, suite)
     click.echo("MLflow is starting; this takes a moment.")
     with _server(store.tracking_uri, host, port) as server:
         while server.poll() is None and not _answers(host, port):
             sleep(PATIENCE)
         if server.poll() is None:
-            for title, address in links:
-                click.echo(f"{title}\n  http://{host}:{port}/{address}")
+            _print_links(links, f"http://{host}:{port}")
             click.echo(f"MLflow UI: http://{host}:{port} (ends with Ctrl-C)")
         sys.exit(server.wait())
+
+
+def opening(suite: str, store: Store) -> str:
+    """Return the command that opens the runs of a suite in MLflow, or their address on a server."""
+    if store.is_server:
+        (_, address), *_ = pages(store.tracking_uri, suite)
+        return redacted(f"{store.tracking_uri.rstrip('/')}/{address}")
+    # In tox's environments the command is not on the caller's path.
+    script = Path(sys.argv[0])
+    ours = "TOX_ENV_NAME" in os.environ and script.stem == "asyncfl"
+    return command_line([os.path.relpath(script) if ours else "asyncfl", "ui", suite, *store.options])
+
+
+def _links(store: Store, suite: str | None) -> list[tuple[str, str]]:
+    """Return titles and addresses, after the server's, of the pages of a suite, or of the newest suites."""
+    if suite is not None:
+        return pages(store.tracking_uri, suite)
+    readable = store.is_server or database.file(store.tracking_uri) is not None
+    return everything(store.tracking_uri) if readable else []
+
+
+def _print_links(links: Iterable[tuple[str, str]], server: str) -> None:
+    for title, address in links:
+        click.echo(f"{title}\n  {redacted(server.rstrip('/'))}/{address}")
 
 
 def _dashboard(storage: str, host: str, port: int) -> None:
@@ -154,15 +179,10 @@ def _answers(host: str, port: int) -> bool:
 
 
 def everything(tracking_uri: str) -> list[tuple[str, str]]:
-    """Return names and addresses of the newest suites in a database file.
-
-    MLflow's list of suites opens pages on language models.
-    """
+    """Return names and addresses of the newest suites; MLflow's own list opens pages on language models."""
     from benchmarks.tracking import views
     from benchmarks.tracking.reader import reading
 
-    if database.file(tracking_uri) is None:
-        return []
     with reading(tracking_uri) as reader:
         known = [suite for name, suite in reader.experiments().items() if name != DEFAULT]
     newest = sorted(known, key=lambda suite: -int(suite.id))[:MOST]

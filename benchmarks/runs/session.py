@@ -139,9 +139,13 @@ class Session:
 
     def _announce(self, delivery: Delivery) -> None:
         """Describe the suite in MLflow, and send the remaining records of earlier sessions."""
-        places = {task.key: task.place for task in self.tasks if isinstance(task, PlannedRun)}
+        runs = [task for task in self.tasks if isinstance(task, PlannedRun)]
         announcement = Announcement(
-            self.suite.name, self.suite.description, places, [*self.suite.highlighted]
+            self.suite.name,
+            self.suite.description,
+            {run.key: run.place for run in runs},
+            [*self.suite.highlighted],
+            conditions={run.scenario: [*run.conditions] for run in runs},
         )
         catch_up(delivery)
         delivery.outbox.announce(announcement)

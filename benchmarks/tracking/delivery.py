@@ -197,7 +197,7 @@ class Delivery:
             tracking.describe(suite, self._announced.description, self._announced.highlight)
             if self._announced.studies:
                 tracking.describe_studies(suite, self._announced.studies)
-            tracking.select(suite, self._announced.places)
+            tracking.select(suite, self._announced.places, self._announced.conditions)
             self._describing = tracking
         return tracking
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 INDEXED = (
     *dict.fromkeys(tag for needed in NEEDED.values() for tag in needed),
     Tag.KIND,
+    Tag.CONDITIONS,
     Tag.EVALUATE,
     Tag.CODE,
     Tag.DATA,
@@ -64,6 +66,7 @@ class TrackedExperiment:
     groups: dict[Pair, RunResult] = field(default_factory=dict)  # parents of the seeds of a strategy
     studies: dict[str, RunResult] = field(default_factory=dict)  # parents of trials, by identity
     meant: dict[Pair, set[str]] = field(default_factory=dict)  # the keys of each group's seeds
+    conditions: dict[str, Sequence[str]] = field(default_factory=dict)  # of each scenario
     names: dict[Pair, str] = field(default_factory=dict)  # short, for charts
     best: set[tuple[str, str]] = field(default_factory=set)  # best trials: id of the study, number
     report: RunResult | None = None  # the run that holds the page
@@ -72,7 +75,7 @@ class TrackedExperiment:
         """Return the short name of a strategy in a scenario."""
         if pair not in self.names:
             there = {study.pair for study in self.studies.values()}
-            self.names = names_of({*self.meant, *self.groups, *there, *self.names, pair})
+            self.names = names_of({*self.meant, *self.groups, *there, *self.names, pair}, self.conditions)
         return self.names[pair]
 
     def colour_of(self, strategy: str) -> str:
@@ -81,6 +84,8 @@ class TrackedExperiment:
 
     def add(self, run: RunResult) -> None:
         """Add a run of MLflow to the index."""
+        if run.conditions:
+            self.conditions.setdefault(run.tags[Tag.SCENARIO], run.conditions)
         if run.kind == Kind.GROUP:
             self.groups[run.pair] = run
         elif run.kind == Kind.STUDY:

@@ -42,6 +42,7 @@ class Announcement:
     places: dict[str, tuple[str, str, str, str]]  # key of each current run → scenario, strategy, trial, seed
     highlight: list[str] = field(default_factory=list)  # strategies that figures draw in ink
     studies: list[dict[str, str]] = field(default_factory=list)  # tags of each study of a tuning campaign
+    conditions: dict[str, list[str]] = field(default_factory=dict)  # scenario → the parts of its label
 
 
 _RESULT, _ANNOUNCEMENT = TypeAdapter(RunResult), TypeAdapter(Announcement)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -159,6 +159,11 @@ class RunResult:
         return *self.pair, self.tags.get(Tag.TRIAL, ""), self.tags.get(Tag.SEED, "")
 
     @property
+    def conditions(self) -> Sequence[str]:
+        """Parts of the scenario's label; empty where none are recorded."""
+        return _parts(self.tags.get(Tag.CONDITIONS, "[]"))
+
+    @property
     def name(self) -> str:
         """Name of the run in MLflow's pages."""
         return self.tags.get(MlflowTag.NAME, "")
@@ -266,6 +271,15 @@ def _texts(tag: str) -> Mapping[str, str]:
         return {}
 
 
+@lru_cache
+def _parts(tag: str) -> tuple[str, ...]:
+    """Return a tag holding a list of texts; empty if damaged."""
+    try:
+        return tuple(map(str, json.loads(tag)))
+    except (ValueError, TypeError):  # not JSON, or no list
+        return ()
+
+
 def must_be_current(results: Iterable[RunResult], store: str) -> None:
     """Raise UserError if any run was recorded by an earlier version, with possibly different results.
 
@@ -277,12 +291,14 @@ def must_be_current(results: Iterable[RunResult], store: str) -> None:
         raise UserError(f"{store}: made by an earlier version of asyncfl; choose another folder with --store")
 
 
-def names_of(pairs: Collection[Pair]) -> dict[Pair, str]:
+def names_of(pairs: Collection[Pair], conditions: Mapping[str, Sequence[str]]) -> dict[Pair, str]:
     """Return a short name for each strategy in each scenario, made of varying parts, for MLflow's legends.
 
-    Parts of a scenario's label that all scenarios share are left out.
+    Args:
+        pairs: Scenarios and strategies.
+        conditions: The parts of each scenario's label; those that all scenarios share are left out.
     """
-    parts = {scenario: scenario.split(JOINT) for scenario, _ in pairs}
+    parts = {scenario: conditions.get(scenario) or [scenario] for scenario, _ in pairs}
     shared = set.intersection(*map(set, parts.values())) if parts else set()
     names: dict[Pair, str] = {}
     for scenario, strategy in sorted(pairs):

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 # Tags that a group has in common with its seeds.
 SHARED = (
     Tag.SCENARIO,
+    Tag.CONDITIONS,
     Tag.PROBLEM,
     Tag.PARTITION,
     Tag.TIMING,
@@ -157,17 +158,19 @@ class Tracking:
                 trials = (run for run in experiment.runs.values() if run.parent == known.run_id)
                 for run in (known, *trials):
                     self._supersede(run, superseded)
+        finished = MlflowStatus.FINISHED
         for study in studies:
             known = self._study(experiment, study)
             value = study.get(Tag.BEST_VALUE)
             best = [Metric(TrialMetric.BEST_VALUE, float(value), now(), 0)] if value else []
             tags = [RunTag(name, cut(text, MAX_TAG_CHARACTERS)) for name, text in study.items()]
             self._client.log_batch(known.run_id, best, tags=tags, synchronous=True)
-            if study[Tag.STATUS] == StudyStatus.FINISHED and not known.finished:
-                self._client.set_terminated(known.run_id, MlflowStatus.FINISHED)
-                known.state = MlflowStatus.FINISHED
+            end = known.start_time + round(1000 * float(study.get(Tag.WALL_SECONDS, 0)))
+            if study[Tag.STATUS] == StudyStatus.FINISHED and (known.state, known.end_time) != (finished, end):
+                self._client.set_terminated(known.run_id, finished, end)
+                known.state, known.end_time = finished, end
         self._choose(experiment, studies)
-        experiment.names = names_of(pairs)
+        experiment.names = names_of(pairs, experiment.conditions)
         self._rename(experiment)
         wanted_views = {view.tag: view.value for view in views.of_campaign(studies, experiment.names)}
         for tag in [tag for tag in experiment.tags if tag.startswith(views.TAG + views.OURS)]:
@@ -198,6 +201,7 @@ class Tracking:
         if identity not in experiment.studies:
             pair = tags[Tag.SCENARIO], tags[Tag.STRATEGY]
             own: dict[str, str] = {tag: tags[tag] for tag in (Tag.STUDY, Tag.IDENTITY)}
+            own |= {Tag.CONDITIONS: tags.get(Tag.CONDITIONS, "[]")}
             own |= {Tag.KIND: Kind.STUDY, Tag.SCENARIO: pair[0], Tag.STRATEGY: pair[1]}
             own[MlflowTag.COLOUR] = experiment.colour_of(pair[1])
             run = self._client.create_run(experiment.id, now(), own, experiment.name_of(pair))
@@ -216,19 +220,27 @@ class Tracking:
         self._client.set_tag(run.run_id, tag, value)
         run.tags[tag] = value
 
-    def select(self, suite: str, places: Mapping[str, Place]) -> None:
+    def select(
+        self, suite: str, places: Mapping[str, Place], conditions: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         """Select the current runs by key among runs with equal labels: a suite was edited, or run with --set.
 
         The others get the tag `Tag.SUPERSEDED`, which reports leave out; selected again they lose it.
+
+        Args:
+            suite: The name of its experiment.
+            places: Key of each current run → where it stands.
+            conditions: The parts of each scenario's label, as far as they are known.
         """
         experiment, taken = self._experiment(suite), set(places.values())
+        experiment.conditions |= conditions or {}
         others = [run for key, run in experiment.runs.items() if key not in places and run.place in taken]
         chosen = [run for key, run in experiment.runs.items() if key in places]
         for runs, superseded in ((others, True), (chosen, False)):
             for run in runs:
                 self._supersede(run, superseded)
         pairs = {(scenario, strategy) for scenario, strategy, _, _ in places.values()}
-        experiment.names = names_of(pairs)
+        experiment.names = names_of(pairs, experiment.conditions)
         self._relabel(experiment, places)
         experiment.meant = {}
         for key, (scenario, strategy, trial, _) in places.items():
@@ -267,7 +279,10 @@ class Tracking:
                 continue
             scenario, strategy, _, seed = place
             self._name(run, name_of_seed(experiment.name_of((scenario, strategy)), seed))
-            for tag, text in ((Tag.SCENARIO, scenario), (Tag.STRATEGY, strategy), (Tag.SEED, seed)):
+            labels = {Tag.SCENARIO: scenario, Tag.STRATEGY: strategy, Tag.SEED: seed}
+            if scenario in experiment.conditions:
+                labels[Tag.CONDITIONS] = json.dumps(experiment.conditions[scenario], ensure_ascii=False)
+            for tag, text in labels.items():
                 self._tag(run, tag, text)
         inhabited = {run.pair for run in experiment.runs.values()}
         parents = {run.parent for run in experiment.runs.values()}
@@ -413,12 +428,12 @@ class Tracking:
     ) -> None:
         from mlflow.entities import RunTag
 
-        lost = sum(map(groups.diverged, seeds))
+        lost, seconds = sum(map(groups.diverged, seeds)), sum(seed.seconds for seed in seeds)
         note = descriptions.of_group(experiment.id, seeds[0].tags, len(seeds) - lost, lost)
         tags = [RunTag(Tag.MEAN_OF, ids), RunTag(MlflowTag.NOTE, note)]
         self._client.log_batch(group.run_id, metrics, groups.params_of(seeds), tags, synchronous=True)
-        last = max(seed.end_time for seed in seeds)
-        self._client.set_terminated(group.run_id, MlflowStatus.FINISHED, last)
+        end = group.start_time + round(1000 * seconds)  # not when the last seed ended, perhaps days later
+        self._client.set_terminated(group.run_id, MlflowStatus.FINISHED, end)
         group.tags[Tag.MEAN_OF], group.state = ids, MlflowStatus.FINISHED
 
     def _paint(self, experiment: TrackedExperiment) -> None:

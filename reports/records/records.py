@@ -9,6 +9,7 @@ from functools import cached_property
 from math import isnan
 from urllib.parse import quote
 
+from benchmarks.tracking import views
 from benchmarks.tracking.database import UI_HOST, UI_PORT
 from fl_core.metrics import SURROGATE
 from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, VARIANT, Clock, untuned
@@ -189,6 +190,11 @@ class RecordedSuite:
         """Return the address of a run on a server, or in asyncfl ui; by default in the suite's experiment."""
         server = self.uri.rstrip("/") if self.on_server else f"http://{UI_HOST}:{UI_PORT}"
         return f"{server}/#/experiments/{quote(experiment or self.experiment)}/runs/{quote(run)}"
+
+    def runs_address(self, experiment: str) -> str:
+        """Return the address of all runs of an experiment."""
+        server = self.uri.rstrip("/") if self.on_server else f"http://{UI_HOST}:{UI_PORT}"
+        return f"{server}/{views.page(quote(experiment), mode='TABLE')}"
 
     def scenarios(self, index: Mapping[str, int] | None = None) -> list[RecordedScenario]:
         """Return the runs by scenario and strategy; strategies have the given indices, if any."""

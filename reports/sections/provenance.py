@@ -27,7 +27,9 @@ def section(results: Results) -> Section:
         )
         for scenario in results.scenarios
     ]
-    shows = {"facts": facts(suite), "scenarios": scenarios}
+    experiments = dict.fromkeys([suite.experiment, *(study.experiment for study in suite.studies)])
+    opened = [(id_, suite.runs_address(id_)) for id_ in experiments if id_]
+    shows = {"facts": facts(suite), "scenarios": scenarios, "experiments": opened}
     note, tables, links = "", [], []
     if scenarios:
         note, tables = NOTE if suite.on_server else f"{NOTE} {LOCAL_NOTE}", [PageTable("runs", table)]

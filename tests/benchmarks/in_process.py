@@ -72,6 +72,11 @@ def places(found: list[Task]) -> dict[str, Place]:
     return {task.key: task.place for task in found if isinstance(task, PlannedRun)}
 
 
+def conditions(found: list[Task]) -> dict[str, list[str]]:
+    """What a session announces of each scenario."""
+    return {task.scenario: [*task.conditions] for task in found if isinstance(task, PlannedRun)}
+
+
 def deliver(
     folder: Path, store: Store, *, seeds: int = 2, strategies: str = "fedbuff, asgd", updates: int = 60
 ) -> None:
@@ -80,7 +85,7 @@ def deliver(
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
     missing = delivery.missing(found)
-    delivery.announce(Announcement("small", "Three clients.", places(found)))
+    delivery.announce(Announcement("small", "Three clients.", places(found), conditions=conditions(found)))
     for task in missing:
         compute(task, outbox)
         delivery.send()

@@ -84,10 +84,7 @@ def test_a_group_holds_the_mean_over_its_seeds(delivered: Store) -> None:
             sum(seed.data.metrics["staleness/mean"] for seed in seeds) / 2
         )
         assert group.data.metrics["seeds/done"] == 2 and group.data.metrics["seeds/diverged"] == 0
-        assert (group.info.status, group.info.end_time) == (
-            "FINISHED",
-            max(seed.info.end_time for seed in seeds),
-        )
+        assert group.info.status == "FINISHED"
         assert "2 seeds" in group.data.tags["mlflow.note.content"]
         assert group.data.tags["asyncfl.paper"] in group.data.tags["mlflow.note.content"]
 
@@ -330,11 +327,34 @@ def test_every_strategy_has_a_colour_of_its_own_in_shipped_suites() -> None:
 
 def test_names_say_what_varies_and_are_short() -> None:
     scenarios = ["digits · Dirichlet 0.1 · F80", "digits · Dirichlet 0.1 · two-speed 0.2 × 10"]
-    names = names_of([(scenario, label) for scenario in scenarios for label in ("FedBuff", "x" * 60)])
+    conditions = {scenario: scenario.split(" · ") for scenario in scenarios}
+    pairs = [(scenario, label) for scenario in scenarios for label in ("FedBuff", "x" * 60)]
+    names = names_of(pairs, conditions)
     assert names[scenarios[0], "FedBuff"] == "FedBuff · F80"
     assert names[scenarios[1], "FedBuff"] == "FedBuff · two-speed 0.2 × 10"
     assert len({*names.values()}) == 4 and max(map(len, names.values())) <= 40
-    assert names_of([(scenarios[0], "ACE")]) == {(scenarios[0], "ACE"): "ACE"}
+    assert names_of([(scenarios[0], "ACE")], conditions) == {(scenarios[0], "ACE"): "ACE"}
+
+
+def test_a_separator_within_a_condition_does_not_split_it() -> None:
+    """A label is made from its parts, and not taken apart again."""
+    conditions = {f"digits · a · b {at}": ["digits", f"a · b {at}"] for at in (1, 2)}
+    names = names_of([(scenario, "ACE") for scenario in conditions], conditions)
+    assert {*names.values()} == {"ACE · a · b 1", "ACE · a · b 2"}
+
+
+def test_groups_have_the_conditions_of_their_seeds_and_their_time_of_computing(
+    tmp_path: Path, store: Store
+) -> None:
+    """Not the time from the first start to the last end: seeds may be days apart."""
+    deliver(tmp_path, store, seeds=3)
+    for strategy, group in groups(store).items():
+        seeds = [run for run in runs(store) if run.data.tags["asyncfl.strategy"] == strategy]
+        assert {run.data.tags["asyncfl.conditions"] for run in (group, *seeds)} == {
+            group.data.tags["asyncfl.conditions"]
+        }
+        computing = sum(run.data.metrics["wall_seconds"] for run in seeds)
+        assert (group.info.end_time - group.info.start_time) / 1000 == pytest.approx(computing, abs=1e-3)
 
 
 def test_more_seeds_make_a_new_mean(tmp_path: Path, store: Store) -> None:

@@ -78,6 +78,22 @@ def tuned(tmp_path: Path, recorded: Store) -> Store:
     return recorded
 
 
+def test_a_study_lasts_as_long_as_its_trials_computed(tuned: Store) -> None:
+    """Not until the campaign ended; and it has the conditions of its trials."""
+    client = MlflowClient(tuned.tracking_uri)
+    experiment = client.get_experiment_by_name("small.tuning")
+    assert experiment is not None
+    found = client.search_runs([experiment.experiment_id], max_results=1000)
+    studies = [run for run in found if run.data.tags["asyncfl.kind"] == "study"]
+    assert len(studies) == 2
+    for study in studies:
+        trials = [run for run in found if run.data.tags.get("mlflow.parentRunId") == study.info.run_id]
+        computing = sum(run.data.metrics["wall_seconds"] for run in trials)
+        assert (study.info.end_time - study.info.start_time) / 1000 == pytest.approx(computing, abs=2e-3)
+        conditions = {run.data.tags["asyncfl.conditions"] for run in (study, *trials)}
+        assert len(conditions) == 1 and conditions != {"[]"}
+
+
 def test_each_study_has_a_view_of_its_trials(tuned: Store) -> None:
     links = dict(pages(tuned.tracking_uri, "small"))
     titles = ["Best of each strategy", "All trials", "ASGD", "FedBuff"]

@@ -12,6 +12,7 @@ from optuna import create_study
 
 from benchmarks.commands import ui
 from benchmarks.commands.group import asyncfl
+from benchmarks.tracking.store import Store
 from tuning.storage import open_storage
 
 URI = "postgresql://me:secret@127.0.0.1:9/db"
@@ -51,11 +52,13 @@ def test_where_it_listens(words: list[str], host: str, monkeypatch: pytest.Monke
     assert "middleware" not in said.output
 
 
-def test_pages_of_a_server_are_that_server_s() -> None:
-    said = CliRunner().invoke(asyncfl, ["ui", "--tracking-uri", "https://me:secret@host"])
-    assert (
-        str(said.exception) == "--tracking-uri https://host: is an MLflow server: open its pages in a browser"
-    )
+def test_links_into_a_server_are_printed_without_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui, "pages", lambda uri, suite: [(f"All of {suite}", "#/experiments/3/runs")])
+    words = ["ui", "small", "--tracking-uri", "https://me:secret@host/"]
+    said = CliRunner().invoke(asyncfl, words)
+    assert said.exit_code == 0 and said.output == "All of small\n  https://host/#/experiments/3/runs\n"
+    store = Store(tracking="https://me:secret@host/")
+    assert ui.opening("small", store) == "https://host/#/experiments/3/runs"
 
 
 def test_tuning_opens_the_dashboard_on_the_campaigns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
