@@ -16,14 +16,30 @@ from fl_core.execution.graphed import CapturedGradients, Computed, Graph, Graphe
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.lightning import pl
+from fl_core.problems.data.data import Data
+from fl_core.problems.models.decoder import Decoder
+from fl_core.problems.models.embedding import MAX_REPEATABLE_SYMBOLS, look_up
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import World
+from fl_core.problems.shakespeare_lm import ALPHABET, ShakespeareLM
 from fl_core.recording.recorder import Record, run
 
 
-def shapes(model: Any, strategy: Any = "fedbuff", **local: Any) -> Experiment:
-    """A strategy on three classes of random inputs, in single precision."""
-    problem = Shapes(model=model, clients=3)
+class Texts(ShakespeareLM):
+    """Sixty random texts."""
+
+    def load(self) -> Data:
+        drawn = torch.randint(
+            len(ALPHABET), (60, self.context + 1), generator=torch.Generator().manual_seed(0)
+        )
+        x, y, kinds = drawn[:, :-1].to(torch.uint8), drawn[:, 1:].clone(), torch.zeros(60, dtype=torch.int64)
+        return Data(x, y, x[:9], y[:9], len(ALPHABET), (), (), None, None, kinds, kinds[:9])
+
+
+def shapes(model: Any, strategy: Any = "fedbuff", context: int = 8, **local: Any) -> Experiment:
+    """A strategy on three classes of random inputs, or on random texts, in single precision."""
+    texts = isinstance(model, Decoder)
+    problem = Texts(model=model, clients=3, context=context) if texts else Shapes(model=model, clients=3)
     chosen = {"local_lr": 0.05, "local": {"name": "sgd", "batch": 5, **local}}
     named = {"name": strategy} if isinstance(strategy, str) else strategy
     timing, budget = {"durations": "exponential"}, {"updates": 12}
@@ -153,6 +169,32 @@ def test_every_network_bit_for_bit(name: str, strategy: Any) -> None:
         pytest.skip(reason)
     torch.backends.cudnn.allow_tf32, torch.backends.cudnn.deterministic = False, True
     experiment = shapes(model, strategy, steps=2)
+    graphs = Graphed()
+    (record, found), (plain, expected) = (computed(experiment, GPU, way) for way in (graphs, OneByOne()))
+    assert graphs.label == "CUDA graphs"
+    assert torch.equal(found, expected)
+    assert record == plain
+
+
+def test_lookups_in_parts() -> None:
+    """Rows exactly, gradients to rounding, whatever the size of a part."""
+    symbols, weight = torch.randint(5, (7, 3)), torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+    plain = nn.functional.embedding(symbols, weight)
+    (expected,) = torch.autograd.grad((plain**3).sum(), weight)
+    for most in (1, 2, 20, 21, 100):
+        found = look_up(symbols, weight, most)
+        assert torch.equal(found, plain)
+        (gradient,) = torch.autograd.grad((found**3).sum(), weight)
+        torch.testing.assert_close(gradient, expected)
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", ["decoder", "lstm"])
+def test_many_symbols_bit_for_bit(name: str) -> None:
+    """More in a mini-batch than PyTorch's kernel adds in a fixed order; `Graphed` refuses other gradients."""
+    model = Model.model_validate({"name": name})
+    context = 2 * MAX_REPEATABLE_SYMBOLS // 48
+    experiment = shapes(model, context=context, steps=2, batch=48 if name == "decoder" else 480)
     graphs = Graphed()
     (record, found), (plain, expected) = (computed(experiment, GPU, way) for way in (graphs, OneByOne()))
     assert graphs.label == "CUDA graphs"

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 
 from fl_core.parts import Count
+from fl_core.problems.models.embedding import Embedding
 from fl_core.problems.models.model import Model
 
 DEVIATION = 0.02  # of the first weights, as in GPT-2
@@ -46,7 +47,7 @@ class DecoderNetwork(nn.Module):
 
     def __init__(self, symbols: int, length: int, layers: int, width: int, heads: int) -> None:
         super().__init__()
-        self.symbols = nn.Embedding(symbols, width)
+        self.symbols = Embedding(symbols, width)
         self.places = nn.Embedding(length, width)
         self.blocks = nn.ModuleList(TransformerBlock(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from fl_core.parts import Count
+from fl_core.problems.models.embedding import Embedding
 from fl_core.problems.models.model import Model
 
 
@@ -40,7 +41,7 @@ class NextSymbolNetwork(nn.Module):
 
     def __init__(self, symbols: int, embedding: int, layers: list[Layer]) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(symbols, embedding)
+        self.embedding = Embedding(symbols, embedding)
         self.layers = nn.ModuleList(layers)
         self.head = nn.Linear(layers[-1].hidden, symbols)
 
