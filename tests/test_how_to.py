@@ -88,7 +88,7 @@ BLOCKS_NOT_RUN = {
     "needs NVIDIA FLARE": 1,
     "needs PostgreSQL": 2,
     "needs Ray": 1,
-    "needs a GPU": 2,
+    "needs a GPU": 3,
     "needs a network": 5,
     "part of Flower's configuration": 1,
     "part of a module": 1,
