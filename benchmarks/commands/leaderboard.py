@@ -207,6 +207,13 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
     "--study", "numbers", multiple=True, type=click.IntRange(1, 8), help="By number.  [default: 1 to 4]"
 )
 @click.option("--entry", "entries", multiple=True, metavar="STRATEGY", help="By label.  [default: all]")
+@click.option(
+    "--with",
+    "own",
+    multiple=True,
+    metavar="STRATEGY",
+    help="Your own strategy in place of the suite's, such as mine.strategies:Mine. May be repeated.",
+)
 @click.option("--copies", is_flag=True, help="Run the copies, which show what luck alone does.")
 @click.option("--out", metavar="DIR", type=options.DIR, default=BOARD, help="Folder of the tables.")
 @click.option("--dry-run", is_flag=True, help="Show how many runs are missing.")
@@ -216,6 +223,7 @@ def run_studies(
     scales: tuple[str, ...],
     numbers: tuple[int, ...],
     entries: tuple[str, ...],
+    own: tuple[str, ...],
     copies: bool,
     store: Store,
     storage: str | None,
@@ -238,22 +246,22 @@ def run_studies(
     numbers = numbers or (board.COPY_STUDIES if copies else board.STUDIES)
     tables = BoardTables.load(out)
     left = [
-        own
+        part
         for number in numbers
         for scale in scales or board.scales(suite)
-        for own in board.missing(board.StudyOfScale(suite, scale, number, entries), tables)
+        for part in board.missing(board.StudyOfScale(suite, scale, number, entries, own), tables)
     ]
     if dry_run:
-        counts = [own.simulations for own in left]
+        counts = [part.simulations for part in left]
         click.echo(f"{many(sum(counts), 'run')} in {many(len(left), 'part')}")
         return
     computes = engines.engine(engine, address, workers)
     interrupts.are_raised()
     out.mkdir(parents=True, exist_ok=True)
     try:
-        for at, own in enumerate(left):
-            click.echo(f"[{at + 1}/{len(left)}] {own.scale}, study {own.number}: {', '.join(own.labels)}")
-            tables = _with_study(own, tables, computes, store, storage)
+        for at, part in enumerate(left):
+            click.echo(f"[{at + 1}/{len(left)}] {part.scale}, study {part.number}: {', '.join(part.labels)}")
+            tables = _with_study(part, tables, computes, store, storage)
             tables.save(out)
     except KeyboardInterrupt:
         click.echo("\nStopped; the same command goes on.")
@@ -321,15 +329,25 @@ def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
 
 @command.command()
 @click.option("--suite", default=POPULATIONS, show_default=True, metavar="SUITE", help="With the budgets.")
-@click.option("--tables", metavar="DIR", type=options.DIR, default=BOARD, help="Folder of the tables.")
+@click.option(
+    "--tables",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    type=options.DIR,
+    default=[BOARD],
+    help="Folder of tables. May be repeated, such as for your own entries.",
+)
 @click.option("--markdown", metavar="DIR", type=options.DIR, required=True, help="Where the page is written.")
-def page(*, suite: str, tables: Path, markdown: Path) -> None:
+def page(*, suite: str, folders: tuple[Path, ...], markdown: Path) -> None:
     """Write the page of the board: leaders and rank groups of each population, and how sure they are."""
     from benchmarks.leaderboard import board
     from reports.leaderboard.board_tables import BoardTables
     from reports.leaderboard.populations_page import write
 
-    rows = BoardTables.load(tables)
+    rows = BoardTables.load(folders[0])
+    for folder in folders[1:]:
+        rows = rows.beside(BoardTables.load(folder))
     if rows.finals.empty:
-        raise UserError(f"{tables}: there are no final runs: asyncfl leaderboard run --out {tables}")
+        raise UserError(f"{folders[0]}: there are no final runs: asyncfl leaderboard run --out {folders[0]}")
     click.echo(f"Written: {write(rows, board.budgets(suite, rows.scales), markdown)}")

@@ -45,6 +45,7 @@ class StudyOfScale:
     scale: str
     number: int  # of STUDIES or COPY_STUDIES
     labels: Sequence[str] = ()  # of the entries; none: all of the suite
+    own: Sequence[str] = ()  # strategies in place of the suite's, written as in a suite
 
     def loaded(self, name: str, strategies: Sequence[Mapping[str, Any]], **more: Any) -> Suite:
         """Return the suite under a name and with strategies of this study."""
@@ -57,7 +58,10 @@ class StudyOfScale:
 
     @property
     def _asked(self) -> Suite:
-        return load(self.suite, (), self.scale, tuned=False)
+        settings: tuple[Setting, ...] = ()
+        if self.own:
+            settings = (Setting(("strategies",), list(map(_strategy, self.own)), "--with "),)
+        return load(self.suite, settings, self.scale, tuned=False)
 
     @property
     def entries(self) -> list[dict[str, Any]]:
@@ -135,6 +139,13 @@ class StudyOfScale:
         seeds = loaded.spec.tuning.seeds
         per_entry = loaded.spec.tuning.trials * (seeds if isinstance(seeds, int) else len(seeds))
         return len(self.entries) * (per_entry + len(loaded.spec.seeds))
+
+
+def _strategy(written: str) -> Any:
+    try:
+        return yaml_io.value(written)
+    except yaml_io.YAMLParseError as error:
+        raise UserError(f"--with {written}: {error}") from None
 
 
 def scales(suite: str) -> list[str]:

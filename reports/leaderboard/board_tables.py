@@ -61,11 +61,15 @@ class BoardTables:
 
     def with_rows(self, **more: Iterable[Mapping[str, Any]]) -> BoardTables:
         """Return the tables with more rows, which replace those of the same runs."""
+        frames = {kind: pd.DataFrame([*more.get(kind, ())], columns=KINDS[kind]) for kind in KINDS}
+        return self.beside(BoardTables(**frames))
+
+    def beside(self, other: BoardTables) -> BoardTables:
+        """Return both tables together; of a run that both have, the other's row."""
         tables = {}
         for kind, columns in KINDS.items():
-            added = pd.DataFrame(list(more.get(kind, ())), columns=columns)
-            parts = [table for table in (getattr(self, kind), added) if len(table)]
-            joined = pd.concat(parts, ignore_index=True) if parts else added
+            parts = [table for table in (getattr(self, kind), getattr(other, kind)) if len(table)]
+            joined = pd.concat(parts, ignore_index=True) if parts else getattr(self, kind)
             tables[kind] = joined.drop_duplicates(_key(columns), keep="last", ignore_index=True)
         return BoardTables(**tables)
 

@@ -149,10 +149,10 @@ def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     for name, own in scores.items():
         first = [entry for entry in own.order() if own.groups[entry] == 1]
         if len(first) > len(own.entries) / 2:
-            found = f"no few entries stand out: {len(first)} of {len(own.entries)} share the first group"
+            finding = f"no few entries stand out: {len(first)} of {len(own.entries)} share the first group"
         else:
-            found = f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
-        yield f"- **{NAMES.get(name, name).capitalize()}** ({WHAT.get(name, name)}): {found}."
+            finding = f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
+        yield f"- **{NAMES.get(name, name).capitalize()}** ({WHAT.get(name, name)}): {finding}."
     everywhere = [
         entry for entry in _order(scores) if all(own.groups.get(entry) == 1 for own in scores.values())
     ]

@@ -8,6 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from benchmarks.commands.leaderboard import command
+from benchmarks.errors import UserError
 from benchmarks.leaderboard.board import StudyOfScale, missing
 from reports.leaderboard.board_tables import BoardTables, curve
 
@@ -112,3 +113,13 @@ def test_trials_and_final_runs_are_judged_on_different_halves(suite: Path) -> No
     both = np.concatenate([trial.x_test.flatten(1).numpy(), final.x_test.flatten(1).numpy()])
     assert sorted(map(bytes, both)) == sorted(map(bytes, whole.x_test.flatten(1).numpy()))
     assert len(trial.y_train) == len(whole.y_train)  # unlike validation data, no half is taken from clients
+
+
+def test_a_strategy_of_one_s_own_takes_the_place_of_the_suite_s(suite: Path) -> None:
+    study = StudyOfScale(str(suite), "alike", 3, own=("{name: fedavg, label: Mine}",))
+    (part,) = missing(study, BoardTables.load(suite.parent / "none"))
+    (tuned,) = part.campaign().studies
+    theirs = StudyOfScale(str(suite), "alike", 3, ("FedAvg",)).campaign().studies[0]
+    assert [*part.labels] == ["Mine"] and tuned.first == theirs.first and tuned.seeds == theirs.seeds
+    with pytest.raises(UserError, match="--with"):
+        StudyOfScale(str(suite), "alike", 3, own=("{name: [",)).campaign()
