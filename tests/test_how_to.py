@@ -95,7 +95,7 @@ BLOCKS_NOT_RUN = {
     "part of a suite": 1,
     "stays open": 2,
     "takes an hour": 1,
-    "takes hours": 2,
+    "takes hours": 3,
 }
 
 
