@@ -81,7 +81,7 @@ def engine(name: str, address: str | None, workers: int | None) -> Engine:
     """Return the engine of a name; UserError if not installed, or if the cluster cannot be reached."""
     if name == "local":
         if address:
-            raise UserError(f"--address {address}: is for --engine ray")
+            raise UserError(f"--address {address}: needs --engine ray")
         return Local(workers or device.processes())
     if find_spec("ray") is None:
         raise UserError("--engine ray: needs the package ray: pip install ray")

@@ -14,7 +14,7 @@ from fl_core.import_guard import in_a_line
 LONGEST = 290  # characters of a message; a line with the word before it has 300
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 GO_ON = "free disk space and rerun the same command; finished runs are kept"
-RUN_AGAIN = "asyncfl run makes again what is deleted"
+RUN_AGAIN = "delete them in MLflow and run the suite again"
 IN_UTF8 = "use names in UTF-8, and a locale such as LC_ALL=C.UTF-8"
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def must_be_ours(path: Path, mark: str) -> None:
     with writing(path), suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as file:
         beginning = file.read(200)
         if beginning and mark not in beginning:
-            raise UserError(f"{path}: another file of this name exists; delete it, or name another")
+            raise UserError(f"{path}: another file of this name exists. Delete it, or choose another name")
 
 
 def no_room(error: BaseException | None) -> str:

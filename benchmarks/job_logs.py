@@ -118,7 +118,9 @@ def _plain(value: float) -> str:
 def write_once(path: Path, text: str) -> None:
     """Write a file, unless already written; UserError instead of replacing another file."""
     if path.exists() and path.read_bytes() != text.encode():
-        raise UserError(f"{path}: another file of this name exists; delete it, or give --out FILE")
+        raise UserError(
+            f"{path}: another file of this name exists. Delete it, or choose another with --out FILE"
+        )
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -301,7 +303,8 @@ def _since_1970(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]
     in_a_second = [count for least, count in SINCE_1970 if column.median() >= least]
     if not in_a_second:
         raise UserError(
-            f"{path}: column '{name}' holds numbers that are no times since 1970, and the other end dates"
+            f"{path}: column '{name}' holds numbers that are not times since 1970, but the other column "
+            "holds dates. Give both alike"
         )
     return pd.to_datetime((column * (1e6 / in_a_second[-1])).round().astype("Int64"), unit="us", utc=True)
 
@@ -314,13 +317,15 @@ def _is_done(path: Path, status: pd.Series[Any], done: Sequence[str]) -> pd.Seri
     if not done and pd.to_numeric(text.dropna(), errors="coerce").notna().any():
         values = ", ".join(f"'{value}'" for value in text.dropna().unique()[:6])
         raise UserError(
-            f"{path}: column '{status.name}' holds numbers, {values}: name that of finished jobs with "
-            "--done, such as 0 for exit codes"
+            f"{path}: column '{status.name}' holds numbers, {values}: give the value of finished jobs with "
+            "--done, such as --done 0 for exit codes"
         )
     finished = text.isin([value.casefold() for value in done or DONE])
     if not finished.any():
         values = ", ".join(f"'{value}'" for value in text.dropna().unique()[:6])
-        raise UserError(f"{path}: no job is finished, but {values}; name that of finished jobs with --done")
+        raise UserError(
+            f"{path}: no job is marked as finished, but {values}. Give the value of finished jobs with --done"
+        )
     return finished
 
 

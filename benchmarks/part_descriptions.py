@@ -71,7 +71,7 @@ def described(kind: str | None, name: str) -> Description:
         raise UserError(f"{name} is a suite: asyncfl show {name}")
     if not parts:
         known = sorted({entry.name for candidate in kinds for entry in entries(candidate)})
-        raise UserError(f"nothing is called '{name}'{nearest(name, known)} asyncfl list prints all names")
+        raise UserError(f"unknown name '{name}'{nearest(name, known)} asyncfl list prints all names")
     if len(parts) > 1:
         ways = " or ".join(f"asyncfl list {candidate} {name}" for candidate in parts)
         raise UserError(f"'{name}' is the name of several parts: write {ways}")

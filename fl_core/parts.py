@@ -390,7 +390,7 @@ def find(cls: type[P], name: Any) -> type[P]:
         hint = nearest(name, members)
         raise PydanticCustomError(
             "name",
-            f"no {kind} is called '{name}'{hint} Known: {', '.join(members)}; "
+            f"unknown {kind} '{name}'{hint} Available: {', '.join(members)}; "
             "or a class of your own, 'package.module:Class'",
         )
     member = members[name]

@@ -43,15 +43,15 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for a misspelt word, or a full stop."""
+    """Return `. Did you mean 'x'?` for a misspelt word, or a full stop."""
     near = difflib.get_close_matches(word, list(names), n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else "."
+    return f". Did you mean '{near[0]}'?" if near else "."
 
 
 def unknown(thing: str, name: object, valid_names: Iterable[str]) -> str:
     """Return a message about an unknown name, with a suggestion and all valid names."""
     names = list(valid_names)
-    return f"no {thing} '{name}'{nearest(str(name), names)} There are: {', '.join(names) or 'none'}"
+    return f"unknown {thing} '{name}'{nearest(str(name), names)} Available: {', '.join(names) or 'none'}"
 
 
 def natural(text: str) -> list[Any]:

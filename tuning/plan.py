@@ -52,7 +52,8 @@ def tuning_seeds(spec: SuiteSpec) -> tuple[int, ...]:
         return tuple(range(first, first + asked))
     if shared := sorted(set(asked) & set(spec.seeds)):
         raise UserError(
-            f"tuning.seeds: {shared[0]} is a seed of the suite itself, on which tuned values are to be judged"
+            f"tuning.seeds: {shared[0]} is also a seed of the suite. Tune on other seeds, so that results "
+            "are not judged on them"
         )
     if len(set(asked)) < len(asked):
         raise UserError("tuning.seeds: duplicate seed")

@@ -140,7 +140,7 @@ class ClaimScenario:
                 " ".join(f"{k}={labels.value(v)}" for k, v in point.place.items())
                 for point in self.suite.points
             }
-            raise ValueError(f"`where` picks no point of {self.name}. There are: {'; '.join(sorted(places))}")
+            raise ValueError(f"`where` picks no point of {self.name}. Available: {'; '.join(sorted(places))}")
         if len(points) > 1 and sample.over is None:
             raise ValueError(f"`where` picks {len(points)} points of {self.name}: say which one, or `over`")
         rows = [self._runs[point][self._strategy(point, sample.strategy)] for point in points]
@@ -186,7 +186,7 @@ class ClaimScenario:
         names = labels.strategies(self.suite.points[point].spec)
         what = "no strategy" if wanted is None else labels.value(wanted)
         many = len(places) or "none"
-        raise ValueError(f"{what} means {many} of those in {self.name}. There are: {', '.join(names)}")
+        raise ValueError(f"{what} means {many} of those in {self.name}. Available: {', '.join(names)}")
 
 
 def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = None) -> Suite:
@@ -203,7 +203,7 @@ def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = 
             raise UserError(f"{path}.scales.{scale}: the suite {place.suite} has only {', '.join(known)}")
         settings += take_scale(shipped()[place.suite], document, scale if "scale" in document else None)[1]
     else:
-        raise UserError(f"{path}.suite: no suite is called '{place.suite}'{nearest(place.suite, shipped())}")
+        raise UserError(f"{path}.suite: unknown suite '{place.suite}'{nearest(place.suite, shipped())}")
     document["name"] = name
     for source, changes in (("set", place.set), (f"scales.{scale}", place.scales[scale])):
         settings += [Setting(split(key), value, f"{path}.{source}.") for key, value in changes.items()]

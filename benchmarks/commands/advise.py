@@ -110,9 +110,12 @@ def command(
     from reports.leaderboard.workloads import suites
 
     if trace and slow is not None:
-        raise UserError("--slow: the trace says how fast the clients are; leave out either")
+        raise UserError(
+            "--slow cannot be combined with --trace, which says how fast the clients are. Leave out one of "
+            "them"
+        )
     if out.exists():
-        raise UserError(f"{out}: exists already; delete it, or give --out FILE")
+        raise UserError(f"{out}: exists already. Delete it, or choose another with --out FILE")
     if gap or any(named.values()):
         count, written = _imported(trace, clients, away, out, gap, **named)
     else:
@@ -173,7 +176,7 @@ def _described(
         except ValueError as error:
             raise UserError(str(error)) from None
         if not there:
-            raise UserError(f"{trace}: has no jobs")
+            raise UserError(f"{trace}: no job found in the log")
         count = clients or there
         written["durations"] = {"name": "trace", "path": str(trace), "clients": "random"}  # from here
     else:
@@ -190,7 +193,7 @@ def _imported(
     from benchmarks import job_logs as logs
 
     if trace is None:
-        raise UserError("--trace: name the log whose columns these are")
+        raise UserError("--trace is missing: name the log that has these columns")
     to = out.with_name(f"{out.stem}-trace.csv")
     log = logs.read(trace, columns(trace, **named), gap)
     for line in described(trace, log, gap):

@@ -99,9 +99,13 @@ def command(
             "--reproducibility-only, --tolerance, --junit, --summary"
         )
     if accept_worse is not None and not (update and accept_worse.strip()):
-        raise click.UsageError("--accept-worse takes the reason, and goes with --update")
+        raise click.UsageError(
+            "--accept-worse needs a reason and --update, such as --update --accept-worse 'new data'"
+        )
     if quality_only and reproducibility_only:
-        raise UserError("--quality-only and --reproducibility-only: leave out either, or both to ask both")
+        raise UserError(
+            "--quality-only and --reproducibility-only exclude each other. Leave out both to check both"
+        )
     if write or update:
         planned = load(suite, settings, scale).runs()
         path = file or store.folder / "baselines" / f"{planned[0].suite}.json"

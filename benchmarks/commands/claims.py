@@ -201,7 +201,7 @@ def run(
     until they are decided or the plan is at its end.
     """
     if hours is not None and not until_decided:
-        raise click.UsageError("--hours goes with --until-decided")
+        raise click.UsageError("--hours needs --until-decided")
     from benchmarks import engine as engines
 
     papers = papers_of(folder_of_claims, wanted)
@@ -379,7 +379,7 @@ def command(
     from reports.claims.readings import all_of
 
     if wanted and (markdown or readme):
-        raise click.UsageError("--markdown and --readme are of all papers, without --paper")
+        raise click.UsageError("--markdown and --readme cover all papers. Leave out --paper")
     chosen = papers_of(folder_of_claims, wanted)
     readings = all_of(chosen.values(), results_of(folder_of_claims))
     if readme:

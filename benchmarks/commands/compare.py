@@ -152,7 +152,7 @@ def load(
     if suite is None and len(recorded) == 1:
         return load_runs(recorded[0])
     if suite is None:
-        raise UserError(f"name one with --suite: recorded are {', '.join(recorded) or 'none'}")
+        raise UserError(f"choose a suite with --suite. Recorded: {', '.join(recorded) or 'none'}")
     if suite in recorded:
         raise UserError(f"no run of '{suite}' is recorded")
     raise _unknown("suite", suite, recorded)
@@ -175,7 +175,7 @@ def _strategy(suite: RecordedSuite, name: str) -> str:
         if len(alike) == 1:
             return alike[0]
         if alike:
-            raise UserError(f"strategy '{name}' may be any of {', '.join(alike)}: name one")
+            raise UserError(f"ambiguous strategy '{name}': give one of {', '.join(alike)}")
     raise _unknown("strategy", name, labels)
 
 
@@ -188,7 +188,7 @@ def choose(
     """
     pair = _strategy(suite, first), _strategy(suite, second)
     if pair[0] == pair[1]:
-        raise UserError(f"A and B are both {pair[0]}: name two strategies")
+        raise UserError(f"cannot compare {pair[0]} with itself. Name two different strategies")
     everywhere = suite.scenarios()
     wanted = [
         scenario for scenario in everywhere if text is None or text.casefold() in scenario.label.casefold()
@@ -197,7 +197,7 @@ def choose(
         raise _unknown("scenario", str(text), [scenario.label for scenario in everywhere])
     both = [scenario for scenario in wanted if set(pair) <= {cell.strategy for cell in scenario.cells}]
     if not both:
-        raise UserError(f"{' and '.join(pair)} were tried in no scenario together")
+        raise UserError(f"no scenario has runs of both {' and '.join(pair)}")
     return pair, both
 
 
@@ -219,7 +219,7 @@ def _with_target(scenarios: Sequence[RecordedScenario], metric: str) -> list[Rec
     """Return the scenarios with a target; UserError without any."""
     with_target = [scenario for scenario in scenarios if scenario.target is not None]
     if not with_target:
-        raise UserError(f"--metric {metric}: the suite sets no target")
+        raise UserError(f"--metric {metric}: the suite has no target. Set problem.target and run it again")
     return with_target
 
 
@@ -246,4 +246,4 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
 
 def _unknown(what: str, name: str, allowed: Sequence[str]) -> UserError:
     there = ", ".join(allowed) or "none"
-    return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} There are: {there}")
+    return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} Available: {there}")

@@ -90,11 +90,11 @@ def command(
     try:
         findings = asked.findings(partial(studies, computes=computes, store=store, storage=storage))
     except KeyboardInterrupt:
-        click.echo("\nStopped; the same command goes on.")
+        click.echo("\nStopped. Rerun the same command to continue.")
         sys.exit(interrupts.EXIT)
     digests = entry.write(findings.tables, out, asked.loaded)
     appendix.write(findings, asked.manifest(findings, digests), out)
     click.echo(f"\n{findings.claim()}\n\nWritten: {out / appendix.PAGE}, {out / appendix.APPENDIX}")
     if failed := findings.ablation_failed:
-        warn(f"the ablation is open: {failed}; mend it, and run the same command again")
+        warn(f"the ablation is incomplete: {failed}. Fix the cause and rerun the same command")
         sys.exit(1)

@@ -130,4 +130,4 @@ def _must_be_utf8() -> None:
         for text in (*sys.argv, *settings, str(Path.cwd())):
             text.encode()
     except FileNotFoundError:
-        raise UserError("the current folder does not exist any more: change to another") from None
+        raise UserError("the current folder no longer exists. Change to another folder") from None

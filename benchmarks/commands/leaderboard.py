@@ -95,7 +95,7 @@ def enter(
             tables = entry.kept(out, asked)
         keep(entry.with_held_out(asked, tables, run))
     except KeyboardInterrupt:
-        click.echo("\nStopped; the same command goes on.")
+        click.echo("\nStopped. Rerun the same command to continue.")
         sys.exit(interrupts.EXIT)
     click.echo(f"Written: {out}")
 
@@ -174,7 +174,7 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
     tables = Tables.load(folder)
     for name in entries:
         if name not in tables.entries:
-            hint = f"{nearest(name, tables.entries)} There are: {', '.join(tables.entries)}"
+            hint = f"{nearest(name, tables.entries)} Available: {', '.join(tables.entries)}"
             raise UserError(f"--entry: no strategy '{name}'{hint}")
     other_tables = altered(folder, tables.rules)
     wrong = len(other_tables)

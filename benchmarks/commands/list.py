@@ -171,7 +171,7 @@ def command(kind: str | None, name: str | None) -> None:
         print_peers(name)
         return
     if name is not None and kind not in FAMILIES:
-        raise UserError(f"no kind of parts is called '{kind}'{nearest(str(kind), FAMILIES)}")
+        raise UserError(f"unknown kind of parts '{kind}'{nearest(str(kind), FAMILIES)}")
     kinds = [*FAMILIES, "suites"]
     if name is not None or (kind is not None and kind not in kinds):
         _print_part(kind if name else None, name or str(kind))

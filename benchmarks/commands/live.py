@@ -19,7 +19,9 @@ SECONDS = {"ms": 0.001, "s": 1.0}
 def _seconds(ctx: click.Context, param: click.Parameter, text: str) -> float:
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s)", text.replace(" ", ""))
     if match is None or not float(match[1]):
-        raise click.BadParameter(f"{text}: a length of time above 0, such as 100ms or 2s")
+        raise click.BadParameter(
+            f"'{text}' is not a duration. Give a number above 0 with a unit, such as 100ms or 2s"
+        )
     return float(match[1]) * SECONDS[match[2]]
 
 

@@ -119,7 +119,9 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     for line in described(log, jobs, gap):
         click.echo(line)
     if figure.exists() and not trace.exists():
-        raise UserError(f"{figure}: another file of this name exists; delete it, or give --out FILE")
+        raise UserError(
+            f"{figure}: another file of this name exists. Delete it, or choose another with --out FILE"
+        )
     jobs.write(trace)
     _figure(jobs).save(figure)
     written = f"Trace: {trace}. Figure: {figure}"

@@ -191,7 +191,7 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
     if what.tuned:  # else what an earlier campaign found stays
         tuned.write(path, what)
     if missing := len(campaign.studies) + len(campaign.reused) - len(what.tuned):
-        warn(f"no trial came to its end for {many(missing, 'strategy')}: nothing is tuned there")
+        warn(f"no trial finished for {many(missing, 'strategy')}, so there are no tuned values for it")
     return what, path
 
 

@@ -115,7 +115,7 @@ def _dashboard(storage: str, host: str, port: int) -> None:
     if _taken(host, port):
         raise UserError(f"port {port} is in use: choose another with --port")
     if "://" not in storage and not Path(storage).is_file():
-        raise UserError(f"there is no {storage}: asyncfl tune SUITE makes it")
+        raise UserError(f"{storage} does not exist. asyncfl tune SUITE creates it")
     opened = open_storage(storage)
     click.echo(f"Campaigns in {opened.name}: http://{host}:{port} (ends with Ctrl-C)")
     interrupts.are_raised()
@@ -203,7 +203,7 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
         results = reader.results(experiment.id) if experiment else []
     known = [name for name in experiments if name != DEFAULT]
     if experiment is None:
-        there = f"{nearest(suite, known)} There are: {', '.join(known) or 'none'}"
+        there = f"{nearest(suite, known)} Available: {', '.join(known) or 'none'}"
         raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
     id_ = experiment.id
     links = [

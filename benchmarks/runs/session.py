@@ -101,7 +101,7 @@ class Session:
                     left = self._left(delivery)
                 log.info("%s: %s, %d of them left", self.suite.name, self.size, len(left))
                 if delivery.away:
-                    warn(f"MLflow cannot be asked what is finished: {delivery.away}")
+                    warn(f"cannot read from MLflow which runs are finished: {delivery.away}")
                 self._announce(delivery)
                 if left:
                     with logs.phase("computing"):
@@ -253,7 +253,10 @@ def delivering(store: Store, *, shared: bool = False) -> Iterator[Delivery]:
         outbox = Outbox(store.outbox)
         with suppress(StoreInUseError), turn.taken() if shared else nullcontext():  # who is at work has swept
             for aside in outbox.sweep():
-                warn(f"{aside.with_suffix('')} is damaged: set aside as {aside.name}; it is made again")
+                warn(
+                    f"{aside.with_suffix('')} is damaged and was renamed to {aside.name}. Its run is "
+                    "computed again"
+                )
         delivery = Delivery(store, outbox, turn if shared else None)
         try:
             yield delivery

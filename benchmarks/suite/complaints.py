@@ -105,7 +105,7 @@ def _sentence(
             if key in model_at(model, (*steps[:-1], outer), document).model_fields
         )
         inside = next(deeper, None)
-        hint = f"; did you mean '{inside}'?" if inside else nearest(key, allowed)
+        hint = f". Did you mean '{inside}'?" if inside else nearest(key, allowed)
         return f"no such key{hint} Allowed: {', '.join(allowed)}"
     sentence = reason(detail)
     for pattern, word in WORDS:

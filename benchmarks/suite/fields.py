@@ -105,7 +105,7 @@ def _seeds(value: Any) -> Any:
         return value
     if not isinstance(value, int) or isinstance(value, bool):
         shown_value = "empty" if value is None else repr(value)
-        raise ValueError(f"must be how many, or a list of them, not {shown_value}")
+        raise ValueError(f"must be a number or a list, not {shown_value}")
     if value > MOST_RUNS:
         raise ValueError(too_many("seeds", value, MOST_RUNS))
     return list(range(value))
@@ -113,7 +113,7 @@ def _seeds(value: Any) -> Any:
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
     if not seeds:
-        raise ValueError("there must be one seed at least: the suite expands to no run")
+        raise ValueError("needs at least one seed: the suite expands to no run")
     if len(set(seeds)) < len(seeds):
         raise ValueError("duplicate seed")
     return seeds
@@ -265,7 +265,7 @@ class SuiteSpec(Frozen):
         if not isinstance(items, list):
             return items
         if not items:
-            raise ValueError("there must be one strategy at least: the suite expands to no run")
+            raise ValueError("needs at least one strategy: the suite expands to no run")
         local, lr = info.data.get("local", SGD()), info.data.get("lr", {})
         of_problem = getattr(info.data.get("problem"), "local_work", None)
         if of_problem is not None and local == SGD():

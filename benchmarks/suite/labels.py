@@ -113,7 +113,9 @@ def take_labels(path: Path, document: dict[str, Any]) -> tuple[str, ...]:
     for at, text in enumerate(written):
         if not isinstance(text, str) or len(text) > LONGEST or not text.isprintable():
             location = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
-            raise UserError(f"{location}: must be a line of at most {LONGEST} letters, not {text!r}")
+            raise UserError(
+                f"{location}: must be a single line of at most {LONGEST} characters, not {text!r}"
+            )
     return tuple(written)
 
 

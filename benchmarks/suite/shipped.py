@@ -24,7 +24,7 @@ def file_of(name: str) -> Path:
         return Path(name)
     names = ", ".join(shipped()) or "none"
     raise UserError(
-        f"no suite is called '{name}'{nearest(name, shipped())} Known: {names}; or a YAML file's path"
+        f"unknown suite '{name}'{nearest(name, shipped())} Available: {names}, or the path of a YAML file"
     )
 
 
@@ -59,5 +59,5 @@ def recorded_name(name_or_path: str, scale: str | None = None) -> str:
 def _of_a_file(name: str) -> str:
     """Return a name safe for files; UserError for a name with slashes."""
     if Path(name).name != name or name == ".." or "\\" in name or "\0" in name:
-        raise UserError(f"no suite can be recorded as '{name}': a name holds no slashes")
+        raise UserError(f"invalid suite name '{name}': slashes are not allowed")
     return name

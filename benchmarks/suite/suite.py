@@ -267,7 +267,9 @@ def load(
     if tuned is False or (tuned is None and suite.spec.lr != TUNED):
         return suite
     if tuned is None and not suite.tuned_values.is_file():
-        raise UserError(f"{path}: lr: tuned: there is no {suite.tuned_values}; make it with asyncfl tune")
+        raise UserError(
+            f"{path}: lr: tuned: {suite.tuned_values} does not exist. Create it with asyncfl tune"
+        )
     values = tuned_file.load(tuned if isinstance(tuned, Path) else suite.tuned_values, suite.name)
     values.check_seeds(suite.spec.seeds)
     if values.spec.code:
@@ -305,13 +307,13 @@ def build(
     for at, name in enumerate(names):
         if name in names[:at]:
             location = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
-            raise UserError(f"{location}: strategy {names.index(name)} has the label {name!r} already")
+            raise UserError(f"{location}: duplicate label {name!r}, also of strategy {names.index(name)}")
     allowed = [*names, *(part.reference() for part in suite.spec.strategies)]
     for name in suite.spec.highlight:
         if name not in allowed:
             location = place(path, document, ("highlight",))
-            hint = f"{nearest(name, allowed)} There are: {', '.join(names)}"
-            raise UserError(f"{location}: highlight: no strategy {name!r}{hint}")
+            hint = f"{nearest(name, allowed)} Available: {', '.join(names)}"
+            raise UserError(f"{location}: highlight: unknown strategy {name!r}{hint}")
     return suite
 
 

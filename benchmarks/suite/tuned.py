@@ -100,7 +100,7 @@ class Tuned:
                 scenario_label if scenario_label not in places else f"{strategy_label} in {scenario_label}"
             )
             hint = nearest(scenario_label, places) if scenario_label not in places else "."
-            raise UserError(f"{self.path}: nothing is tuned for {missing}{hint} Run asyncfl tune again")
+            raise UserError(f"{self.path}: no tuned values for {missing}{hint} Rerun `asyncfl tune`.")
         entry = max(
             fitting, key=lambda entry: (entry.scenario == scenario_label, entry.strategy == strategy_label)
         )
@@ -119,14 +119,15 @@ class Tuned:
         """Raise UserError for values tuned on any of the given seeds."""
         if shared := sorted(set(seeds) & set(self.spec.seeds)):
             raise UserError(
-                f"{self.path}: it was tuned on seed {shared[0]}, on which results must not be reported"
+                f"{self.path}: tuned on seed {shared[0]}, which the suite reports. Tune on other seeds "
+                "(tuning.seeds)"
             )
 
 
 def load(path: Path, suite: str) -> Tuned:
     """Load the values of a file; UserError if missing or not a suite's tuned values."""
     if not path.is_file():
-        raise UserError(f"{suite} is not tuned: there is no {path}; make it with asyncfl tune")
+        raise UserError(f"{suite} is not tuned: {path} does not exist. Create it with asyncfl tune")
     text = content_of(path)
     document = mapping(path, text)
     _check_digest(path, text)
@@ -134,7 +135,7 @@ def load(path: Path, suite: str) -> Tuned:
         spec = TunedFile.model_validate(document)
     except ValidationError as error:
         first = next(lines_of(path, error, TunedFile, document))
-        raise UserError(f"{first}: not a file of asyncfl tune") from None
+        raise UserError(f"{first}: not written by asyncfl tune") from None
     if names := [value for entry in spec.tuned for value in entry.parameters.values() if ":" in str(value)]:
         refusal = not_own(path)
         if refusal and not ALLOWED.get():
@@ -147,12 +148,12 @@ def _check_digest(path: Path, text: bytes) -> None:
     try:
         head, mark, rest = text.decode().replace("\r\n", "\n").partition(CHECKSUM)
     except UnicodeDecodeError:
-        raise UserError(f"{path}: is not UTF-8; run asyncfl tune again") from None
+        raise UserError(f"{path}: is not UTF-8. Rerun `asyncfl tune`") from None
     if mark and head.startswith("#"):
         checksum, _, values = rest.partition("\n")
         if checksum != _checksum(values):
             raise UserError(
-                f"{path}: is damaged or was edited: its checksum is another; run asyncfl tune again"
+                f"{path}: checksum mismatch: the file is corrupt or was edited by hand. Rerun `asyncfl tune`"
             )
 
 

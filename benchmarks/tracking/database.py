@@ -55,7 +55,7 @@ DAMAGED = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 # Words of MLflow's client for a server that is not there, or is there and has no database behind it.
 NO_ANSWER = re.compile("API request to .* failed with (exception|timeout|error code 5)|Max retries exceeded")
 
-RESTORE = "restore a copy of it, or move it away and asyncfl run starts anew"
+RESTORE = "restore a copy of it, or move it away and run the suite again"
 SCHEMES = ("sqlite", "http", "https", "postgresql", "mysql", "mssql")
 
 
@@ -74,10 +74,11 @@ def check(uri: str) -> None:
     tables = _tables(path)
     missing = TABLES - tables
     if not tables:
-        raise UserError(f"{path} holds no tables: it is damaged, or was never MLflow's; {RESTORE}")
+        raise UserError(f"{path} has no tables: it is damaged or not an MLflow database; {RESTORE}")
     if len(missing) > len(TABLES) / 2:
         raise UserError(
-            f"{path} is not MLflow's: it holds other tables, such as '{min(tables)}'; name another file"
+            f"{path} is not an MLflow database: it has other tables, such as '{min(tables)}'. Name another "
+            "file"
         )
     if missing:
         raise UserError(f"{path} is damaged: MLflow's table '{min(missing)}' is missing; {RESTORE}")

@@ -105,8 +105,8 @@ class Delivery:
         if database.is_new(self.store.tracking_uri):
             if self.store.lost_its_database:
                 warn(
-                    f"{self.store.folder} holds artifacts, but no mlflow.db that lists them: all is computed "
-                    "anew; to avoid that, stop and restore a copy of it"
+                    f"{self.store.folder} has artifacts but no mlflow.db: all runs are computed again. "
+                    "To avoid this, stop and restore a copy of mlflow.db"
                 )
             return set()
         return self._soon(lambda: self._opened().finished(suite, wanted)).result() or set()

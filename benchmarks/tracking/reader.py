@@ -123,7 +123,7 @@ def opened(uri: str) -> Iterator[Reader]:
     """
     path = database.file(uri)
     if path is not None and (why := unexpected(path)):
-        warn(f"{path}: {why}, which asyncfl reads: it is read through MLflow's client, which takes longer")
+        warn(f"{path}: {why}. It is read through MLflow's client instead, which takes longer")
         path = None
     if path is None:
         yield ClientReader(database.client(uri))

@@ -101,10 +101,12 @@ class Store:
         if self.tracking is None and database.is_new(self.tracking_uri):
             if self.lost_its_database:
                 raise UserError(
-                    f"{self.folder} holds artifacts, but no mlflow.db that lists them: restore a copy of it, "
-                    "or asyncfl run starts anew"
+                    f"{self.folder} has artifacts but no mlflow.db: restore a copy of it, or run the suite "
+                    "again"
                 )
-            raise UserError(f"nothing is recorded in {self.folder}: it holds no mlflow.db (see --store)")
+            raise UserError(
+                f"no runs in {self.folder}: it has no mlflow.db. Name another folder with --store"
+            )
         database.must_exist(self.tracking_uri)
 
     def table(self, suite: str, **filters: object) -> pd.DataFrame:

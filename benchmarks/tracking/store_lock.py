@@ -40,7 +40,7 @@ class Turn:
             self._lock.acquire(timeout=wait)
         except Timeout:
             raise StoreInUseError(
-                f"another asyncfl run is at work in {folder}: wait for it, or choose another --store"
+                f"another asyncfl run is using {folder}. Wait for it to end, or choose another --store"
             ) from None
         except OSError as error:
             raise UserError(f"--store {folder}: cannot be written: {error.strerror}") from None

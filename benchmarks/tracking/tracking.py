@@ -110,7 +110,10 @@ class Tracking:
         lacking = {key for key in asked.keys() & runs if not runs[key].requirements.serves(asked[key])}
         edited = sum(not runs[key].requirements.is_current(asked[key]) for key in lacking)
         if edited:
-            warn(f"{suite}: your code or data changed since {many(edited, 'run')}: computed again")
+            warn(
+                f"{suite}: your code or data changed after {many(edited, 'run')} were recorded: computed "
+                "again"
+            )
         done = {key for key, run in runs.items() if run.finished} - lacking
         lost = [key for key in asked if key in done and self._is_lost(runs[key])]
         if lost:

@@ -129,9 +129,7 @@ class Flower(Problem):
         if find_spec("flwr") is None:
             raise InvalidProblemError(NOT_INSTALLED)
         if folder.digest(self.app) != self.digest:
-            raise InvalidProblemError(
-                f"the code in {self.app} is not the one described, of digest {self.digest}: it was edited"
-            )
+            raise InvalidProblemError(f"the code in {self.app} was edited: its digest is not {self.digest}")
         from fl_core.problems.apps.world import FlowerWorld
 
         return FlowerWorld(self, seed)

@@ -560,7 +560,7 @@ class PartitionFile(Partition):
         content = _content(self.path)
         if keys.digest(content) != self.digest:
             raise ValueError(
-                f"partition file {self.path}: the content is not the one described, of digest {self.digest}"
+                f"partition file {self.path}: the file was edited: its digest is not {self.digest}"
             )
         try:
             if self.path.suffix.lower() == ".csv":
@@ -595,7 +595,7 @@ def _without_duplicates(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"client {next(key for key in keys if keys.count(key) > 1)} stands there twice")
+        raise ValueError(f"client {next(key for key in keys if keys.count(key) > 1)} is listed twice")
     return members
 
 
@@ -620,7 +620,7 @@ def _integer(cell: str) -> int:
     """Return a whole number, written as 3.0 by pandas where a row of the column is empty."""
     digits, point, zeros = cell.partition(".")
     if point and zeros.strip("0"):
-        raise ValueError(f"{cell} is no index")
+        raise ValueError(f"{cell} is not an index")
     return int(digits)
 
 

@@ -180,7 +180,7 @@ class Problem(Part):
                 raise FieldError("metrics", fault)
         names = [metric.name for metric in self.recorded()]
         if self.metric not in names:
-            raise FieldError("metric", f"there is no '{self.metric}'. Known: {', '.join(names)}")
+            raise FieldError("metric", f"there is no '{self.metric}'. Available: {', '.join(names)}")
         if self.ranking.higher is None:
             raise FieldError(
                 "metric", f"'{self.metric}' declares neither higher nor lower values as better: set `higher`"

@@ -79,7 +79,7 @@ def of_clients(path: Path, recorded: Mapping[int, T], n: int, seed: int | None) 
         ValueError: The file has fewer clients than n or, without a seed, lacks one of them.
     """
     if len(recorded) < n:
-        raise ValueError(f"trace file {path}: has {many(len(recorded), 'client')}, and {n} are wanted")
+        raise ValueError(f"trace file {path}: has {many(len(recorded), 'client')}, but {n} are needed")
     if seed is not None:
         drawn = stream(seed, "trace").permutation(sorted(recorded))[:n]
         return [recorded[client] for client in drawn.tolist()]
@@ -151,7 +151,7 @@ def content(path: Path, digest: str = "", limit: int = reading.MOST_BYTES) -> by
     except OSError as error:
         raise ValueError(f"trace file {path}: {error.strerror}") from None
     if digest and keys.digest(data) != digest:
-        raise ValueError(f"trace file {path}: the content is not the one described, of digest {digest}")
+        raise ValueError(f"trace file {path}: the file was edited: its digest is not {digest}")
     return data
 
 

@@ -124,7 +124,7 @@ def _of_run(claim: Claim, sample: Sample, run: RecordedRun, end: float) -> float
         if metric in run.totals:
             return run.totals[metric]
         known = ", ".join([*curve, *run.totals, DIVERGED.name])
-        raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. There are: {known}")
+        raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. Available: {known}")
     clock, column = curve[_column(claim)].astype(float), curve[metric].astype(float)
     if sample.reach is not None:
         higher = run.measure(metric).higher

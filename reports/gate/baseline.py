@@ -319,7 +319,7 @@ def must_have_spread(baseline: Baseline) -> None:
     """Raise UserError unless the baseline has at least two seeds, as needed for a spread over seeds."""
     if len({run.seed for run in baseline.runs}) < 2:
         raise UserError(
-            f"suite '{baseline.suite}' has one seed: a tolerance comes from the spread over two at least"
+            f"suite '{baseline.suite}' has one seed, but a tolerance needs at least two. Set seeds: 2 or more"
         )
 
 

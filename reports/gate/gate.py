@@ -176,7 +176,9 @@ def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck], reason:
     worse = [check for check in checks if check.finding is Finding.WORSE]
     said = verdict(checks, now.suite).removesuffix(".")
     if worse and not reason:
-        raise UserError(f"{said}: --update accepts what is worse with --accept-worse REASON only")
+        raise UserError(
+            f"{said}: --update never accepts a regression. To accept it, add --accept-worse REASON"
+        )
     if reason and not worse:
         raise UserError(f"{said}: nothing is worse. Leave out --accept-worse")
     changed = {Finding.CHANGED, Finding.IMPROVED, Finding.ROUNDED}

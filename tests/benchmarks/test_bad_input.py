@@ -188,7 +188,7 @@ def with_values(folder: Path, text: str, **values: Any) -> Path:
     ("values", "said"),
     [
         ({"no.such": 1}, "no.such: OURS has no such parameter"),
-        ({"local_lr.x": 1}, "local_lr.x: OURS has no such parameter; did you mean 'local_lr'?"),
+        ({"local_lr.x": 1}, "local_lr.x: OURS has no such parameter. Did you mean 'local_lr'?"),
         ({"local.x": 1}, "local.x: OURS has no such parameter"),
         ({"name": "fedbuff"}, "name: OURS has no such parameter"),
         ({"local": "prox"}, "local: OURS has no such parameter"),

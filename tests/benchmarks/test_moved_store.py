@@ -151,7 +151,7 @@ def test_a_store_without_any_files_says_how_to_get_them_back(moved: Store) -> No
     shutil.rmtree(moved.artifacts)
     for words in (("report", "small"), ("compare", "asgd", "fedbuff")):
         done = CliRunner().invoke(asyncfl, [*words, "--store", str(moved.folder)])
-        line = "no run of 'small' can be read: its records are damaged or gone; asyncfl run makes again what"
+        line = "no run of 'small' can be read: its records are damaged or gone; delete them in MLflow"
         assert str(done.exception).startswith(line)
 
 
@@ -160,10 +160,10 @@ def test_a_store_without_its_database_says_so(
 ) -> None:
     moved.database.unlink()
     done = CliRunner().invoke(asyncfl, ["report", "small", "--store", str(moved.folder)])
-    line = f"{moved.folder} holds artifacts, but no mlflow.db that lists them: "
-    assert str(done.exception) == f"{line}restore a copy of it, or asyncfl run starts anew"
+    line = f"{moved.folder} has artifacts but no mlflow.db: "
+    assert str(done.exception) == f"{line}restore a copy of it, or run the suite again"
     deliver(tmp_path, moved, seeds=1)
-    assert f"Warning: {line}all is computed anew" in capsys.readouterr().err
+    assert f"Warning: {line}all runs are computed again" in capsys.readouterr().err
     assert len(runs(moved)) == 2
 
 

@@ -93,7 +93,7 @@ def test_commands_that_begin_together_on_a_new_store_lose_nothing(
         assert begun["tune"].returncode == 0, said
         for name in ("run", "claims"):
             if begun[name].returncode:
-                assert "another asyncfl run is at work" in said[name]
+                assert "another asyncfl run is using" in said[name]
                 assert start(*drivers[name], *at).wait(PATIENCE) == 0
         assert tables(store) == wanted
         wanted_trials = wanted_trials or trials(store)

@@ -188,7 +188,7 @@ def test_two_drivers_do_not_share_a_store(tmp_path: Path, store: Store) -> None:
     path = write_suite(tmp_path)
     with (
         FileLock(store.folder / ".lock"),
-        pytest.raises(UserError, match="another asyncfl run is at work in"),
+        pytest.raises(UserError, match="another asyncfl run is using"),
     ):
         session(path, store)
     session(path, store)

@@ -32,16 +32,16 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
     [
         (
             {"strategies": "[fedbuf]"},
-            "s.yaml: strategies.0: no strategy is called 'fedbuf'; did you mean 'fedbuff'?",
+            "s.yaml: strategies.0: unknown strategy 'fedbuf'. Did you mean 'fedbuff'?",
         ),
         (
             {"timing": "{durations: fix}"},
-            "s.yaml: timing.durations: no durations is called 'fix'; did you mean",
+            "s.yaml: timing.durations: unknown durations 'fix'. Did you mean",
         ),
-        ({"target": "0.9"}, "s.yaml: target: no such key; did you mean 'problem.target'? Allowed: name, "),
+        ({"target": "0.9"}, "s.yaml: target: no such key. Did you mean 'problem.target'? Allowed: name, "),
         (
             {"timing": "{durations: {name: fx, spred: 3}}"},
-            "s.yaml: timing.durations.spred: no such key; did you mean 'spread'? Allowed: name, ",
+            "s.yaml: timing.durations.spred: no such key. Did you mean 'spread'? Allowed: name, ",
         ),
         (
             {"strategies": "[{name: fedbuff, buffer: two}]"},
@@ -49,7 +49,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ),
         (  # an option of a part, written beside the part
             {"strategies": "[{name: fedavg, sample: 10}]"},
-            "s.yaml: strategies.fedavg.sample: no such key; did you mean 'sampling'? Allowed: name, ",
+            "s.yaml: strategies.fedavg.sample: no such key. Did you mean 'sampling'? Allowed: name, ",
         ),
         (
             {"strategies": "[{name: fedavg, sampling: md}]"},
@@ -61,7 +61,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ({"budget": ""}, "s.yaml: budget: is missing"),
         ({"seeds": "[1, 1]"}, "s.yaml: seeds: duplicate seed"),
         ({"lr": "fast"}, "s.yaml: lr: must be a number, not 'fast'"),
-        ({"lr": "{fedbuff: {locl: 1}}"}, "s.yaml: lr.fedbuff.locl: no such key; did you mean 'local'?"),
+        ({"lr": "{fedbuff: {locl: 1}}"}, "s.yaml: lr.fedbuff.locl: no such key. Did you mean 'local'?"),
         (
             {"problem": "{name: quadratic, importance: eqal}"},
             "s.yaml: problem.importance: must be 'equal' or 'data'",
@@ -80,7 +80,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ),
         (
             {"grid": "{timing.durations: [{name: fx, spred: 3}, fixed]}"},
-            "s.yaml: grid.timing.durations.fx.spred: no such key; did you mean 'spread'?",
+            "s.yaml: grid.timing.durations.fx.spred: no such key. Did you mean 'spread'?",
         ),
         (
             {"timing": "{durations: {name: fixed, times: [1, 2, 3]}}"},
@@ -190,10 +190,10 @@ def test_a_part_of_the_grid_without_a_name_is_refused(tmp_path: Path, name: str,
 @pytest.mark.parametrize(
     ("setting", "line"),
     [
-        ("problem.nois=1", "--set problem.nois: no such key; did you mean 'noise'? Allowed: name, clients,"),
+        ("problem.nois=1", "--set problem.nois: no such key. Did you mean 'noise'? Allowed: name, clients,"),
         (
             "strategies.fedbuf.buffer=1",
-            "--set strategies.fedbuf.buffer: no entry 'fedbuf'; did you mean 'fedbuff'?",
+            "--set strategies.fedbuf.buffer: unknown entry 'fedbuf'. Did you mean 'fedbuff'?",
         ),
         (
             "strategies.fedbuff.buffer=0",
@@ -202,10 +202,10 @@ def test_a_part_of_the_grid_without_a_name_is_refused(tmp_path: Path, name: str,
         ("seeds", "--set seeds: must be KEY=VALUE"),
         ("seeds=[1", "--set seeds=[1: column 3: not valid YAML: "),
         ("seeds.x=1", "--set seeds.x: seeds is 2, which has no keys"),
-        ("seeds=", "--set seeds: must be how many, or a list of them, not empty"),
-        ("seeds=three", "--set seeds: must be how many, or a list of them, not 'three'"),
-        ("nothing.there=1", "--set nothing: no such key; did you mean 'tuning'? Allowed: name, "),
-        ("problem.nothing.there=1", "--set problem.nothing: no such key; did you mean 'noise'? Allowed: "),
+        ("seeds=", "--set seeds: must be a number or a list, not empty"),
+        ("seeds=three", "--set seeds: must be a number or a list, not 'three'"),
+        ("nothing.there=1", "--set nothing: no such key. Did you mean 'tuning'? Allowed: name, "),
+        ("problem.nothing.there=1", "--set problem.nothing: no such key. Did you mean 'noise'? Allowed: "),
         ("scale=small", "--set scale=small: a scale is chosen by --scale small"),
         (f"name={'x' * 200}", "--set name: should have at most 120 characters, not 'xxx"),
         ("tuning.seeds=100000000", "--set tuning.seeds: must be less than or equal to 10000, not 100000000"),
@@ -266,8 +266,8 @@ def test_a_merge_key_is_no_repetition(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("quikstart", "no suite is called 'quikstart'; did you mean 'quickstart'? Known: "),
-        ("zzz", "no suite is called 'zzz'. Known: "),
+        ("quikstart", "unknown suite 'quikstart'. Did you mean 'quickstart'? Available: "),
+        ("zzz", "unknown suite 'zzz'. Available: "),
         ("no/such/file.yaml", "no/such/file.yaml: No such file or directory"),
         ("/", "/: Is a directory"),
     ],

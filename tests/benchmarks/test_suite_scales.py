@@ -84,7 +84,7 @@ def test_what_is_set_on_the_command_line_comes_last(tmp_path: Path) -> None:
         ("scales: {small: {}}", "s.yaml: scale: must say which one is meant unless `--scale` does: small"),
         (
             "scale: smal\nscales: {small: {}}",
-            "s.yaml: scale: no scale 'smal'; did you mean 'small'? There are: small",
+            "s.yaml: scale: unknown scale 'smal'. Did you mean 'small'? Available: small",
         ),
         ("scale: a\nscales: 3", "s.yaml: scales: must be a mapping of names to dotted keys and their values"),
         (
@@ -106,7 +106,7 @@ def test_what_is_set_on_the_command_line_comes_last(tmp_path: Path) -> None:
         ),
         (
             "scale: a\nscales: {a: {budgets: 1}}",
-            "s.yaml: scales.a.budgets: no such key; did you mean 'budget'?",
+            "s.yaml: scales.a.budgets: no such key. Did you mean 'budget'?",
         ),
         ("scale: a\nscales: {a: {seeds.x: 0}}", "s.yaml: scales.a.seeds.x: seeds is 5, which has no keys"),
         (
@@ -115,7 +115,7 @@ def test_what_is_set_on_the_command_line_comes_last(tmp_path: Path) -> None:
         ),
         (
             "scale: a\nscales: {a: {problem: quadratic, grid.timing.durations: [{name: fx, spred: 1}]}}",
-            "s.yaml: scales.a.grid.timing.durations.fx.spred: no such key; did you mean 'spread'?",
+            "s.yaml: scales.a.grid.timing.durations.fx.spred: no such key. Did you mean 'spread'?",
         ),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_mistake_is_told_where_it_stands(tmp_path: Path, scales: str, line: st
 
 def test_a_scale_that_does_not_exist(tmp_path: Path) -> None:
     assert complain(tmp_path, SCALES, "papers") == [
-        "--scale papers: no scale 'papers'; did you mean 'paper'? There are: paper, small"
+        "--scale papers: unknown scale 'papers'. Did you mean 'paper'? Available: paper, small"
     ]
     assert complain(tmp_path, "", "small") == [f"--scale small: {tmp_path / 's.yaml'} has no scales"]
 

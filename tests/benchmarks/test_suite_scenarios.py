@@ -39,9 +39,9 @@ def test_a_scenario_has_its_own_and_the_others_those_of_the_suite(tmp_path: Path
 
 
 def test_a_label_of_no_scenario_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="scenarios: no scenario 'digits · nowhere'") as caught:
+    with pytest.raises(UserError, match="scenarios: unknown scenario 'digits · nowhere'") as caught:
         suite(tmp_path, **{"digits · nowhere": {"budget": {"time": 30}}})
-    assert len(caught.value.lines) == 1 and "There are: digits · " in str(caught.value)
+    assert len(caught.value.lines) == 1 and "Available: digits · " in str(caught.value)
 
 
 def test_conditions_are_recorded_apart_from_the_label_that_joins_them(tmp_path: Path) -> None:

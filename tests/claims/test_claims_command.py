@@ -203,8 +203,8 @@ def _undisturbed(toy: Path) -> dict[tuple[str, str, int], float]:
     ("arguments", "words"),
     [
         (("check", "--allow-code"), "claims.T-large/digits: value: fedfax means none of"),
-        (("show", "T-theorem/sun"), "did you mean 'T-theorem/sum'?"),
-        (("run", "--paper", "toi"), "did you mean 'toy'?"),
+        (("show", "T-theorem/sun"), "Did you mean 'T-theorem/sum'?"),
+        (("run", "--paper", "toi"), "Did you mean 'toy'?"),
         (("run", "--id", "T-none*"), "no claim of that name can run"),
     ],
 )

@@ -131,9 +131,9 @@ def test_a_shipped_suite_is_changed_by_set(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"clock": None}, "claims.T-row/case.clock: must say on which axis"),
-        ({"kind": "bettr"}, "claims.T-row/case: kind: no kind 'bettr'; did you mean 'better'?"),
-        ({"metrik": "x"}, "claims.T-row/case.metrik: no such key; did you mean 'metric'?"),
-        ({"scenario": "inlin"}, "claims.T-row/case: a: no scenario 'inlin'; did you mean 'inline'?"),
+        ({"kind": "bettr"}, "claims.T-row/case: kind: unknown kind 'bettr'. Did you mean 'better'?"),
+        ({"metrik": "x"}, "claims.T-row/case.metrik: no such key. Did you mean 'metric'?"),
+        ({"scenario": "inlin"}, "claims.T-row/case: a: unknown scenario 'inlin'. Did you mean 'inline'?"),
         ({"kind": "same"}, "claims.T-row/case.margin: must be given where the metric is no share"),
         ({"id": "{x}/y", "each": {"y": [1]}}, "claims.{x}/y: {x} is given nowhere; there are: y"),
         ({"each": 3}, "claims.T-row/case: each: must be a mapping of names to lists, or a list of mappings"),
@@ -154,7 +154,7 @@ def test_mistakes_in_scenarios_and_samples_are_told_once(tmp_path: Path) -> None
         written(tmp_path, CLAIM, CLAIM)
     paper = written(tmp_path, *({**one, "b": {"strategy": "ace"}} for one in twice))
     [line, other] = mistakes([paper])
-    assert "T-row/case and 1 others: b: ace means 2 of those in inline. There are: ASGD, ACE" in line
+    assert "T-row/case and 1 others: b: ace means 2 of those in inline. Available: ASGD, ACE" in line
     assert line.endswith("(scale small)") and other.endswith("(scale paper)")
     bad = {**SCENARIOS["inline"], "budget": {"update": 3}, "scales": {"small": {}}}
     [line, *_] = mistakes([written(tmp_path, *twice, inline=bad)])

@@ -137,7 +137,7 @@ def test_origins_name_commits_versions_and_data(tmp_path: Path) -> None:
 
 def test_an_unknown_metric_is_told_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
-        UserError, match=r"claims\.T-row/case: metric: no run has 'distanc'\. There are: .*distance"
+        UserError, match=r"claims\.T-row/case: metric: no run has 'distanc'\. Available: .*distance"
     ):
         numbers(tmp_path, metric="distanc")
 

@@ -128,13 +128,13 @@ def test_version(asyncfl: AsyncFL) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["show", "quikstart"], "no suite is called 'quikstart'; did you mean 'quickstart'?"),
+        (["show", "quikstart"], "unknown suite 'quikstart'. Did you mean 'quickstart'?"),
         (
             ["show", "small.yaml", "--set", "strategies.ace.local_lr=-1"],
             "--set strategies.ace.local_lr: must be greater",
         ),
-        (["report", "small"], "nothing is recorded in asyncfl-results"),
-        (["ui"], "nothing is recorded in asyncfl-results"),
+        (["report", "small"], "no runs in asyncfl-results"),
+        (["ui"], "no runs in asyncfl-results"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(here: AsyncFL, arguments: list[str], said: str) -> None:
@@ -169,7 +169,7 @@ def test_several_mistakes_are_a_line_each(here: AsyncFL, tmp_path: Path) -> None
 def test_a_command_that_does_not_exist(asyncfl: AsyncFL) -> None:
     done = asyncfl("shwo")
     assert done.returncode == 2
-    assert "no command 'shwo'; did you mean 'show'?" in done.stderr
+    assert "unknown command 'shwo'. Did you mean 'show'?" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -308,9 +308,9 @@ def test_list_a_part_prints_its_fields_in_words(here: AsyncFL) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("fedbuf",), "Error: nothing is called 'fedbuf'; did you mean 'fedbuff'?"),
+        (("fedbuf",), "Error: unknown name 'fedbuf'. Did you mean 'fedbuff'?"),
         (("quickstart",), "Error: quickstart is a suite: asyncfl show quickstart"),
-        (("duration", "fx"), "Error: no kind of parts is called 'duration'; did you mean 'durations'?"),
+        (("duration", "fx"), "Error: unknown kind of parts 'duration'. Did you mean 'durations'?"),
         (("nowhere:Nothing",), "Error: cannot import 'nowhere:Nothing': ModuleNotFoundError"),
     ],
 )

@@ -125,7 +125,7 @@ def test_parts_without_which_it_fails_are_open(done: tuple[Path, Done]) -> None:
     why = "without momentum it fails in digits · i.i.d. · two-speed"
     assert said.returncode == 1
     last = said.stderr.splitlines()[-1]
-    assert last.startswith(f"Warning: the ablation is open: {why}")
+    assert last.startswith(f"Warning: the ablation is incomplete: {why}")
     assert "ValueError: no momentum (damped.py:" in last and "; without bounded it fails in digits" in last
     page = (folder / "out" / appendix.PAGE).read_text()
     assert "| momentum | fails | – |" in page and "| bounded | fails | – |" in page

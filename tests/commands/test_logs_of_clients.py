@@ -82,7 +82,7 @@ def test_dates_beside_times_since_1970(log: Path, in_a_second: int) -> None:
     pd.testing.assert_frame_equal(logs.read(log, COLUMNS).jobs, expected.jobs)
     table["ended"] = 5 * table.index
     table.to_csv(log, index=False)
-    with pytest.raises(UserError, match="column 'ended' holds numbers that are no times since 1970"):
+    with pytest.raises(UserError, match="column 'ended' holds numbers that are not times since 1970"):
         logs.read(log, COLUMNS)
 
 
@@ -143,9 +143,12 @@ def test_absences_are_inferred_and_pauses_are_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        (Columns("devise", duration="began"), "no column 'devise'; did you mean 'device'?"),
+        (Columns("devise", duration="began"), "no column 'devise'. Did you mean 'device'?"),
         (Columns("device", duration="state"), "column 'state' holds 'OK', neither numbers nor dates"),
-        (Columns("device", start="began", end="ended", status="device"), "no job is finished, but 'b', 'a'"),
+        (
+            Columns("device", start="began", end="ended", status="device"),
+            "no job is marked as finished, but 'b', 'a'",
+        ),
         (Columns("device", start="began", end="ended", status="state", done=("lost", "x")), ""),
     ],
 )
@@ -190,7 +193,7 @@ def test_the_command_shows_what_it_found_and_how_a_suite_uses_it(log: Path) -> N
     assert same.output == done.output  # it may be repeated
     kept = log.with_name("jobs-trace.csv").read_text()
     for wrong, said in (
-        (words, "another file of this name exists; delete it, or give --out"),
+        (words, "another file of this name exists. Delete it, or choose another with --out"),
         (words[:4], "give --start COL and --end COL"),
         (words[:2], r"jobs\.csv has: device, began, ended"),
         ([*words, "--done", "ok"], "--done: name the column of the status"),
@@ -229,5 +232,5 @@ def test_advice_takes_a_log(log: Path, tmp_path: Path) -> None:
     assert suite["timing"]["durations"]["path"] == str(tmp_path / "mine-trace.csv")
     presence = tmp_path / "mine-presence.csv"
     assert suite["timing"]["availability"] == {"name": "trace", "path": str(presence), "clients": "random"}
-    with pytest.raises(UserError, match="--trace: name the log"):
+    with pytest.raises(UserError, match="--trace is missing: name the log"):
         CliRunner().invoke(advise.command, ["--client", "x", "--out", "y"], catch_exceptions=False)

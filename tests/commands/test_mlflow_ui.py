@@ -56,7 +56,7 @@ def test_links_to_every_scenario_and_to_the_report(recorded: Store, tmp_path: Pa
     for _, address in found[:3]:
         key = address.partition("viewStateShareKey=")[2]
         assert f"mlflow.sharedViewState.{key}" in experiment.tags
-    with pytest.raises(UserError, match=r"no runs of 'smal' are recorded .*; did you mean 'small'\?"):
+    with pytest.raises(UserError, match=r"no runs of 'smal' are recorded .*. Did you mean 'small'\?"):
         pages(recorded.tracking_uri, "smal")
 
 

@@ -123,6 +123,6 @@ def test_tuned_values_stay_where_no_trial_comes_to_its_end(
     (tmp_path / "own.yaml").write_text(f"{SUITE}{hopeless}\n")
     (tmp_path / "tuned-own.yaml").write_text("# what was found before\n")
     done = typed("tune", "own.yaml", "--quiet")
-    assert done.returncode == 1 and "no trial came to its end for 1 strategy" in done.stderr
+    assert done.returncode == 1 and "no trial finished for 1 strategy" in done.stderr
     assert (tmp_path / "tuned-own.yaml").read_text() == "# what was found before\n"
     assert "Next:" not in done.stdout

@@ -127,7 +127,7 @@ def test_a_folder_that_is_no_text_or_gone(
     assert "cannot be encoded as utf-8" in typed("list").stderr
     folder.rmdir()
     done = typed("list")
-    said = "Error: the current folder does not exist any more: change to another\n"
+    said = "Error: the current folder no longer exists. Change to another folder\n"
     assert (done.returncode, done.stderr) == (2, said)
 
 

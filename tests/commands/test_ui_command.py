@@ -68,7 +68,7 @@ def test_tuning_opens_the_dashboard_on_the_campaigns(tmp_path: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "optuna_dashboard", None)
     assert "pip install" in str(CliRunner().invoke(asyncfl, words).exception)
     monkeypatch.setitem(sys.modules, "optuna_dashboard", module)
-    assert "there is no" in str(CliRunner().invoke(asyncfl, words).exception)
+    assert "does not exist" in str(CliRunner().invoke(asyncfl, words).exception)
     create_study(storage=open_storage(str(tmp_path / "tuning.journal")).optuna, study_name="mine")
     said = CliRunner().invoke(asyncfl, words)
     assert said.exit_code == 0 and "http://127.0.0.1:5999" in said.output

@@ -231,5 +231,5 @@ def test_a_sampling_is_a_part_of_its_own() -> None:
     assert chosen.label() == "FedAvg (sampling fastest, sample 2, window 2)"
     assert AsyncFedAvg(weights=(0.5, 0.5, 2.0)).label() == "Async FedAvg (weights (2 × 0.5, 2.0))"
     assert FedAvg.model_validate(chosen.model_dump(mode="json")) == chosen
-    with pytest.raises(ValueError, match=r"no sampling is called 'fastes'; did you mean 'fastest'\?"):
+    with pytest.raises(ValueError, match=r"unknown sampling 'fastes'\. Did you mean 'fastest'\?"):
         FedAvg.model_validate({"sampling": {"name": "fastes", "sample": 10}})

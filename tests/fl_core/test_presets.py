@@ -46,7 +46,7 @@ def test_fields_that_are_written_win() -> None:
     )
     assert found == FedAvg(local=AdamW(steps=9))
     assert Strategy.model_validate("diloco").server_lr == 0.7  # Nesterov's usual rate
-    with pytest.raises(ValidationError, match="did you mean 'diloco'"):
+    with pytest.raises(ValidationError, match="Did you mean 'diloco'"):
         Strategy.model_validate("dilocoo")
 
 

@@ -276,12 +276,12 @@ def test_strategies_go_by_label_title_or_name(tmp_path: Path) -> None:
     [
         (
             ("FedBuf", "ACE"),
-            "strategy 'FedBuf' is not recorded; did you mean 'FedBuff'? There are: ACE, FedBuff",
+            "strategy 'FedBuf' is not recorded. Did you mean 'FedBuff'? Available: ACE, FedBuff",
         ),
-        (("ACE", "ACE"), "A and B are both ACE"),
-        (("ACE", "FedBuff", "--scenario", "mars"), "scenario 'mars' is not recorded. There are: digits"),
-        (("ACE", "FedBuff", "--metric", "test/los"), "did you mean 'test/loss'?"),
-        (("ACE", "FedBuff", "--suite", "tow"), "suite 'tow' is not recorded; did you mean 'two'?"),
+        (("ACE", "ACE"), "cannot compare ACE with itself"),
+        (("ACE", "FedBuff", "--scenario", "mars"), "scenario 'mars' is not recorded. Available: digits"),
+        (("ACE", "FedBuff", "--metric", "test/los"), "Did you mean 'test/loss'?"),
+        (("ACE", "FedBuff", "--suite", "tow"), "suite 'tow' is not recorded. Did you mean 'two'?"),
         (("ACE", "FedBuff", "--suite", "empty"), "no run of 'empty' is recorded"),
     ],
 )

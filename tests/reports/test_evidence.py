@@ -186,7 +186,7 @@ def test_a_suite_that_gives_no_evidence_is_refused_before_anything_runs(
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ("fedbufff", "STRATEGY: strategies.0: no strategy is called 'fedbufff'"),
+        ("fedbufff", "STRATEGY: strategies.0: unknown strategy 'fedbufff'"),
         ("{name: fadas, concurrency: -1}", "STRATEGY: strategies.fadas.concurrency: must be"),
         ("{name: fadas", "STRATEGY: .*not valid YAML"),
     ],

@@ -58,12 +58,12 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
 @pytest.mark.parametrize(
     ("tuning", "line"),
     [
-        ({"seeds": [0, 9]}, "tuning.seeds: 0 is a seed of the suite itself"),
+        ({"seeds": [0, 9]}, "tuning.seeds: 0 is also a seed of the suite"),
         ({"seeds": [9, 9]}, "tuning.seeds: duplicate seed"),
         ({"space": {"bufer": [1]}}, "tuning.space: bufer: FedAvg has no such parameter"),
         ({"space": {"asdg.local_lr": [1]}}, "tuning.space: asdg.local_lr: FedAvg has no such parameter"),
         ({"space": {"local.steps": [0, 1]}}, "tuning.space: FedAvg with local.steps 0: "),
-        ({"metric": "fp/los"}, "tuning.metric: quadratic has no metric 'fp/los'; did you mean 'fp/loss'?"),
+        ({"metric": "fp/los"}, "tuning.metric: quadratic has no metric 'fp/los'. Did you mean 'fp/loss'?"),
         ({"metric": "test/loss"}, "tuning.metric: quadratic has no metric 'test/loss'"),
         ({"objective": "time_to_target"}, "tuning.objective: time_to_target needs budget.target or"),
         (
@@ -72,7 +72,7 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
         ),
         ({"sampler": "grid", "space": RATE}, "tuning.space: a grid needs a list of values for local_lr"),
         ({"pruner": "wilcoxon"}, "tuning.pruner: wilcoxon compares seed by seed and needs 5 of them"),
-        ({"reuse": {"FedAvg": "ACE"}}, "tuning.reuse: no strategy 'ACE'"),
+        ({"reuse": {"FedAvg": "ACE"}}, "tuning.reuse: unknown strategy 'ACE'"),
         ({"trials": 0}, "tuning.trials: must be greater than or equal to 1, not 0"),
         (
             {"space": {"local_lr": {"low": 1, "high": 0.1}}},
@@ -83,7 +83,7 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
             {"sampler": "annealing"},
             "tuning.sampler: must be 'tpe', 'random', 'grid', 'sobol', 'cmaes' or 'gp'",
         ),
-        ({"trails": 3}, "tuning.trails: no such key; did you mean 'trials'?"),
+        ({"trails": 3}, "tuning.trails: no such key. Did you mean 'trials'?"),
     ],
 )
 def test_one_mistake_is_one_line(write: Write, tuning: dict[str, Any], line: str) -> None:

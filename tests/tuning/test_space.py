@@ -94,7 +94,7 @@ def test_keys_of_absent_strategies_have_no_effect_and_ones_own_is_named_by_its_p
 @pytest.mark.parametrize(
     ("written", "sentence"),
     [
-        ({"bufer": (1, 2)}, "bufer: FedBuff has no such parameter; did you mean 'buffer'"),
+        ({"bufer": (1, 2)}, "bufer: FedBuff has no such parameter. Did you mean 'buffer'"),
         ({"c": (1, 2), "local_lr": (0.1,)}, "leave out either it or local_lr"),
     ],
 )

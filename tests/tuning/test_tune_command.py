@@ -36,7 +36,7 @@ def test_sizes_are_sums_over_studies_of_different_size(write: Write, typed: Type
 def test_another_file_is_not_overwritten(write: Write, typed: Typed) -> None:
     """Tuned values may be found anew; a suite whose name is given by mistake is still there."""
     suite = str(write())
-    said = f"Error: {suite}: another file of this name exists; delete it, or name another\n"
+    said = f"Error: {suite}: another file of this name exists. Delete it, or choose another name\n"
     assert typed("tune", suite, "--dry-run", "--out", suite).stderr == said
 
 
@@ -45,10 +45,7 @@ def test_tuned_and_then_run_with_what_was_found(write: Write, store: Store, tmp_
     suite, folder = str(write()), str(store.folder)
     missing = asyncfl(tmp_path, "run", suite, "--tuned", "--store", folder)
     assert missing.returncode == 2 and missing.stdout == ""
-    assert (
-        missing.stderr.startswith("Error: small is not tuned: there is no ")
-        and "Traceback" not in missing.stderr
-    )
+    assert missing.stderr.startswith("Error: small is not tuned: ") and "Traceback" not in missing.stderr
 
     tuned = asyncfl(tmp_path, "tune", suite, "--store", folder, "--quiet")
     assert tuned.returncode == 0, tuned.stderr

@@ -28,7 +28,7 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
     where = load(str(path)).tuned_values
     assert where == path.with_name("tuned-small.yaml")
     with pytest.raises(
-        UserError, match=f"small is not tuned: there is no {where}; make it with asyncfl tune"
+        UserError, match=f"small is not tuned: {where} does not exist. Create it with asyncfl tune"
     ):
         load(str(path), tuned=True)
 
@@ -52,8 +52,8 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
     for changed, line in (
         ({"budget": {"updates": 21}}, "budget of .*, not of 21 client updates"),
         ({"evaluations": 3, "problem": {"name": "quadratic", "noise": 0.7}}, "tuned for another scenario"),
-        ({"strategies": ["fedbuff"]}, "nothing is tuned for FedBuff in quadratic"),
-        ({"seeds": [0, 1001]}, "it was tuned on seed 1001"),
+        ({"strategies": ["fedbuff"]}, "no tuned values for FedBuff in quadratic"),
+        ({"seeds": [0, 1001]}, "tuned on seed 1001"),
     ):
         with pytest.raises(UserError, match=line):
             load(str(write(**{"strategies": strategies, **changed})), tuned=True).runs()
@@ -117,7 +117,7 @@ def test_caveats_of_best_values(
 def test_a_file_that_asyncfl_tune_did_not_write(write: Write) -> None:
     path = write()
     load(str(path)).tuned_values.write_text(yaml.safe_dump({"suite": "small", "tuned": []}))
-    with pytest.raises(UserError, match="objective: is missing: not a file of asyncfl tune"):
+    with pytest.raises(UserError, match="objective: is missing: not written by asyncfl tune"):
         load(str(path), tuned=True)
 
 
@@ -127,7 +127,9 @@ def test_a_suite_with_tuned_rates_names_itself_and_the_missing_file(tmp_path: Pa
         "{name: a, seeds: 1, problem: {name: digits, clients: 4}, budget: {updates: 1}, strategies: [asgd], "
         "lr: tuned}"
     )
-    with pytest.raises(UserError, match=f"{path}: lr: tuned: there is no {path.with_name('tuned-a.yaml')}"):
+    with pytest.raises(
+        UserError, match=f"{path}: lr: tuned: {path.with_name('tuned-a.yaml')} does not exist"
+    ):
         load(str(path))
 
 

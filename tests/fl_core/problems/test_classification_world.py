@@ -260,8 +260,8 @@ def test_a_network_whose_loss_is_not_pure_is_refused() -> None:
         ({"importance": [1, 2]}, "2 given for 12 clients"),
         ({"importance": [0] * 12}, "not all 0"),
         ({"dtype": "float16"}, "'float32' or 'float64'"),
-        ({"partition": "class_dirichlett"}, "did you mean 'class_dirichlet'"),
-        ({"model": "logistics"}, "did you mean 'logistic'"),
+        ({"partition": "class_dirichlett"}, "Did you mean 'class_dirichlet'"),
+        ({"model": "logistics"}, "Did you mean 'logistic'"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_data_are_loaded(

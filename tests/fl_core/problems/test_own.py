@@ -252,7 +252,7 @@ def test_a_lightning_module_from_a_model_keeps_its_loss_and_the_problem_scores_i
     [
         ({"module": "nowhere:Net"}, "cannot import 'nowhere:Net': ModuleNotFoundError"),
         ({"module": "mine_own:Nobody"}, "cannot import 'mine_own:Nobody': AttributeError"),
-        ({"module": "mine_own:Huberr"}, "has no attribute 'Huberr'; did you mean 'Huber'?"),
+        ({"module": "mine_own:Huberr"}, "has no attribute 'Huberr'. Did you mean 'Huber'?"),
         ({"module": "mine_own:line"}, "'mine_own:line' is not a LightningModule"),
         ({"module": "mine_own:Needy"}, "'mine_own:Needy' cannot be made without arguments: TypeError"),
         ({"module": "mine_own:Empty"}, "'mine_own:Empty' has no parameters to train"),
@@ -260,7 +260,7 @@ def test_a_lightning_module_from_a_model_keeps_its_loss_and_the_problem_scores_i
         ({"module": "mine_own:Untitled"}, "must be a tuple of asyncfl.Metric"),
         ({"data": "mine_own:nothing"}, "cannot import 'mine_own:nothing'"),
         ({"data": "mine_own:MINUTES"}, "cannot import"),
-        ({"metric": "test/mea"}, "there is no 'test/mea'. Known: test/mae, test/loss"),
+        ({"metric": "test/mea"}, "there is no 'test/mea'. Available: test/mae, test/loss"),
     ],
 )
 def test_what_is_known_before_data_are_loaded_is_said_then(fields: dict[str, Any], line: str) -> None:

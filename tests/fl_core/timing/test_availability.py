@@ -242,7 +242,7 @@ def test_rows_that_are_no_presence(tmp_path: Path, text: str, fields: dict[str, 
         ({"name": "spells", "mean_on": 0, "mean_off": 1}, "mean_on\n  Input should be greater than 0"),
         (
             {"name": "dropout", "share": 0.3, "at": 5},
-            "no availability is called 'dropout'; did you mean 'dropouts'?",
+            "unknown availability 'dropout'. Did you mean 'dropouts'?",
         ),
     ],
 )

@@ -246,7 +246,7 @@ def test_the_content_of_a_trace_is_part_of_what_is_described(tmp_path: Path) -> 
     assert DurationTrace(path=path) != first
     other = Durations.model_validate(described | {"digest": "0123456789abcdef"})
     with pytest.raises(
-        ValueError, match=r"phones.csv: the content is not the one described, of digest 0123456789abcdef"
+        ValueError, match=r"phones.csv: the file was edited: its digest is not 0123456789abcdef"
     ):
         Lengths(other, 1, 0)
 
@@ -275,7 +275,7 @@ def test_a_trace_that_is_missing_or_lacks_a_client(tmp_path: Path) -> None:
         DurationTrace(path=tmp_path / "phones.csv")
     assert found.value.error_count() == 1
     path = traced(tmp_path, "0,1\n2,1\n")
-    with pytest.raises(ValueError, match="has 2 clients, and 3 are wanted"):
+    with pytest.raises(ValueError, match="has 2 clients, but 3 are needed"):
         Lengths(DurationTrace(path=path), 3, 0)
     complaint = "no client 1; it has 2 clients, numbered from 0 to 2, and 'clients: random' draws 2"
     with pytest.raises(ValueError, match=complaint):
@@ -360,7 +360,7 @@ def test_labels(durations: Durations, label: str) -> None:
         ({"name": "scipy", "law": "pareto", "shape": [1]}, "finite mean, but its mean is inf"),
         ({"name": "fixed", "times": [1, 0]}, "times.1\n  Input should be greater than 0"),
         ({"name": "exponential", "mean": "fast"}, "a time is a number such as 0.5"),
-        ({"name": "expnential"}, "no durations is called 'expnential'; did you mean 'exponential'?"),
+        ({"name": "expnential"}, "unknown durations 'expnential'. Did you mean 'exponential'?"),
         ({"name": "trace"}, "path\n  Field required"),
     ],
 )
