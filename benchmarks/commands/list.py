@@ -92,14 +92,17 @@ def _peer(entry: Peer) -> str:
 
 def suite_schema() -> dict[str, Any]:
     """Return the JSON schema of suites, short forms included; combinations are checked on loading."""
-    from benchmarks.suite.fields import SuiteFile
-    from benchmarks.suite.labels import LONGEST
+    from benchmarks.suite.fields import MAX_LABEL_CHARACTERS, SuiteFile
     from fl_core.local_work import SGD
 
     schema = SuiteFile.model_json_schema()
     nameless = {**SGD.model_json_schema(), "required": []}
     schema["$defs"]["LocalWork"]["anyOf"].append(nameless)  # the suite's local work, or plain SGD
-    label = {"type": "string", "maxLength": LONGEST, "description": "its name in tables and figures"}
+    label = {
+        "type": "string",
+        "maxLength": MAX_LABEL_CHARACTERS,
+        "description": "its name in tables and figures",
+    }
     for member in schema["$defs"]["Strategy"]["anyOf"]:
         if member.get("type") == "object":
             member["properties"] = {**member["properties"], "label": label}

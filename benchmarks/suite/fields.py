@@ -33,6 +33,7 @@ from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 
 EVERYONE = "*"
+MAX_LABEL_CHARACTERS = 60
 LONGEST = 120  # characters of a name, which is that of folders and files, too
 TUNED = "tuned"  # in place of rates: what `asyncfl tune` found
 
@@ -98,6 +99,12 @@ def _strategy_name(name: str) -> str:
     if name != EVERYONE:
         find(Strategy, name)
     return name
+
+
+def _printable(label: str) -> str:
+    if not label.isprintable():
+        raise ValueError(f"must be a single line without control characters, not {label!r}")
+    return label
 
 
 def _seeds(value: Any) -> Any:
@@ -220,6 +227,8 @@ class SuiteSpec(Frozen):
     # Under which its runs are recorded
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=LONGEST), AfterValidator(_unreserved)]
     description: str = ""  # what it is for; shown on the report page
+    # Short name of the scenarios in tables and figures, in place of all that they share; runs keep their keys
+    label: Annotated[str, Field(max_length=MAX_LABEL_CHARACTERS), AfterValidator(_printable)] = ""
     paper: str | None = None  # whose experiments it repeats
     seeds: Seeds  # how many, counted from 0, or which
     problem: SerializeAsAny[Problem]  # what the clients learn: data, partition, network, metric, target

@@ -6,22 +6,17 @@ import inspect
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.errors import UserError
 from benchmarks.suite.document import as_part
+from benchmarks.suite.fields import MAX_LABEL_CHARACTERS, SuiteSpec
 from benchmarks.yaml_io import place
 from fl_core.parts import Part
 from fl_core.problems.problem import Problem
 from fl_core.scenario import Scenario, Timing
 from fl_core.schema import JOINT
 from fl_core.strategies.strategy import Strategy
-
-if TYPE_CHECKING:
-    from benchmarks.suite.fields import SuiteSpec
-
-
-LONGEST = 60  # letters of a label
 
 
 def first_line(documented: object) -> str:
@@ -61,6 +56,14 @@ def conditions(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]])
 def scenario(conditions: Sequence[str]) -> str:
     """Join the conditions of a scenario into a label."""
     return JOINT.join(conditions)
+
+
+def scenarios(conditions: Sequence[Sequence[str]], label: str = "") -> list[str]:
+    """Return a label for each scenario; a suite's own label stands for all that the scenarios share."""
+    if not label:
+        return list(map(scenario, conditions))
+    shared = set.intersection(*map(set, conditions))
+    return [scenario([label, *(words for words in each if words not in shared)]) for each in conditions]
 
 
 def _words(scenario: Scenario) -> tuple[str, ...]:
@@ -111,10 +114,11 @@ def take_labels(path: Path, document: dict[str, Any]) -> tuple[str, ...]:
         for entry in (entries if isinstance(entries, list) else [])
     ]
     for at, text in enumerate(written):
-        if not isinstance(text, str) or len(text) > LONGEST or not text.isprintable():
+        if not isinstance(text, str) or len(text) > MAX_LABEL_CHARACTERS or not text.isprintable():
             location = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
             raise UserError(
-                f"{location}: must be a single line of at most {LONGEST} characters, not {text!r}"
+                f"{location}: must be a single line of at most {MAX_LABEL_CHARACTERS} characters, not "
+                f"{text!r}"
             )
     return tuple(written)
 

@@ -217,12 +217,13 @@ class Suite:
         conditions = labels.conditions(
             [point.scenario for point in self.points], [point.place for point in self.points]
         )
-        return [run for pair in zip(self.points, conditions, strict=True) for run in self._runs_at(*pair)]
+        names = labels.scenarios(conditions, self.spec.label)
+        scenarios = zip(self.points, conditions, names, strict=True)
+        return [run for scenario in scenarios for run in self._runs_at(*scenario)]
 
-    def _runs_at(self, point: GridPoint, conditions: tuple[str, ...]) -> Iterator[PlannedRun]:
+    def _runs_at(self, point: GridPoint, conditions: tuple[str, ...], name: str) -> Iterator[PlannedRun]:
         """Yield the runs at a point of the grid; seeds share the validated experiment."""
         entries = zip(point.experiments, labels.strategies(point.spec, self.labels), strict=True)
-        name = labels.scenario(conditions)
         for untuned_experiment, label in entries:
             experiment = untuned_experiment
             if self.tuned:
@@ -321,7 +322,7 @@ def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]
     """Return the points by scenario, with budgets and targets; UserError for an unknown scenario."""
     goals = points[0].spec.scenarios
     conditions = labels.conditions([point.scenario for point in points], [point.place for point in points])
-    names = [labels.scenario(words) for words in conditions]
+    names = labels.scenarios(conditions, points[0].spec.label)
     if wrong := [label for label in goals if label not in names]:
         raise UserError(f"{path}: scenarios: {unknown('scenario', wrong[0], names)}")
     for label, goal in goals.items():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from fl_core.schema import TO_TARGET
+from fl_core.schema import JOINT, TO_TARGET
 from fl_core.text import duration, many
 from reports.records.records import RecordedSuite
 from reports.records.runs import RecordedRun
@@ -49,6 +49,7 @@ def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
     properties = {
         "MLflow": [f"{experiment}{suite.uri}"],
         "Tuning": [tuning],
+        "Scenarios": _described(suite),
         "asyncfl": sorted({run.version for run in runs}),
         "Commit": sorted({run.commit for run in runs}),
         "Libraries": sorted({", ".join(map(" ".join, sorted(run.versions.items()))) for run in runs}),
@@ -62,6 +63,12 @@ def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
     }
     known = {name: list(filter(None, values)) for name, values in properties.items()}
     return [(name, values) for name, values in known.items() if values]
+
+
+def _described(suite: RecordedSuite) -> list[str]:
+    """Return the conditions of scenarios with a label of the suite's own."""
+    known = {run.scenario: JOINT.join(run.conditions) for run in suite.runs if run.conditions}
+    return [f"{label}: {conditions}" for label, conditions in known.items() if label != conditions]
 
 
 def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:

@@ -44,6 +44,30 @@ def test_a_label_of_no_scenario_is_a_mistake(tmp_path: Path) -> None:
     assert len(caught.value.lines) == 1 and "Available: digits · " in str(caught.value)
 
 
+def test_a_label_of_the_suite_stands_for_what_its_scenarios_share(tmp_path: Path) -> None:
+    """Runs keep keys and conditions; a budget of a scenario is given by the new label."""
+    path = tmp_path / "goals.yaml"
+    plain = suite(tmp_path).runs()
+    goals = {"fleet · Dirichlet 0.1": {"budget": {"time": 30}}}
+    path.write_text(yaml.safe_dump({**SUITE, "label": "fleet"}))
+    labelled = load(str(path)).runs()
+    assert [run.scenario for run in labelled] == ["fleet · i.i.d.", "fleet · Dirichlet 0.1"]
+    assert [run.key for run in labelled] == [run.key for run in plain]
+    assert [run.conditions for run in labelled] == [run.conditions for run in plain]
+    path.write_text(yaml.safe_dump({**SUITE, "label": "fleet", "scenarios": goals}))
+    assert load(str(path)).runs()[1].experiment.scenario.budget.time == 30
+    path.write_text(yaml.safe_dump({**SUITE, "label": "fleet", "grid": {}}))
+    assert {run.scenario for run in load(str(path)).runs()} == {"fleet"}
+
+
+@pytest.mark.parametrize("label", ["x" * 61, "two\nlines"])
+def test_a_label_is_a_short_line(tmp_path: Path, label: str) -> None:
+    path = tmp_path / "goals.yaml"
+    path.write_text(yaml.safe_dump({**SUITE, "label": label}))
+    with pytest.raises(UserError, match=r"goals\.yaml:\d+: label: "):
+        load(str(path))
+
+
 def test_conditions_are_recorded_apart_from_the_label_that_joins_them(tmp_path: Path) -> None:
     path = tmp_path / "goals.yaml"
     grid = {**SUITE["grid"], "problem.clients": [3, 4], "local.steps": [1, 2]}
