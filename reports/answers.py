@@ -1,7 +1,7 @@
 """Comparisons of two strategies in words."""
 
 from collections.abc import Callable, Iterator
-from math import isinf
+from math import isfinite, isinf
 
 from fl_core.text import many
 from reports import numbers
@@ -18,6 +18,9 @@ def answer(comparison: Comparison, first: str, second: str) -> Iterator[str]:
         yield from _who_is_first(comparison, first, second)
     else:
         yield from _who_is_ahead(comparison, comparison.effect, first, second)
+    if comparison.pairs and comparison.target and isfinite(comparison.step):
+        step = f"{numbers.moment(comparison.step)} {comparison.measure.title}"
+        yield f"Evaluations are {step} apart: a target was met up to that much earlier."
     if comparison.remarks:
         yield f"Note: {'; '.join(comparison.remarks)}."
 

@@ -50,6 +50,7 @@ class Comparison:
     # first end of a run that never met it; without it and `effect`, p is of a sign test
     tests: int = 1  # number of tests for which p is adjusted (Holm)
     target: str = ""  # in words, where the question is about times to a target
+    step: float = nan  # distance between the evaluations at which a target is checked
     remarks: tuple[str, ...] = ()  # seeds that are in no pair, or that diverged
 
     @property
@@ -179,7 +180,8 @@ def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: s
             remarks.append(f"seed {seed}: {' and '.join(reasons)}{counts}")
     target = scenario.metric.round_text(scenario.target) if reach and scenario.target is not None else ""
     comparison = _comparison(scenario.label, measured(scenario, metric), pairs, cut)
-    return replace(comparison, target=target, remarks=tuple(remarks))
+    step = scenario.evaluation_step(TO_TARGET[metric]) if reach else nan
+    return replace(comparison, target=target, step=step, remarks=tuple(remarks))
 
 
 def _comparison(

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from math import isnan
+from math import isnan, nan
 from urllib.parse import quote
+
+import numpy as np
 
 from benchmarks.tracking import views
 from benchmarks.tracking.database import UI_HOST, UI_PORT
@@ -84,6 +86,12 @@ class RecordedScenario:
         """Return the clock as an axis title, with the unit of virtual time if a trace names it."""
         unit = self.runs[0].time_unit if clock is Clock.TIME else ""
         return f"{clock.words.capitalize()}{f' ({unit})' if unit else ''}"
+
+    def evaluation_step(self, clock: str) -> float:
+        """Return the median distance between evaluations on a clock; NaN without two evaluations."""
+        curves = [run.files.curve[clock] for run in self.runs if clock in run.files.curve]
+        steps = [step for curve in curves for step in np.diff(curve) if step > 0]
+        return float(np.median(steps)) if steps else nan
 
     @property
     def lacks_surrogate(self) -> bool:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fl_core.schema import Clock, Status
 from fl_core.text import many
+from reports import numbers
 from reports.comparisons import Difference
 from reports.rankings import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
 from reports.records.cells import Cell
@@ -147,7 +148,7 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
     first = {ranking.scenario.columns[0].in_text for ranking in rankings}
     by = f"final {first.pop()}" if len(first) == 1 else "the first column"
     target = any(ranking.scenario.target for ranking in rankings)
-    median = " Updates and time to a target: median." if target else ""
+    median = f" Updates and time to a target: median.{_steps(rankings)}" if target else ""
     sentences = {
         f"Strategies are ranked by {by}.": len(cells) > len(rankings),
         f"Final values: mean ± standard deviation over seeds.{median} Best in bold.": any(
@@ -165,6 +166,18 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
         NO_SURROGATE: any(ranking.scenario.lacks_surrogate for ranking in rankings),
     }
     return " ".join(sentence for sentence, applies in sentences.items() if applies)
+
+
+def _steps(rankings: Sequence[Ranking]) -> str:
+    """Return in words how far evaluations are apart, and thus how exact times to target are."""
+    scenarios = [ranking.scenario for ranking in rankings if ranking.scenario.target]
+    every = [scenario.evaluation_step(Clock.TIME) for scenario in scenarios]
+    if not (steps := [step for step in every if not isnan(step)]):
+        return ""
+    low, high = (numbers.moment(step) for step in (min(steps), max(steps)))
+    unit = scenarios[0].runs[0].time_unit or "units of time"
+    apart = low if low == high else f"{low} to {high}"
+    return f" Evaluations are {apart} {unit} apart: a target was met up to that much earlier."
 
 
 def at_a_glance(results: Results) -> dict[str, Any]:

@@ -229,6 +229,21 @@ def test_metrics_nobody_calls_good_or_bad_are_above_not_ahead() -> None:
     assert "FedBuff is above ACE by 2.0 [" in words(found)
 
 
+def test_times_to_target_carry_the_step_of_the_evaluations() -> None:
+    """FedBuff and ACE are evaluated every 10 updates, of 1.5 units of time each."""
+    runs = [
+        Fake(strategy=name, seed=seed, curve=curve([0.1, 0.5, 0.9, 0.9], [0, 10, 20, 30]))
+        for name in ("FedBuff", "ACE")
+        for seed in range(2)
+    ]
+    (found,) = ask(*runs, metric="time_to_target")
+    assert found.step == 15 and "Evaluations are 15 units of virtual time apart" in words(found)
+    (found,) = ask(*runs, metric="updates_to_target")
+    assert found.step == 10
+    (found,) = ask(*runs, metric="test/accuracy")
+    assert isnan(found.step) and "apart" not in words(found)
+
+
 def invoke(store: str, *arguments: str) -> str:
     """What the command prints, of suite 'two' unless another is named."""
     suite = () if "--suite" in arguments else ("--suite", "two")
