@@ -18,7 +18,7 @@ def answer(comparison: Comparison, first: str, second: str) -> Iterator[str]:
         yield from _who_is_first(comparison, first, second)
     else:
         yield from _who_is_ahead(comparison, comparison.effect, first, second)
-    if comparison.pairs and comparison.target and isfinite(comparison.step):
+    if comparison.target and comparison.pairs and any(comparison.met) and isfinite(comparison.step):
         step = f"{numbers.moment(comparison.step)} {comparison.measure.title}"
         yield f"Evaluations are {step} apart: a target was met up to that much earlier."
     if comparison.remarks:

@@ -152,11 +152,13 @@ def test_targets_that_were_never_met_count_up_to_the_end_of_these_runs() -> None
     assert words(found) == (
         "Undecided: FedBuff meets 85\N{NO-BREAK SPACE}% before ACE on 4 of 4 seeds, p = 0.18 (times cut "
         "where a run that never met it ended). "
-        "Median client updates: FedBuff 15 (4 of 4 seeds), ACE ∞ (1 of 4)."
+        "Median client updates: FedBuff 15 (4 of 4 seeds), ACE ∞ (1 of 4). "
+        "Evaluations are 10 client updates apart: a target was met up to that much earlier."
     )
     never = [*fakes("FedBuff", (0.1, 0.1)), *fakes("ACE", (0.1, 0.1))]
     (found,) = ask(*never, metric="time_to_target")
     assert found.p == 1 and words(found).startswith("Neither is ahead on any of 2 seeds.")
+    assert "Evaluations" not in words(found)
 
 
 def test_a_run_that_diverged_is_never_dropped_from_a_target() -> None:
@@ -282,7 +284,7 @@ def test_strategies_go_by_label_title_or_name(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         invoke(uri, "Heavy", "FedBuff")
     assert caught.value.lines[0] == (
-        "strategy 'FedBuff' may be any of FedBuff (buffer 5), FedBuff (buffer 10): name one"
+        "ambiguous strategy 'FedBuff': give one of FedBuff (buffer 5), FedBuff (buffer 10)"
     )
 
 
