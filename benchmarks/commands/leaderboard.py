@@ -350,4 +350,4 @@ def page(*, suite: str, folders: tuple[Path, ...], markdown: Path) -> None:
         rows = rows.beside(BoardTables.load(folder))
     if rows.finals.empty:
         raise UserError(f"{folders[0]}: there are no final runs: asyncfl leaderboard run --out {folders[0]}")
-    click.echo(f"Written: {write(rows, board.budgets(suite, rows.scales), markdown)}")
+    click.echo(f"Written: {write(rows, board.goals(suite, rows.scales), markdown)}")

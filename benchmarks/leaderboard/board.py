@@ -22,6 +22,7 @@ from benchmarks.suite.suite import Suite, load
 from fl_core.schema import Clock, Name, TrialMetric
 from fl_core.strategies.hyperparameters import Values
 from reports.leaderboard.board_tables import BoardTables
+from reports.leaderboard.populations import ScenarioGoal
 from reports.records.records import RecordedSuite
 from reports.records.runs import RecordedRun
 from tuning.plan import plan
@@ -153,9 +154,16 @@ def scales(suite: str) -> list[str]:
     return list(yaml_io.read(load(suite, tuned=False).source).get("scales") or {}) or [""]
 
 
-def budgets(suite: str, scales: Sequence[str]) -> dict[str, float]:
-    """Return the end of the runs of each scenario, in virtual time."""
-    return {scale: float(load(suite, (), scale, tuned=False).spec.budget.time or inf) for scale in scales}
+def goals(suite: str, scales: Sequence[str]) -> dict[str, ScenarioGoal]:
+    """Return budget and target of each scenario; UserError where a scenario lacks one."""
+    goals = {}
+    for scale in scales:
+        spec = load(suite, (), scale, tuned=False).spec
+        if spec.budget.time is None or spec.problem.target is None:
+            raise UserError(f"{suite}, scale {scale}: a board needs budget.time and problem.target")
+        marks = spec.problem.target_marks
+        goals[scale] = ScenarioGoal(float(spec.budget.time), spec.problem.target, marks)
+    return goals
 
 
 def missing(study: StudyOfScale, tables: BoardTables) -> list[StudyOfScale]:

@@ -84,9 +84,9 @@ class BoardTables:
                     table.to_csv(partial, index=False, float_format="%.9g")
 
 
-def curve(row: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return times and values of the learning curve of a final run."""
-    return np.array(row["times"].split(), float), np.array(row["values"].split(), float)
+def numbers(cell: str) -> np.ndarray:
+    """Return the numbers of a learning curve: of the column `times` or `values`."""
+    return np.array(cell.split(), float)
 
 
 def _key(columns: list[str]) -> list[str]:

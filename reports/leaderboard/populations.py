@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, inf, log, nan
+from math import comb, exp, inf, log, nan
 
 import numpy as np
 import pandas as pd
 
 from fl_core.streams import stream
+from fl_core.time_to_target import time_to_target
 from reports.inference import percentiles
-from reports.leaderboard.board_tables import BoardTables
+from reports.leaderboard.board_tables import BoardTables, numbers
 from reports.leaderboard.rank_groups import Board, rank_groups
 
 REFERENCE = "FedAvg"  # whose median time is the unit
 COPY = " (copy)"  # ends the label of a copy of an entry, tuned by studies of its own
 RESAMPLES = 2000
+HIGH = 0.98  # of the best median at the end: the high target
+DISTANCES = (0.9, 0.95, 1.05)  # from the first model to the target, at which the order is looked at again
+TRIALS = (6, 12, 24)  # of a study; beside them all trials of all studies
+ROUNDING = 5e-5  # of the values of a stored curve
 NEVER = 0  # the rank group of entries whose median run never meets the target
+
+
+@dataclass(frozen=True)
+class ScenarioGoal:
+    """Where the runs of a scenario end, and what they are to reach."""
+
+    budget: float  # virtual time
+    target: float  # of the metric
+    marks: int = 1  # successive evaluations whose mean has to meet it
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,22 +42,30 @@ class PopulationScores:
     Args:
         tables: The rows of the board.
         scales: The scenarios of the population: a scale for each workload, and for i.i.d. data.
-        budgets: Scale → the end of its runs, in virtual time.
+        goals: Scale → its budget and target.
     """
 
     tables: BoardTables
     scales: Sequence[str]
-    budgets: Mapping[str, float]
+    goals: Mapping[str, ScenarioGoal]
 
     @cached_property
     def times(self) -> dict[str, np.ndarray]:
         """Times to target of each entry [scenarios, studies, seeds], ∞ for never; of whole entries alone."""
+        return self._blocks("time")
+
+    @cached_property
+    def _finals(self) -> pd.DataFrame:
         own = self.tables.finals[self.tables.finals["scale"].isin(self.scales)]
-        own = own.sort_values(["study", "seed"])
+        return own.sort_values(["study", "seed"]).assign(end=lambda rows: rows["values"].map(_last))
+
+    def _blocks(self, column: str) -> dict[str, np.ndarray]:
+        """Return a column of the final runs of each whole entry [scenarios, studies, seeds]."""
+        own = self._finals
         reference = own[own["strategy"] == REFERENCE]
         shape = (len(self.scales), reference["study"].nunique(), -1)
         return {
-            str(name): np.stack([part["time"].to_numpy(float) for _, part in rows.groupby("scale")]).reshape(
+            str(name): np.stack([part[column].to_numpy(float) for _, part in rows.groupby("scale")]).reshape(
                 shape
             )
             for name, rows in own.groupby("strategy")
@@ -84,6 +106,75 @@ class PopulationScores:
         low, high = percentiles(np.nan_to_num(np.array(draws), nan=inf))
         return float(low), float(high)
 
+    def times_to(self, targets: Mapping[str, float]) -> dict[str, np.ndarray]:
+        """Return the times to other targets, read off the learning curves [scenarios, studies, seeds].
+
+        Args:
+            targets: Scale → target of the metric, of which more is better.
+        """
+
+        def time(row: pd.Series) -> float:
+            times, values = numbers(row["times"]), numbers(row["values"])
+            marks = self.goals[row["scale"]].marks
+            return time_to_target(times, values, targets[row["scale"]] - ROUNDING, True, marks)
+
+        reached = self._finals.assign(reached=self._finals.apply(time, axis=1))
+        return replace(self, tables=BoardTables(self.tables.trials, reached))._blocks("reached")
+
+    @cached_property
+    def high_targets(self) -> dict[str, float]:
+        """Return the high target of each scenario: `HIGH` of the best entry's median at the end."""
+        ends = self._blocks("end")
+        best = np.max([np.median(ends[name], axis=(1, 2)) for name in self.entries], axis=0)
+        return {scale: HIGH * float(value) for scale, value in zip(self.scales, best, strict=True)}
+
+    @cached_property
+    def sooner_at_high(self) -> dict[str, float]:
+        """Return how many times as soon as the reference each entry meets the high target."""
+        medians = {
+            name: np.median(own, axis=(1, 2)) for name, own in self.times_to(self.high_targets).items()
+        }
+        return {name: _sooner(medians[REFERENCE], medians[name]) for name in self.entries}
+
+    def agreement(self, distance: float) -> float:
+        """Return the rank correlation with the order at another target.
+
+        Args:
+            distance: From the first model to the target, as a multiple of that to the board's target.
+        """
+        first = {
+            scale: float(np.median([numbers(cell)[0] for cell in rows["values"]]))
+            for scale, rows in self._finals.groupby("scale")
+        }
+        targets = {
+            scale: first[scale] + distance * (self.goals[scale].target - first[scale])
+            for scale in self.scales
+        }
+        there = replace(self, tables=self._with_times(self.times_to(targets)))
+        return correlation(self, there)
+
+    def _with_times(self, times: Mapping[str, np.ndarray]) -> BoardTables:
+        rows = self._finals[self._finals["strategy"].isin(times)].sort_values(["scale", "study", "seed"])
+        parts = [part.assign(time=times[str(name)].ravel()) for name, part in rows.groupby("strategy")]
+        return BoardTables(self.tables.trials, pd.concat(parts))
+
+    def tuned_with(self, name: str, trials: int | None) -> float:
+        """Return the time to target that an entry is expected to have on the tuning half with fewer trials.
+
+        It is the median, over all choices of so many trials, then over studies and scenarios, of the mean
+        time of the best trial; ∞ where that misses the target under a seed.
+
+        Args:
+            name: Label of the entry.
+            trials: Number of trials; None: all of all studies.
+        """
+        own = self.tables.trials
+        own = own[own["scale"].isin(self.scales) & (own["strategy"] == name)]
+        means = own.groupby(["scale", "study", "trial"])["time"].mean()
+        groups = means.groupby(["scale"] if trials is None else ["scale", "study"])
+        best = [_median_best(part.to_numpy(), trials or len(part)) for _, part in groups]
+        return float(np.median(best)) if best else nan
+
     def met(self, name: str) -> float:
         """Return the share of final runs that meet the target."""
         return float(np.isfinite(self.times[name]).mean())
@@ -98,7 +189,7 @@ class PopulationScores:
         return [name for name in self.entries if np.isfinite(self.medians[name]).all()]
 
     def _logs(self, name: str) -> np.ndarray:
-        ends = np.array([self.budgets[scale] for scale in self.scales])[:, None, None]
+        ends = np.array([self.goals[scale].budget for scale in self.scales])[:, None, None]
         return np.asarray(np.log(np.minimum(self.times[name], ends)).mean(axis=2))
 
     @cached_property
@@ -145,6 +236,18 @@ def correlation(first: PopulationScores, second: PopulationScores) -> float:
         return nan
     ranks = [pd.Series([own.order().index(name) for name in names]).rank() for own in (first, second)]
     return float(ranks[0].corr(ranks[1]))
+
+
+def _median_best(times: np.ndarray, trials: int) -> float:
+    """Return the median, over all choices of so many of the times, of the least."""
+    count = len(times)
+    left = [comb(count - at, trials) for at in range(count + 1)]  # choices without the `at` soonest
+    at = next(at for at in range(count) if left[at + 1] <= left[0] / 2)
+    return float(np.sort(times)[at])
+
+
+def _last(values: str) -> float:
+    return float(numbers(values)[-1])
 
 
 def _sooner(reference: np.ndarray, own: np.ndarray) -> float:

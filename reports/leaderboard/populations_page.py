@@ -13,7 +13,16 @@ from fl_core.text import listed, many
 from reports import numbers
 from reports.figures import svg
 from reports.leaderboard.board_tables import BoardTables
-from reports.leaderboard.populations import NEVER, REFERENCE, PopulationScores, correlation, populations
+from reports.leaderboard.populations import (
+    DISTANCES,
+    NEVER,
+    REFERENCE,
+    TRIALS,
+    PopulationScores,
+    ScenarioGoal,
+    correlation,
+    populations,
+)
 from reports.leaderboard.rank_groups import NEIGHBOURS
 from reports.tables import markdown
 
@@ -41,9 +50,9 @@ CAN_NOT_SAY = (
 )
 
 
-def write(tables: BoardTables, budgets: Mapping[str, float], folder: Path) -> Path:
+def write(tables: BoardTables, goals: Mapping[str, ScenarioGoal], folder: Path) -> Path:
     """Write the page and the heat map into a folder; return the page's path."""
-    scores = {name: PopulationScores(tables, scales, budgets) for name, scales in populations(tables).items()}
+    scores = {name: PopulationScores(tables, scales, goals) for name, scales in populations(tables).items()}
     scores = {name: own for name, own in scores.items() if REFERENCE in own.times}
     heat_map(scores).save(folder / f"{STEM}-heat.svg")
     path = folder / f"{STEM}.md"
@@ -76,6 +85,7 @@ def page(tables: BoardTables, scores: Mapping[str, PopulationScores]) -> Iterato
         yield f"\n## {NAMES.get(name, name).capitalize()}\n"
         yield f"{WHAT.get(name, name).capitalize()}. Scenarios: {', '.join(own.scales)}.\n"
         yield population_table(own)
+        yield from _beside(own)
     yield "\n## What was run\n"
     yield _size(tables, scores)
 
@@ -102,6 +112,7 @@ def population_table(own: PopulationScores) -> str:
                 sooner,
                 f"{low:.2f} to {high:.2f}",
                 f"{own.met(name):.0%}",
+                _times(own.sooner_at_high[name]),
                 *(_count(own, name, column) for column in ("updates", "uploads", "downloads")),
             ]
         )
@@ -111,11 +122,22 @@ def population_table(own: PopulationScores) -> str:
         f"As soon as {REFERENCE}",
         "95 %",
         "Target met",
+        "High target",
         "Updates",
         "Uploaded",
         "Downloaded",
     ]
     return markdown(head, rows, left=2)
+
+
+def tuning_table(own: PopulationScores) -> str:
+    """Return what an entry is expected to reach on the tuning half with fewer trials, and with all."""
+    unit = own.tuned_with(REFERENCE, TRIALS[-1])
+    rows = [
+        [name, *(_times(unit / own.tuned_with(name, trials)) for trials in (*TRIALS, None))]
+        for name in own.order()
+    ]
+    return markdown(["Entry", *(f"{trials} trials" for trials in TRIALS), "all trials of all studies"], rows)
 
 
 def heat_map(scores: Mapping[str, PopulationScores]) -> svg.Drawing:
@@ -143,6 +165,28 @@ def heat_map(scores: Mapping[str, PopulationScores]) -> svg.Drawing:
 
     said = f"How many times as soon as {REFERENCE} each of {len(names)} entries meets the target"
     return svg.Drawing(paint, said, (560, 60 + 22 * len(names)), (190, 12, 30, 12))
+
+
+def _beside(own: PopulationScores) -> Iterator[str]:
+    """Yield what stands beside the table of a population: targets, and the order at other targets."""
+    targets = (
+        f"{scale} {own.goals[scale].target:.1%} (high: {own.high_targets[scale]:.1%})" for scale in own.scales
+    )
+    yield f"\nTargets: {', '.join(targets)}. Counts are medians of the runs that meet the target, up to then."
+    orders = [(distance, own.agreement(distance)) for distance in DISTANCES]
+    words = [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
+    if words:
+        yield (
+            "Rank correlation with the order at another target, as a share of the distance from the first "
+            f"model: {', '.join(words)}."
+        )
+    if len(own.tables.trials):
+        yield f"\nWith fewer trials, on the tuning half, as soon as {REFERENCE} with {TRIALS[-1]}:\n"
+        yield tuning_table(own)
+
+
+def _times(ratio: float) -> str:
+    return "–" if isnan(ratio) else "never" if ratio == 0 else f"{ratio:.2f} ×"
 
 
 def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:

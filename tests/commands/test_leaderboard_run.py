@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from benchmarks.commands.leaderboard import command
 from benchmarks.errors import UserError
 from benchmarks.leaderboard.board import StudyOfScale, missing
-from reports.leaderboard.board_tables import BoardTables, curve
+from reports.leaderboard.board_tables import BoardTables, numbers
 
 SUITE = {
     "name": "tiny",
@@ -75,7 +75,7 @@ def test_a_study_is_tuned_and_run_once(suite: Path, tmp_path: Path) -> None:
     assert set(tables.finals["seed"]) == {20, 21} and set(tables.trials["seed"]) == {1020, 1021}
     assert (tables.trials.groupby("strategy")["best"].sum() == 2).all()  # the rows of one trial
     for row in tables.finals.to_dict("records"):
-        times, values = curve(row)
+        times, values = numbers(row["times"]), numbers(row["values"])
         means = np.convolve(values, np.ones(3) / 3, "valid")
         met = np.flatnonzero(means >= 0.5 - 1e-4)
         assert row["time"] == (pytest.approx(times[met[0]], rel=1e-4) if len(met) else np.inf)

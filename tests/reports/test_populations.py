@@ -1,5 +1,6 @@
 """The board's scores and page, from tables whose truth is known."""
 
+from itertools import combinations
 from math import inf
 from pathlib import Path
 
@@ -10,12 +11,20 @@ import pytest
 from reports.leaderboard import populations as module
 from reports.leaderboard import rank_groups
 from reports.leaderboard.board_tables import FINALS, TRIALS, BoardTables
-from reports.leaderboard.populations import COPY, NEVER, PopulationScores, populations
+from reports.leaderboard.populations import (
+    COPY,
+    NEVER,
+    PopulationScores,
+    ScenarioGoal,
+    _median_best,
+    populations,
+)
 from reports.leaderboard.populations_page import write
 
 BUDGET = 200.0
 TRUE = {"FedAvg": 100.0, "FedBuff": 30.0, "ASGD": 30.0, "Clone of ASGD": 30.0, "ACE": 60.0, "Slow": 180.0}
 MOTIONLESS, FLIPPED = "Motionless", "Flipped"
+GOAL = ScenarioGoal(BUDGET, 0.5)
 SCALES = ("features10-alike", "features10-alike-iid", "features10-fixed")
 
 
@@ -23,6 +32,13 @@ SCALES = ("features10-alike", "features10-alike-iid", "features10-fixed")
 def _few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RESAMPLES", 200)
     monkeypatch.setattr(rank_groups, "BOARDS", 300)
+
+
+def _curve(time: float) -> dict[str, str]:
+    """Return a curve that rises evenly from 0.1 and is at 0.5 at the time; flat where that is endless."""
+    times = np.arange(0, BUDGET + 1, 1.0)
+    values = 0.1 + 0.4 * np.minimum(times / time, 2)
+    return {"times": " ".join(map(str, times)), "values": " ".join(f"{value:.4f}" for value in values)}
 
 
 def rows(
@@ -42,7 +58,7 @@ def rows(
                     "uploads": 10**6,
                     "downloads": 10**6,
                 }
-                | {"worst_client": 0.5, "times": "0 1", "values": "0.1 0.9"}
+                | {"worst_client": 0.5, **_curve(time)}
             )
     return made
 
@@ -63,7 +79,7 @@ def tables(*more: str) -> BoardTables:
 
 def scores(board: BoardTables, population: str = "alike") -> PopulationScores:
     scales = populations(board)[population]
-    return PopulationScores(board, scales, dict.fromkeys(scales, BUDGET))
+    return PopulationScores(board, scales, dict.fromkeys(scales, GOAL))
 
 
 def test_scores_are_ratios_of_median_times() -> None:
@@ -75,6 +91,25 @@ def test_scores_are_ratios_of_median_times() -> None:
             low, high = own.interval(name)
             assert low <= own.sooner(name) <= high
     assert own.interval("FedAvg")[0] < 1 < own.interval("FedAvg")[1]  # its own luck is in it
+
+
+def test_times_to_other_targets_are_read_off_the_curves() -> None:
+    own = scores(tables())
+    at_target = own.times_to(dict.fromkeys(own.scales, 0.5))
+    half_way = own.times_to(dict.fromkeys(own.scales, 0.3))
+    for name in TRUE:
+        met = np.isfinite(own.times[name])
+        assert (np.abs(at_target[name][met] - own.times[name][met]) <= 1.1).all()  # marks are 1 apart
+        assert (np.abs(half_way[name][met] - own.times[name][met] / 2) <= 1.1).all()
+    assert np.isinf(half_way[MOTIONLESS]).all()
+    assert own.agreement(0.9) > 0.9 and not own.sooner_at_high[FLIPPED] > 0
+
+
+def test_the_best_of_few_trials_is_that_of_all_their_choices() -> None:
+    times = np.array([3.0, 1.0, inf, 2.0, 5.0, 4.0])
+    for count in range(1, 7):
+        best = sorted(min(chosen) for chosen in combinations(times, count))
+        assert _median_best(times, count) in (best[(len(best) - 1) // 2], best[len(best) // 2])
 
 
 def test_identical_entries_share_a_group_and_different_ones_do_not() -> None:
@@ -97,12 +132,12 @@ def test_an_entry_that_is_not_whole_is_left_out_and_changes_nothing() -> None:
 
 def test_the_page_says_who_leads_where(tmp_path: Path) -> None:
     board = tables()
-    written = write(board, dict.fromkeys(SCALES, BUDGET), tmp_path)
+    written = write(board, dict.fromkeys(SCALES, GOAL), tmp_path)
     text = written.read_text()
     assert (tmp_path / "populations-heat.svg").is_file()
     lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("| ")}
     assert "never" in lines[MOTIONLESS] and "**1**" in text
-    assert written.read_bytes() == write(board, dict.fromkeys(SCALES, BUDGET), tmp_path).read_bytes()
+    assert written.read_bytes() == write(board, dict.fromkeys(SCALES, GOAL), tmp_path).read_bytes()
     board.save(tmp_path / "tables")
     again = BoardTables.load(tmp_path / "tables")
-    assert write(again, dict.fromkeys(SCALES, BUDGET), tmp_path).read_text() == text
+    assert write(again, dict.fromkeys(SCALES, GOAL), tmp_path).read_text() == text
