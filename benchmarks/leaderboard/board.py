@@ -92,7 +92,7 @@ class StudyOfScale:
         for study in self.campaign().studies:
             if study.strategy in winners:
                 tuned = study.space.apply(winners[study.strategy], study.tried_on)
-                fields = tuned.model_dump(mode="json", exclude_defaults=True)
+                fields = tuned.model_dump(mode="json")  # defaults, too: the suite has others
                 written.append({"name": tuned.reference(), **fields, "label": study.strategy})
         return self.loaded("finals", written)
 

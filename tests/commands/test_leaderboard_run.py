@@ -115,6 +115,16 @@ def test_trials_and_final_runs_are_judged_on_different_halves(suite: Path) -> No
     assert len(trial.y_train) == len(whole.y_train)  # unlike validation data, no half is taken from clients
 
 
+def test_final_runs_have_the_parameters_of_the_best_trial(suite: Path) -> None:
+    study = StudyOfScale(str(suite), "alike", 1)
+    campaign = study.campaign()
+    for at in range(4):
+        points = {own.strategy: {**own.first[at][1], "local.steps": 1} for own in campaign.studies}
+        runs = {run.strategy: run.experiment.strategy for run in study.finals(points).runs()}
+        for own in campaign.studies:
+            assert runs[own.strategy] == own.space.apply(points[own.strategy], own.tried_on)
+
+
 def test_a_strategy_of_one_s_own_takes_the_place_of_the_suite_s(suite: Path) -> None:
     study = StudyOfScale(str(suite), "alike", 3, own=("{name: fedavg, label: Mine}",))
     (part,) = missing(study, BoardTables.load(suite.parent / "none"))
