@@ -180,16 +180,16 @@ def test_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
     assert "Traceback" in done.stderr and "cannot import name 'load'" in done.stderr
 
 
-def test_a_bug_in_own_code_is_a_line_with_its_place(asyncfl: AsyncFL, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
+def test_a_bug_in_own_code_is_a_line_with_its_place(here: AsyncFL, tmp_path: Path) -> None:
+    (tmp_path / "has_a_bug.py").write_text(
         "from fl_core.strategies.ace import ACE\n"
         "class Mine(ACE):\n"
         "    def refuses(self, scenario):\n"
         "        return 1 / 0\n"
     )
-    done = asyncfl("show", "small.yaml", "--set", "strategies=['mine:Mine']")
+    done = here("show", "small.yaml", "--set", "strategies=['has_a_bug:Mine']")
     assert done.returncode == 2
-    assert done.stderr == "Error: ZeroDivisionError: division by zero (mine.py:4)\n"
+    assert done.stderr == "Error: ZeroDivisionError: division by zero (has_a_bug.py:4)\n"
 
 
 def test_show_counts_runs_and_estimates_their_time(here: AsyncFL) -> None:

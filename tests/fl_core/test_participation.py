@@ -158,12 +158,12 @@ def test_shares_are_those_counted(strategy: Any, durations: Any) -> None:
 
 @pytest.mark.parametrize(("name", "like"), LIKE.items())
 def test_those_alike_hear_the_same_clients_and_have_the_same_shares(name: str, like: str) -> None:
-    """A thousand arrivals."""
+    """Three hundred arrivals."""
     three: dict[str, Any] = {"concurrency": 3}
     for durations, fields in ((EXPONENTIAL, three), (EXPONENTIAL, {}), (FIXED, {})):
         if name in ((*DRAWN, *FREE) if fields else (*FREE, *ALIKE)):
             both = ({"name": each, **fields} for each in (name, like))
-            found, expected = (said_and_heard(each, durations, 1000) for each in both)
+            found, expected = (said_and_heard(each, durations, 300) for each in both)
             assert found == expected
 
 
