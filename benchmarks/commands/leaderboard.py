@@ -318,7 +318,7 @@ def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
         own = goal(suite, scale, workers or processes())
         click.echo(
             f"{scale}: {{problem.target: {own.target:g}, budget.time: {own.budget:g}, "
-            f"tuning.budget: {{time: {own.budget:g}, target: {own.target:g}}}}}"
+            f"tuning.budget: {{time: {own.budget:g}, target: {own.tuning_target:g}}}}}"
         )
         edges = f"; at an edge: {', '.join(own.at_edge)}" if own.at_edge else ""
         click.echo(

@@ -35,8 +35,9 @@ Curve = tuple[np.ndarray, np.ndarray]  # times and values of the metric, at succ
 class Goal:
     """Target and budget of a scenario, and what the pilot found there."""
 
-    target: float  # what tuned FedAvg holds after ROUNDS rounds, less ALLOWANCE
-    time: float  # median time of the fastest FedAvg to the target
+    tuning_target: float  # what tuned FedAvg holds after ROUNDS rounds on the half for tuning, less ALLOWANCE
+    target: float  # the same on the half for final runs: one half is harder than the other
+    time: float  # median time of the fastest FedAvg to the target, on that half
     share: float  # of its runs that meet the target
     marks: float  # evaluations of a final run up to then
     budget: float  # twice the time
@@ -53,20 +54,27 @@ def goal(suite: str, scale: str, processes: Count) -> Goal:
         scale: The scenario.
         processes: How many runs are computed side by side.
     """
-    loaded = load(suite, [f"tuning.trials={POINTS}", "tuning.objective=final", "problem.target=0"], scale)
+    without_target = ("tuning.objective=final", "problem.target=0", "tuning.budget=null")
+    loaded = load(suite, [f"tuning.trials={POINTS}", *without_target], scale)
     study = plan(loaded).studies[0]
-    long_enough = study.tried_on.model_copy(update={"budget": length(loaded)})
+    budget = {"budget": length(loaded)}
+    long_enough = study.tried_on.model_copy(update=budget)
+    final = loaded.runs()[0].experiment.scenario.model_copy(update=budget)
     points = [values for _, values in study.first]
     with ProcessPoolExecutor(processes, get_context("forkserver")) as pool:
-        curves = partial(_curves, pool.map, long_enough)
-        tried = curves([study.space.apply(values, long_enough) for values in points], SEEDS)
+        curves = partial(_curves, pool.map)
+        strategies = [study.space.apply(values, long_enough) for values in points]
+        tried = curves(long_enough, strategies, SEEDS)
         best = int(np.argmax([fmean(map(held, own)) for own in tried]))
-        again = curves([study.space.apply(points[best], long_enough)], FINAL_SEEDS)[0]
-        target = round(median(map(held, again)) - ALLOWANCE, 3)
-        met = partial(_met, target=target, marks=long_enough.problem.target_marks)
-        fastest = int(np.argmin([fmean(map(met, own)) for own in tried]))
-        finals = curves([study.space.apply(points[fastest], long_enough)], FINAL_SEEDS)[0]
-    times = [met(curve) for curve in finals]
+        tuning_target, target = (
+            round(median(map(held, curves(where, [strategies[best]], FINAL_SEEDS)[0])) - ALLOWANCE, 3)
+            for where in (long_enough, final)
+        )
+        met = partial(_met, marks=final.problem.target_marks)
+        means = [fmean(met(curve, target=tuning_target) for curve in own) for own in tried]
+        fastest = int(np.argmin(means))
+        finals = curves(final, [strategies[fastest]], FINAL_SEEDS)[0]
+    times = [met(curve, target=target) for curve in finals]
     time = median(times)
     edges = (
         f"{name} {value}: {end}"
@@ -75,6 +83,7 @@ def goal(suite: str, scale: str, processes: Count) -> Goal:
         if (end := study.space.edge(name, value))
     )
     return Goal(
+        tuning_target,
         target,
         time,
         share=fmean(time < np.inf for time in times),
