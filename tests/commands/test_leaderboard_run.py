@@ -9,8 +9,13 @@ from click.testing import CliRunner
 
 from benchmarks.commands.leaderboard import command
 from benchmarks.errors import UserError
+from benchmarks.leaderboard import goals
 from benchmarks.leaderboard.board import StudyOfScale, missing
+from benchmarks.suite.suite import load
+from fl_core.experiment import Experiment
+from fl_core.recording import recorder
 from reports.leaderboard.board_tables import BoardTables, numbers
+from tuning.plan import plan
 
 SUITE = {
     "name": "tiny",
@@ -133,3 +138,25 @@ def test_a_strategy_of_one_s_own_takes_the_place_of_the_suite_s(suite: Path) -> 
     assert [*part.labels] == ["Mine"] and tuned.first == theirs.first and tuned.seeds == theirs.seeds
     with pytest.raises(UserError, match="--with"):
         StudyOfScale(str(suite), "alike", 3, own=("{name: [",)).campaign()
+
+
+@pytest.mark.slow
+def test_the_target_is_what_tuned_fedavg_holds_on_each_half(
+    suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(goals, "POINTS", 4)
+    monkeypatch.setattr(goals, "ROUNDS", 8)
+    own = goals.goal(str(suite), "alike", processes=2)
+    loaded = load(str(suite), [], "alike")
+    space = plan(loaded).studies[0].space
+    scenario = loaded.runs()[0].experiment.scenario
+    for half, target in (("first_half", own.tuning_target), ("second_half", own.target)):
+        problem = scenario.problem.model_copy(update={"evaluate_on": half})
+        where = scenario.model_copy(update={"problem": problem, "budget": goals.length(loaded)})
+        strategy = space.apply(own.best, where)
+        ends = []
+        for seed in goals.FINAL_SEEDS:
+            record = recorder.run(Experiment(scenario=where, strategy=strategy, seed=seed), evaluate="test")
+            ends.append(np.mean([row["test/accuracy"] for row in record.curve[-3:]]))
+        assert target == pytest.approx(np.median(ends) - 0.01, abs=0.003)  # stacks differ in the last bits
+    assert own.budget == float(f"{2 * own.time:.2g}") and 0 <= own.share <= 1
