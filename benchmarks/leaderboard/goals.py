@@ -32,7 +32,7 @@ Curve = tuple[np.ndarray, np.ndarray]  # times and values of the metric, at succ
 
 
 @dataclass(frozen=True)
-class Goal:
+class PilotResult:
     """Target and budget of a scenario, and what the pilot found there."""
 
     tuning_target: float  # what tuned FedAvg holds after ROUNDS rounds on the half for tuning, less ALLOWANCE
@@ -46,7 +46,7 @@ class Goal:
     at_edge: tuple[str, ...]  # parameters of both that lie at an edge of their ranges
 
 
-def goal(suite: str, scale: str, processes: Count) -> Goal:
+def goal(suite: str, scale: str, processes: Count) -> PilotResult:
     """Run the pilot of a scenario, and return its goal.
 
     Args:
@@ -82,7 +82,7 @@ def goal(suite: str, scale: str, processes: Count) -> Goal:
         for name, value in points[at].items()
         if (end := study.space.edge(name, value))
     )
-    return Goal(
+    return PilotResult(
         tuning_target,
         target,
         time,

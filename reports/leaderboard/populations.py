@@ -14,7 +14,7 @@ from fl_core.streams import stream
 from fl_core.time_to_target import time_to_target
 from reports.inference import percentiles
 from reports.leaderboard.board_tables import BoardTables, numbers
-from reports.leaderboard.rank_groups import Board, rank_groups
+from reports.leaderboard.rank_groups import PopulationBoard, rank_groups
 
 REFERENCE = "FedAvg"  # whose median time is the unit
 COPY = " (copy)"  # ends the label of a copy of an entry, tuned by studies of its own
@@ -180,9 +180,9 @@ class PopulationScores:
         return float(np.isfinite(self.times[name]).mean())
 
     @cached_property
-    def board(self) -> Board:
+    def board(self) -> PopulationBoard:
         """The numbers of the entries whose median run meets the target."""
-        return Board(np.array([self._logs(name) for name in self._ranked]))
+        return PopulationBoard(np.array([self._logs(name) for name in self._ranked]))
 
     @property
     def _ranked(self) -> list[str]:

@@ -31,7 +31,7 @@ NEIGHBOURS = 1.5  # true ratio of times between neighbours, for which the power 
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
+class PopulationBoard:
     """The numbers of a population: log times [entries, scenarios, studies].
 
     Args:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reports.leaderboard import rank_groups as module
-from reports.leaderboard.rank_groups import Board, rank_groups
+from reports.leaderboard.rank_groups import PopulationBoard, rank_groups
 
 SHAPES = [(31, 1, 4), (31, 3, 4), (10, 1, 4)]  # entries, scenarios, studies
 
@@ -25,7 +25,7 @@ def test_boards_of_equals_are_one_group(shape: tuple[int, int, int]) -> None:
         logs += 0.3 * rng.standard_normal((1, *shape[1:]))  # common to all entries
         if shape[1] > 1:
             logs += 0.1 * rng.standard_normal((*shape[:2], 1))  # what an entry gains in one scenario
-        board = Board(logs)
+        board = PopulationBoard(logs)
         wrong += max(rank_groups(board.means, board.threshold)) > 1
     assert wrong <= 11  # 5 of 100 are expected; more than 11 have a probability of 0.4 %
 
@@ -33,7 +33,7 @@ def test_boards_of_equals_are_one_group(shape: tuple[int, int, int]) -> None:
 def test_true_differences_are_found() -> None:
     rng = np.random.default_rng(2)
     logs = np.log([1.0, 1, 1, 3, 3, 9])[:, None, None] + 0.1 * rng.standard_normal((6, 1, 4))
-    board = Board(logs)
+    board = PopulationBoard(logs)
     assert rank_groups(board.means, board.threshold) == [1, 1, 1, 2, 2, 3]
     assert board.power == 1 and board.false_statements <= 0.1
 
@@ -43,7 +43,7 @@ def test_the_error_is_that_of_an_analysis_of_variance() -> None:
     logs = rng.standard_normal((12, 1, 4))
     y = logs[:, 0, :]
     rest = y - y.mean(1, keepdims=True) - y.mean(0) + y.mean()
-    assert Board(logs).error == pytest.approx((((rest**2).sum() / (11 * 3)) / 4) ** 0.5)
+    assert PopulationBoard(logs).error == pytest.approx((((rest**2).sum() / (11 * 3)) / 4) ** 0.5)
 
 
 def test_a_clone_and_another_entry_change_no_group_at_a_given_threshold() -> None:
