@@ -61,6 +61,7 @@ class Experiment(Frozen):
             scenario.arrangement is None
             and scenario.timing.availability == Always()
             and scenario.timing.network is None  # else transfers are a part of each job
+            and (scenario.timing.server is None or self.strategy.routed_by is not None)  # else clients wait
             and scenario.non_finite == "end"  # else updates may be refused
             and not (scenario.timing.durations.per_step and dynamic)  # lengths are as their law says
         )

@@ -12,7 +12,7 @@ from fl_core.text import many
 from fl_core.timing import traces
 from fl_core.timing.availability import Always, Availability, Diurnal
 from fl_core.timing.duration_laws import DurationTrace, Fixed
-from fl_core.timing.durations import Durations, means
+from fl_core.timing.durations import Durations, Lengths, means
 from fl_core.timing.law_labels import plain
 from fl_core.timing.network import Network
 from fl_core.timing.per_client import ColumnLaw
@@ -21,12 +21,39 @@ from fl_core.timing.presence import PresenceTrace
 HOUR_SECONDS = Fraction(3600)
 
 
+class ServerTiming(Frozen):
+    """A server that takes time: updates wait in order of arrival, and are applied when their service ends."""
+
+    durations: SerializeAsAny[Durations]  # the law of how long the server takes for an update
+
+    @model_validator(mode="after")
+    def _serves_one_by_one(self) -> Self:
+        if self.durations.together or self.durations.per_step:
+            law = self.durations.reference()
+            raise FieldError(
+                "durations",
+                f"'{law}' {'with per_step ' if self.durations.per_step else ''}is no law of a service: it "
+                "counts the clients' iterations or steps; choose fixed or exponential, for example",
+            )
+        means(self.durations, 1, seed=0)  # ValueError if the law has times of several clients
+        return self
+
+    def lengths(self, seed: int, exact_times: tuple[Fraction, ...] = ()) -> Lengths:
+        """Return the lengths of services, on a clock that hits `exact_times`."""
+        return Lengths(self.durations, 1, seed, exact_times, purpose="service")
+
+    def label(self) -> str:
+        """Return a short name for tables and figures: "server fixed × 0.1"."""
+        return f"server {self.durations.label()}"
+
+
 class Timing(Frozen):
-    """Durations of jobs, presence of clients, and links; shared by all strategies."""
+    """Durations of jobs, presence of clients, links and server; shared by all strategies."""
 
     durations: SerializeAsAny[Durations] = Fixed()  # the law of how long jobs take
     availability: SerializeAsAny[Availability] = Always()  # the law of when clients are present
     network: Network | None = None  # the links over which models and updates travel; none: in no time
+    server: ServerTiming | None = None  # how long the server takes for an update; none: no time
     unit: Length = Fraction(1)  # seconds in a unit of virtual time, for what is in Mbit/s or seconds
 
     @model_validator(mode="after")
@@ -117,7 +144,8 @@ class Timing(Frozen):
         """Return a short name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""
         available = "" if self.availability == Always() else self.availability.label()
         links = self.network.label() if self.network else ""
-        return ", ".join(filter(None, [self.durations.label(), available, links]))
+        server = self.server.label() if self.server else ""
+        return ", ".join(filter(None, [self.durations.label(), available, links, server]))
 
 
 def _numbered(law: DurationTrace | PresenceTrace) -> bool:
@@ -187,4 +215,8 @@ class Scenario(Frozen):
             timing.network.check(n, timing.ids(n, seed=0))
             if timing.durations.together:
                 raise FieldError("timing", "time counted in server iterations has no seconds for a network")
+        if timing.server is not None and timing.durations.together:
+            raise FieldError(
+                "timing", "time counted in server iterations leaves no time for a server's service"
+            )
         return self

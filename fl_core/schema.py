@@ -267,7 +267,9 @@ class Total(StrEnum):
     MISREAD = "misread_messages"  # messages that could not be decoded; recorded only above 0
     WALL_SECONDS = "wall_seconds"  # seconds of computing over all attempts, waiting left out
     TRANSFER_SHARE = "transfer_share"  # share of the working time of clients that downloads and uploads take
-    SERVER_BUSY = "server_busy"  # share of a run in real time in which the server did not wait
+    # Share of a run in which the server did not wait, in real time or where the server takes virtual time
+    SERVER_BUSY = "server_busy"
+    SERVER_WAIT = "server_wait"  # virtual time that an update waits for the server, mean over updates
     SEEDS_DONE = "seeds/done"  # seeds of a group that ended with a final model
     SEEDS_DIVERGED = "seeds/diverged"  # seeds of a group that diverged, and are left out of means
     # Seeds of a group whose model would not change any more; recorded only above 0
@@ -302,10 +304,15 @@ class Name:
     IMPORTANCE, MEAN_TIME, SIZE, LOSS = "importance", "mean_time", "size", "loss"
     NOISE, BIAS, DELAY, GRADIENT = "noise_sq", "bias_sq", "delay_sq", "gradient_sq"
     DOWNLOAD, COMPUTATION, UPLOAD = "download_time", "computation_time", "upload_time"
+    SERVER_WAIT, SERVICE = "server_wait_time", "server_time"  # of updates of clients without another job
     ROUND_TIME, PARTICIPANTS = "round_time", "participants"
     JOB, SENT, BEGAN, ARRIVED = "job", "sent", "began", "arrived"
     STEPS, COMPUTED, RESENT = "steps", "computed_seconds", "resent"
     KIND, MODEL = "kind", "model"
+
+
+PHASES = (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)  # of a job
+PHASES_AT_SERVER = (Name.SERVER_WAIT, Name.SERVICE)  # of an update, where the server takes time
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from fl_core.schema import (
     CURVE,
     DIAGNOSED,
     DIAGNOSTICS,
+    PHASES,
     TO_TARGET,
     MlflowTag,
     Name,
@@ -152,6 +153,8 @@ def summary(record: Record) -> dict[str, float]:
         }
     counts = {Total.NON_FINITE: record.non_finite, Total.MISREAD: record.misread}
     metrics |= {name: float(count) for name, count in counts.items() if count}
+    if record.server_busy is not None and record.server_wait is not None:
+        metrics |= {Total.SERVER_BUSY: record.server_busy, Total.SERVER_WAIT: record.server_wait}
     if not record.clients:
         return metrics
     if Name.DOWNLOAD in record.clients:
@@ -162,9 +165,7 @@ def summary(record: Record) -> dict[str, float]:
 
 def transfer_share(clients: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Return the share of transfers in the clients' working time; empty if no client worked."""
-    download, computation, upload = (
-        float(np.sum(clients[phase])) for phase in (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)
-    )
+    download, computation, upload = (float(np.sum(clients[phase])) for phase in PHASES)
     whole = download + computation + upload
     return {Total.TRANSFER_SHARE: (download + upload) / whole} if whole else {}
 

@@ -7,7 +7,7 @@ leaves in flight: the discrete Little's law. Where every arrival is a step, C jo
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -55,10 +55,13 @@ def one_job_each(mean_time: Sequence[Fraction]) -> Array:
     return predicted
 
 
-def queued(p: Array, mean_time: Sequence[Fraction], tasks: int) -> Array:
-    """Return each client's mean staleness [n] for `tasks` routed with p [n] and exponential service."""
+def queued(p: Array, mean_time: Sequence[Fraction], tasks: int, server: float = inf) -> Array:
+    """Return each client's mean staleness [n] for `tasks` routed with p [n] and exponential service.
+
+    `server` is how many updates per unit of time the server takes when busy, in exponential times.
+    """
     speeds = np.array([float(1 / time) for time in mean_time])
-    return QueueingNetwork(np.asarray(p), speeds, tasks).staleness
+    return QueueingNetwork(np.asarray(p), speeds, tasks, server).staleness
 
 
 def predicted(simulation: Simulation) -> Array | None:
@@ -77,9 +80,12 @@ def predicted(simulation: Simulation) -> Array | None:
     )
     if not covered:
         return None
-    if state.in_flight == len(state.flight) == server.n:
+    timing = simulation.experiment.scenario.timing
+    if state.in_flight == len(state.flight) == server.n and timing.server is None:
         return one_job_each(server.mean_time)
-    if strategy.routed_by is None or not isinstance(simulation.lengths.law, Exponential):
+    laws = [timing.durations, *([timing.server.durations] if timing.server else [])]
+    if strategy.routed_by is None or not all(isinstance(law, Exponential) for law in laws):
         return None
     assert strategy.concurrency is not None
-    return queued(getattr(server.memory, strategy.routed_by), server.mean_time, strategy.concurrency)
+    speed = 1 / float(laws[1].means(1, 0)[0]) if timing.server else inf
+    return queued(getattr(server.memory, strategy.routed_by), server.mean_time, strategy.concurrency, speed)

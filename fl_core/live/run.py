@@ -20,6 +20,8 @@ from fl_core.recording.recorder import Clocks, Record, Recorder
 def refuses(experiment: Experiment) -> str | None:
     """Return the reason why an experiment cannot run in real time, or None."""
     scenario = experiment.scenario
+    if scenario.timing.server is not None:
+        return "its server takes simulated time: in real time it takes what it takes; leave out 'server'"
     if scenario.timing.network is not None:
         return "its network is simulated: in real time messages take what they take; leave out 'network'"
     if scenario.timing.durations.together:

@@ -50,6 +50,14 @@ class Dispatch:
         if self.service.transfers:
             self.service.settle()
 
+    def advance(self, job: Job) -> None:
+        """Move a job to its next phase; with the update at the server, the client's next job begins."""
+        self.service.advance(job)
+        if job.reached is not None:
+            self.begin_next(job.client)
+        if self.service.transfers:
+            self.service.transfers.settle()
+
     def _end_services(self) -> None:
         """Abandon dismissed jobs (8), and cut collected jobs (19)."""
         state = self.state
@@ -120,6 +128,8 @@ class Dispatch:
         state.in_flight += 1
         if client in state.flight:
             state.flight[client].append(job)
+            if state.at_server:  # it may be no more than an update that waits there
+                self.begin_next(client)
             return
         state.flight[client] = [job]
         state.roster.engage(client)
@@ -157,9 +167,13 @@ class Dispatch:
 
     def begin_next(self, client: int) -> None:
         """Start service of the client's first job, if any, and if the client is present (5, 9)."""
-        queue = self.state.flight.get(client)
-        if queue and queue[0].began is None and self.state.roster.present[client]:
-            job = queue[0]
+        state = self.state
+        if state.at_server:
+            job = state.in_service(client)
+        else:
+            queue = state.flight.get(client)
+            job = queue[0] if queue else None
+        if job is not None and job.began is None and state.roster.present[client]:
             if self.keeps:
                 self._recall(job)
             self.service.begin(job)

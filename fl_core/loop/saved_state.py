@@ -40,6 +40,7 @@ def plain(simulation: Simulation) -> dict[str, Any]:
             for entry in state.queue.earliest()
             if entry[1] not in JOBS or entry[-1].event is entry
         ],
+        "at_server": [number[id(job)] for job in state.at_server],
         "gathered": [values(update) for update in state.gathered],
         "links": {way: [link.state() for link in links] for way, links in state.links.items()},
         "jobs": [_plain_job(job) for job in jobs],
@@ -75,6 +76,7 @@ def restore(simulation: Simulation, data: dict[str, Any]) -> None:
         "roster": Roster.restored(data["roster"]),
         "flight": {client: [jobs[place] for place in places] for client, places in data["flight"].items()},
         "queue": queue,
+        "at_server": [jobs[place] for place in data["at_server"]],
         "gathered": [Update(**update) for update in data["gathered"]],
         "links": {
             way: [

@@ -5,6 +5,7 @@ from heapq import heappop
 from typing import ClassVar
 
 from fl_core.loop.events import EventKind
+from fl_core.loop.server_queue import ServerQueue
 from fl_core.loop.state import RunState
 from fl_core.loop.transfers import Transfers
 from fl_core.server.jobs import Job
@@ -20,9 +21,16 @@ class Service:
 
     times: ClassVar[tuple[Fraction, ...]] = ()  # lengths of virtual time that the clock must hit exactly
 
-    def attach(self, state: RunState, lengths: Lengths, transfers: Transfers | None) -> None:
+    def attach(
+        self,
+        state: RunState,
+        lengths: Lengths,
+        transfers: Transfers | None,
+        server_queue: ServerQueue | None,
+    ) -> None:
         """Serve the jobs of a simulation."""
         self.state, self.lengths, self.transfers = state, lengths, transfers
+        self.server_queue = server_queue
 
     def upcoming(self) -> float | None:
         """Return the tick before which nothing more happens; None if nothing is queued."""
@@ -44,6 +52,10 @@ class Service:
             job.length = self.lengths(job.client, job.index, job.steps)
         job.began, job.length = state.now, job.length or 1
         state.serving += not job.waits
+        if state.at_server:
+            for earlier in state.flight[job.client]:
+                if earlier.reached is not None and earlier.followed is None:
+                    earlier.followed = state.now
         if self.transfers:
             self.transfers.start(job, Way.DOWN)
         else:
@@ -51,17 +63,22 @@ class Service:
             self._compute(job)
 
     def advance(self, job: Job) -> None:
-        """Move a job to the next phase: from download to computation, and on to upload."""
-        assert self.transfers is not None
+        """Move a job to the next phase: from download to computation, to upload, to the server's queue."""
         job.event = None
         if job.ends is None:
+            assert self.transfers is not None
             self.transfers.stop(job, Way.DOWN)
             self.state.sent[Way.DOWN] += job.bytes[Way.DOWN]
             self.transfers.downloads.append((self.state.now, job.bytes[Way.DOWN]))
             self._compute(job)
-        else:
+        elif self.transfers and not self.transfers.sends(job):
             self.transfers.start(job, Way.UP)
-        self.transfers.settle()
+        else:
+            assert self.server_queue is not None
+            if self.transfers:
+                self.transfers.stop(job, Way.UP)
+            self.state.sent[Way.UP] += job.bytes[Way.UP]
+            self.server_queue.join(job)
 
     def settle(self) -> None:
         """Put the ends of transfers into the queue; end phases without duration at once."""
@@ -70,15 +87,21 @@ class Service:
         self.transfers.settle()
         state.drop_abandoned()
         while heap and heap[0][0] == state.now and heap[0][1] is EventKind.PHASE:
+            if self.server_queue and heap[0][-1].ends is not None and self.transfers.sends(heap[0][-1]):
+                return  # the client's next job begins then, as an event of its own
             self.advance(heappop(heap)[-1])
+            self.transfers.settle()
             state.drop_abandoned()
 
     def end(self, job: Job) -> None:
         """Record the arrival of a job's update."""
         state = self.state
-        if self.transfers:
-            self.transfers.stop(job, Way.UP)
-        state.sent[Way.UP] += job.bytes[Way.UP]
+        if self.server_queue:
+            self.server_queue.leave(job)
+        else:
+            if self.transfers:
+                self.transfers.stop(job, Way.UP)
+            state.sent[Way.UP] += job.bytes[Way.UP]
         state.serving -= 1
         if job.computes == job.began and job.leaves == state.now:  # nothing but computation
             assert job.computes is not None and job.ends is not None
@@ -90,7 +113,10 @@ class Service:
         """Take a job out of service before the arrival (8)."""
         if job.began is None:
             return
-        if self.transfers:
+        if job.reached is not None:
+            assert self.server_queue is not None
+            self.server_queue.leave(job)
+        elif self.transfers:
             self.transfers.abandon(job)
         self.state.serving -= not job.waits
         self._account(job)
@@ -98,10 +124,18 @@ class Service:
     def spent(self, now: int) -> list[list[int]]:
         """Return the ticks of download, computation and upload [3, n] of all jobs, to the end of the run."""
         spent = [list(ticks) for ticks in self.state.spent]
-        for job in (queue[0] for queue in self.state.flight.values()):
+        for job in (job for queue in self.state.flight.values() for job in queue):
             if job.began is not None:
                 for of_clients, ticks in zip(spent, job.spent(now), strict=True):
                     of_clients[job.client] += ticks
+        return spent
+
+    def spent_at_server(self, now: int) -> list[list[int]]:
+        """Return the ticks of waiting for the server and of service there [2, n], to the end of the run."""
+        spent = [list(ticks) for ticks in self.state.spent_at_server]
+        for job in self.state.at_server:
+            for of_clients, ticks in zip(spent, job.spent_at_server(now), strict=True):
+                of_clients[job.client] += ticks
         return spent
 
     def collect(self, job: Job) -> None:
@@ -137,6 +171,8 @@ class Service:
         job.leaves, kind = at, EventKind.ARRIVAL
         if self.transfers:
             at, kind = at + self.transfers.latency[job.client], EventKind.PHASE
+        elif self.server_queue:
+            kind = EventKind.PHASE
         job.event = self.state.queue.push(at, kind, job.client, job)
 
     def _account(self, job: Job) -> None:

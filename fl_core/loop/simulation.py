@@ -21,6 +21,7 @@ from fl_core.loop.ends import Ends
 from fl_core.loop.events import JOBS, Entry, EventKind
 from fl_core.loop.measured_service import MeasuredService
 from fl_core.loop.messages import Messages
+from fl_core.loop.server_queue import ServerQueue
 from fl_core.loop.service import Service
 from fl_core.loop.state import RunState
 from fl_core.loop.transfers import Transfers
@@ -80,6 +81,9 @@ class Simulation:
         exact_times = (*self.service.times, *([MICRO] if timing.network else []))
         for part in (strategy, timing.availability):
             exact_times += exact(part.times(), f"{type(part).__name__}.times")
+        services = timing.server and timing.server.lengths(seed)
+        if services:
+            exact_times += (services.clock.unit,)
         self.lengths = Lengths(timing.durations, n, seed, exact_times)
         self.ends = Ends(self.budget, self.lengths.clock, strategy)
         self.state = RunState(
@@ -89,14 +93,22 @@ class Simulation:
             indices=[0] * n,
             absences_read=[0] * n,
             spent=[[0] * n for _ in range(3)],
+            spent_at_server=[[0] * n for _ in range(2 * (timing.server is not None))],
         )
         ids = timing.ids(n, seed)
         self.absences = Absences(timing.availability, self.state, self.lengths.clock, n, seed, ids=ids)
         links = timing.network
         self.messages = Messages(strategy, self.state, seed, links.message if links else None)
         tick = timing.unit * self.lengths.clock.unit  # seconds
-        self.transfers = Transfers(links, self.state, n, seed, tick, ids=ids) if links else None
-        self.service.attach(self.state, self.lengths, self.transfers)
+        queued = timing.server is not None
+        self.transfers = (
+            Transfers(links, self.state, n, seed, tick, ids=ids, queued=queued) if links else None
+        )
+        server_queue = None
+        if timing.server:
+            services = timing.server.lengths(seed, (self.lengths.clock.unit,))
+            server_queue = ServerQueue(services, self.state)
+        self.service.attach(self.state, self.lengths, self.transfers, server_queue)
         self.server = Server(
             self.state,
             p=self.world.p,
@@ -207,7 +219,7 @@ class Simulation:
         if kind is LOST:
             return self._lose(client)
         if kind is PHASE:
-            self.service.advance(item)
+            self.dispatch.advance(item)
         elif self.state.roster.present[client]:
             self.absences.leave(client, returns=item)
         else:
@@ -229,6 +241,7 @@ class Simulation:
     def _computable(self) -> Iterator[Job]:
         """Yield jobs in service without a result, earliest first."""
         queue = self.state.queue
+        yield from (job for job in self.state.at_server[1:] if job.delta is None)  # next to be served
         for place, entry in enumerate(queue.earliest()):
             if is_missing(entry):
                 yield entry[-1]

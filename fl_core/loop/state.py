@@ -5,7 +5,7 @@ from heapq import heappop
 
 from fl_core.loop.events import JOBS, EventKind, EventQueue
 from fl_core.schema import Status
-from fl_core.server.jobs import Update
+from fl_core.server.jobs import Job, Update
 from fl_core.server.state import ServerState
 from fl_core.timing.link import Link
 from fl_core.timing.network import Way
@@ -35,6 +35,13 @@ class RunState(ServerState):
     links: dict[str, list[Link]] = field(
         default_factory=dict
     )  # by direction, for each cell; none: no network
+    at_server: list[Job] = field(
+        default_factory=list
+    )  # whose updates wait for the server, the first in service
+    services: int = 0  # of the server, begun
+    # Ticks that each client had no job but an update waiting at the server, and in service there
+    spent_at_server: list[list[int]] = field(default_factory=list)
+    server_ticks: list[int] = field(default_factory=lambda: [0, 0])  # of all updates: waiting, in service
     gathered: list[Update] = field(default_factory=list)  # of this server iteration, more of which arrive
     started: bool = False
     status: Status = Status.RUNNING

@@ -26,7 +26,10 @@ class Transfers:
         tick: Fraction,
         *,
         ids: Sequence[str] | None = None,
+        queued: bool = False,
     ) -> None:
+        # Kinds of the ends: an update arrives, or is queued at a server that takes time
+        self._ends = {Way.DOWN: EventKind.PHASE, Way.UP: EventKind.PHASE if queued else EventKind.ARRIVAL}
         self.latency = [round(seconds / tick) for seconds in network.latencies(n, seed, ids)]
         self._cells = network.shared.cells
         mbit = MBIT * tick  # bytes a tick
@@ -47,6 +50,10 @@ class Transfers:
         rate, grains = self._rates[way][job.client], job.bytes[way] * GRAIN
         self._link(job.client, way).start(job.client, rate, grains, self._state.now)
 
+    def sends(self, job: Job) -> bool:
+        """Return whether a job's upload is in progress."""
+        return job.client in self._state.links[Way.UP][job.client % self._cells].transfers
+
     def stop(self, job: Job, way: Way) -> int:
         """End a job's download or upload, complete or not; return the bytes sent."""
         grains = self._link(job.client, way).stop(job.client, self._state.now)
@@ -62,9 +69,10 @@ class Transfers:
         """Put the changed ends of transfers into the queue."""
         state = self._state
         for (way, _), link in self._touched.items():
-            kind = EventKind.PHASE if way is Way.DOWN else EventKind.ARRIVAL
+            kind = self._ends[way]
             for client, tick in link.changed.items():
-                job = state.flight[client][0]
+                job = state.in_service(client) if state.at_server else state.flight[client][0]
+                assert job is not None
                 if tick is None:
                     job.event = None
                 elif job.event is None or job.event[0] != tick:

@@ -23,7 +23,18 @@ from fl_core.metrics import FP_LOSS, LOSS, TRAINING
 from fl_core.problems.problem import Evaluation, World
 from fl_core.recording.evaluation import Evaluate, EvaluationSample, metrics, surrogate_weights
 from fl_core.recording.marks import Marks
-from fl_core.schema import ARRIVALS, BYTES, CURVE, ITERATION, TIME, Name, Reason, Status
+from fl_core.schema import (
+    ARRIVALS,
+    BYTES,
+    CURVE,
+    ITERATION,
+    PHASES,
+    PHASES_AT_SERVER,
+    TIME,
+    Name,
+    Reason,
+    Status,
+)
 from fl_core.time_to_target import first_meeting
 from fl_core.timing.network import Way
 
@@ -62,6 +73,8 @@ class Record:
     local_steps: int = 0  # of all updates
     non_finite: int = 0  # updates that were not finite
     misread: int = 0  # messages that a coding decoded as others
+    server_busy: float | None = None  # share of the time in which the server was in service; None: no time
+    server_wait: float | None = None  # virtual time that an update waited for the server, on average
     kept_bytes: dict[str, int] = field(default_factory=dict)  # at the end, at the server and at the clients
 
 
@@ -156,6 +169,10 @@ class Recorder:
         state = simulation.state
         record.local_steps, record.non_finite = state.local_steps, state.non_finite
         record.misread = state.misread
+        if simulation.service.server_queue:
+            waiting, busy = map(simulation.lengths.clock.time, state.server_ticks)
+            record.server_busy = busy / simulation.time if simulation.time else 0.0
+            record.server_wait = waiting / max(state.updates, 1)
         if not clients:
             return record
         metrics_at_end, version = (
@@ -262,7 +279,7 @@ class Recorder:
             **({} if end.client_loss is None else {Name.LOSS: end.client_loss.tolist()}),
             **by_client(self.record.arrivals, world.n),
         }
-        if self.simulation.transfers is not None:
+        if self.simulation.transfers or self.simulation.service.server_queue:
             table |= self._phases()
         if (theory := predicted(self.simulation)) is not None:
             table["staleness_predicted"] = theory.tolist()
@@ -272,12 +289,16 @@ class Recorder:
         return table
 
     def _phases(self) -> dict[str, list[float]]:
-        """Return how long each client's jobs took for download, computation and upload, in virtual time."""
+        """Return each client's virtual time of transfers, computation, and updates at the server."""
         simulation, clock = self.simulation, self.simulation.lengths.clock
         over = simulation.reason == Reason.TIME
-        spent = simulation.service.spent(int(simulation.ends.deadline) if over else simulation.state.now)
-        phases = (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)
-        return {phase: [clock.time(t) for t in ticks] for phase, ticks in zip(phases, spent, strict=True)}
+        end = int(simulation.ends.deadline) if over else simulation.state.now
+        phases = dict(zip(PHASES, simulation.service.spent(end), strict=True))
+        if not simulation.transfers:
+            phases = {Name.COMPUTATION: phases[Name.COMPUTATION]}
+        if simulation.service.server_queue:
+            phases |= zip(PHASES_AT_SERVER, simulation.service.spent_at_server(end), strict=True)
+        return {phase: [clock.time(t) for t in ticks] for phase, ticks in phases.items()}
 
 
 def run(

@@ -61,6 +61,11 @@ class Job:
     computes: int | None = None  # ticks, when its first step begins
     ends: int | None = None  # ticks, when its steps are finished
     leaves: int | None = None  # ticks, when its update is sent
+    # Ticks, at a server that takes time: when its update reaches the server, when its service begins there,
+    # and when the client's next job begins, if before the end of that
+    reached: int | None = None
+    served: int | None = None
+    followed: int | None = None
     # The entry in the queue of events with which its present phase ends; None: not yet known, or in no phase
     event: tuple[int, int, int, int, Any] | None = None
     client_state: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
@@ -83,7 +88,16 @@ class Job:
         assert self.began is not None
         dates = (now if date is None else min(date, now) for date in (self.computes, self.ends, self.leaves))
         computes, ends, leaves = dates
-        return computes - self.began, ends - computes, now - leaves
+        reached = now if self.reached is None else min(self.reached, now)
+        return computes - self.began, ends - computes, reached - leaves
+
+    def spent_at_server(self, now: int) -> tuple[int, int]:
+        """Return the ticks of waiting for the server and of service, while the client has no other job."""
+        end = now if self.followed is None else min(self.followed, now)
+        if self.reached is None or end <= self.reached:
+            return 0, 0
+        served = end if self.served is None else min(self.served, end)
+        return served - self.reached, end - served
 
 
 @dataclass(slots=True, eq=False)

@@ -78,6 +78,10 @@ class ServerState:
         if self.gone and job.client in self.gone:
             self.lose(job.client)
 
+    def in_service(self, client: int) -> Job | None:
+        """Return a client's first job with an update that has not reached the server; None without any."""
+        return next((job for job in self.flight.get(client, ()) if job.reached is None), None)
+
     def lose(self, client: int) -> None:
         """Record a client as gone for good, and silent unless a job is in service."""
         self.gone[client] = None

@@ -4,12 +4,19 @@ Alahyane, Comte, Jonckheere, Moulines: Optimizing asynchronous federated learnin
 eq. (5) and (12), Propositions E.2 and F.2. n clients of speeds μ_i (updates per unit of time when busy), m
 tasks always in flight, each sent to client i with probability p_i. Gradients take the p_i as free, not
 constrained to sum to 1.
+
+With a server that takes Exp(μ_s) for an update, tasks of client i are in flight at the client and at the
+server, where each is client i's with probability p_i, independently of its place. Their mean number N̄_i is
+E[N_i] + p_i E[N_s], and takes the place of E[N_i] in both bounds, since these follow from the numbers in
+flight (derived here from the product form; Alahyane, Comte, Jonckheere, arXiv 2603.26231, 2026, add the
+server to the model).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Protocol
 
 import numpy as np
@@ -24,16 +31,27 @@ class QueueingNetwork:
     p: Array  # [n], probability that a task goes to client i
     speeds: Array  # [n], μ_i
     tasks: int  # m
+    server: float = inf  # μ_s, updates that the server takes per unit of time when busy; infinite: no queue
 
     @cached_property
     def left(self) -> Occupancy:
-        """X: the network just after a departure, with the other m − 1 tasks."""
-        return Occupancy(self.p / self.speeds, self.tasks - 1)
+        """X: the network just after an update, with the other m − 1 tasks; the server's queue is last."""
+        return Occupancy(self._load, self.tasks - 1)
 
     @cached_property
     def present(self) -> Occupancy:
-        """ξ: the network at an arbitrary time, m tasks."""
-        return Occupancy(self.p / self.speeds, self.tasks)
+        """ξ: the network at an arbitrary time, m tasks; the server's queue is last."""
+        return Occupancy(self._load, self.tasks)
+
+    @property
+    def _load(self) -> Array:
+        load = self.p / self.speeds
+        return load if self.server == inf else np.append(load, 1 / self.server)
+
+    def in_flight(self, occupancy: Occupancy) -> Array:
+        """Return N̄_i = E[N_i] + p_i E[N_s] [n]: the mean numbers of tasks at clients and on their behalf."""
+        n = len(self.p)
+        return occupancy.mean[:n] + self.p * occupancy.mean[n:].sum()
 
     @property
     def throughput(self) -> float:
@@ -43,17 +61,17 @@ class QueueingNetwork:
     @property
     def relative_delay(self) -> Array:
         """E[D_i] = E[X_i] [n]: expected delay of a round's task, 0 unless sent to client i (eq. 6)."""
-        return self.left.mean
+        return self.in_flight(self.left)
 
     @property
     def staleness(self) -> Array:
         """E[X_i]/p_i [n]: mean staleness of an update of client i; the mean weighted by p is m − 1."""
-        return self.left.mean / self.p
+        return self.relative_delay / self.p
 
     @property
     def sojourn(self) -> Array:
-        """E[ξ_i]/(λ p_i) [n]: mean time of a task at client i (Lemma D.3)."""
-        return self.present.mean / (self.throughput * self.p)
+        """E[ξ_i]/(λ p_i) [n]: mean time of a task at client i (Lemma D.3) and at the server."""
+        return self.in_flight(self.present) / (self.throughput * self.p)
 
 
 def uniform(n: int) -> Array:
@@ -134,7 +152,8 @@ class H:
 
     def gradient(self, network: QueueingNetwork) -> Array:
         """Return ∂H/∂p_j [n]; uses ∂(1/λ)/∂p_j = (E[ξ_j] − E[X_j])/(λ p_j)."""
-        slower = (network.present.mean - network.left.mean) / network.p
+        n = len(network.p)
+        slower = (network.present.mean - network.left.mean)[:n] / network.p
         bracket = self.gap / self.lr + self._terms.value(network, network.present)
         return (bracket * slower + self._terms.gradient(network, network.present)) / network.throughput
 
@@ -145,7 +164,7 @@ class H:
 
 @dataclass(frozen=True)
 class _Terms:
-    """(ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ E[N_i]/p_i²: shared by G and H, with N = X and N = ξ."""
+    """(ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ N̄_i/p_i²: shared by G and H, with N = X and N = ξ."""
 
     step: float  # ηL
     noise: float  # B
@@ -156,13 +175,17 @@ class _Terms:
 
     def value(self, network: QueueingNetwork, occupancy: Occupancy) -> float:
         spread, delay = self.factors(network)
-        return float(spread * np.sum(1 / network.p) + delay * np.sum(occupancy.mean / network.p**2))
+        numbers = network.in_flight(occupancy)
+        return float(spread * np.sum(1 / network.p) + delay * np.sum(numbers / network.p**2))
 
     def gradient(self, network: QueueingNetwork, occupancy: Occupancy) -> Array:
         """Return the derivatives [n]; uses ∂E[N_i]/∂p_j = Cov(N_i, N_j)/p_j (eq. 7)."""
-        p, (spread, delay) = network.p, self.factors(network)
-        through = occupancy.covariance_with(1 / p**2) / p
-        return -spread / p**2 + delay * (through - 2 * occupancy.mean / p**3)
+        p, n, (spread, delay) = network.p, len(network.p), self.factors(network)
+        at_server = occupancy.mean[n:]  # Σ N̄_i/p_i² = Σ E[N_i]/p_i² + E[N_s] Σ 1/p_i
+        weight = np.append(1 / p**2, np.repeat(np.sum(1 / p), len(at_server)))
+        through = occupancy.covariance_with(weight)[:n] / p
+        direct = 2 * occupancy.mean[:n] / p**3 + at_server.sum() / p**2
+        return -spread / p**2 + delay * (through - direct)
 
 
 def step_limit(network: QueueingNetwork) -> float:
@@ -173,6 +196,6 @@ def step_limit(network: QueueingNetwork) -> float:
     """
     n, p = len(network.p), network.p
     spread = np.sum(1 / p) / n**2
-    delay = network.tasks * np.sum(network.left.mean / p**2) / n**2
+    delay = network.tasks * np.sum(network.relative_delay / p**2) / n**2
     limit = 1 / (4 * spread)
     return float(min(limit, 1 / np.sqrt(8 * delay)) if delay else limit)

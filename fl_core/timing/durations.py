@@ -124,10 +124,18 @@ class Lengths:
 
     `clock` has the law's own unit, divided so that each of `exact_times` (FedFix's Δt, say) is a whole number
     of ticks. A job takes the same virtual time whatever they are, so strategies stay paired.
-    If the law is per step, `means` are those of one step.
+    If the law is per step, `means` are those of one step. `purpose` names the random stream.
     """
 
-    def __init__(self, law: Durations, n: int, seed: int, exact_times: Iterable[Fraction] = ()) -> None:
+    def __init__(
+        self,
+        law: Durations,
+        n: int,
+        seed: int,
+        exact_times: Iterable[Fraction] = (),
+        *,
+        purpose: str = "duration",
+    ) -> None:
         self.law = law
         self.means = means(law, n, seed)
         fixed = () if law.random else cycles(law, n, seed)
@@ -138,7 +146,7 @@ class Lengths:
         self._means = [float(mean) for mean in self.means]
         self._own_ticks = float(1 / own_clock.unit)  # ticks of the law's own clock in a unit of virtual time
         self._refined = self.clock.ticks(own_clock.unit)  # ticks of `clock` in one of those
-        self._streams = Streams(seed, "duration")
+        self._streams = Streams(seed, purpose)
 
     def __call__(self, client: int, job: int, steps: int = 1) -> int:
         """Return a job's length in ticks, at least 1; `steps` matters if the law is per step."""

@@ -78,6 +78,7 @@ def test_every_key_of_a_suite_is_described(made: dict[str, str]) -> None:
         "timing",
         "timing.network",
         "timing.network.shared",
+        "timing.server",
         "budget",
         "scenarios",
         "scenarios.budget",
