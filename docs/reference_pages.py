@@ -25,7 +25,12 @@ from fl_core.strategies.strategy import Strategy
 
 HEADER = ("metric", "what it is", "unit")
 COMMON_METRICS = (ACCURACY, LOSS, DISTANCE, EXCESS_LOSS)
-UNITS = {Clock.UPDATES: "updates", Clock.TIME: "units of virtual time", Clock.BYTES: "bytes"}
+UNITS = {
+    Clock.UPDATES: "updates",
+    Clock.TIME: "units of virtual time",
+    Clock.BYTES: "bytes",
+    Clock.ENERGY: "joules",
+}
 
 INTRODUCTION = (
     "Runs, groups, trials and studies have these. An evaluation is at a server iteration, which is MLflow's "

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fl_core.schema import BYTES, CLOCKS, DIAGNOSED, SPREAD, TO_TARGET, Name, Total
+from fl_core.schema import BYTES, CLOCKS, DIAGNOSED, ENERGY, SPREAD, TO_TARGET, Name, Total
 
 # Fields of a declaration, and what they hold.
 TYPES = {"name": str, "title": str, "higher": bool | None, "share": bool, "unit": str}
@@ -110,7 +110,7 @@ BEFORE = {
 
 
 # Columns of curves and metrics of whole runs, whose names no metric of a problem may have …
-RESERVED = frozenset((*CLOCKS, BYTES, Name.UPLOADS, Name.DOWNLOADS, Name.TOKENS, *TO_TARGET, *Total))
+RESERVED = frozenset((*CLOCKS, BYTES, ENERGY, Name.UPLOADS, Name.DOWNLOADS, Name.TOKENS, *TO_TARGET, *Total))
 # … and beginnings of such names
 RESERVED_PREFIXES = ("clock/", "fp/", "sp/", "worst_client/", DIAGNOSED, SPREAD)
 VALID_NAME = re.compile(r"[/\w.\- :]{1,250}")  # what MLflow records

@@ -15,7 +15,8 @@ from fl_core.timing.duration_laws import DurationTrace, Fixed
 from fl_core.timing.durations import Durations, Lengths, means
 from fl_core.timing.law_labels import plain
 from fl_core.timing.network import Network
-from fl_core.timing.per_client import ColumnLaw
+from fl_core.timing.per_client import ColumnLaw, PerClient
+from fl_core.timing.power import Power
 from fl_core.timing.presence import PresenceTrace
 
 HOUR_SECONDS = Fraction(3600)
@@ -54,7 +55,9 @@ class Timing(Frozen):
     availability: SerializeAsAny[Availability] = Always()  # the law of when clients are present
     network: Network | None = None  # the links over which models and updates travel; none: in no time
     server: ServerTiming | None = None  # how long the server takes for an update; none: no time
-    unit: Length = Fraction(1)  # seconds in a unit of virtual time, for what is in Mbit/s or seconds
+    power: Power | None = None  # what clients draw, for the energy of a run; none: not counted
+    # Seconds in a unit of virtual time, for what is in Mbit/s, seconds or watts
+    unit: Length = Fraction(1)
 
     @model_validator(mode="after")
     def _files_fit_each_other(self) -> Self:
@@ -137,8 +140,12 @@ class Timing(Frozen):
         return [law for law in laws if isinstance(law, DurationTrace | PresenceTrace)]
 
     def _columns(self) -> list[ColumnLaw]:
-        links = self.network and (self.network.downlink, self.network.uplink, self.network.latency)
-        return [law for law in links or () if isinstance(law, ColumnLaw)]
+        laws: list[PerClient | None] = []
+        if links := self.network:
+            laws += [links.downlink, links.uplink, links.latency]
+        if power := self.power:
+            laws += [power.computation, power.download, power.upload, power.idle]
+        return [law for law in laws if isinstance(law, ColumnLaw)]
 
     def label(self) -> str:
         """Return a short name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""
@@ -215,8 +222,8 @@ class Scenario(Frozen):
             timing.network.check(n, timing.ids(n, seed=0))
             if timing.durations.together:
                 raise FieldError("timing", "time counted in server iterations has no seconds for a network")
-        if timing.server is not None and timing.durations.together:
-            raise FieldError(
-                "timing", "time counted in server iterations leaves no time for a server's service"
-            )
+        if timing.power is not None:
+            timing.power.watts(n, 0, timing.ids(n, seed=0))
+        if timing.durations.together and (timing.server is not None or timing.power is not None):
+            raise FieldError("timing", "time counted in server iterations goes with no server and no power")
         return self

@@ -112,6 +112,7 @@ class Clock(StrEnum):
     UPDATES = auto()
     TIME = auto()
     BYTES = auto()  # sent in both directions
+    ENERGY = auto()  # joules drawn by all clients; only where their power is given
 
     @property
     def budget(self) -> str:
@@ -122,7 +123,7 @@ class Clock(StrEnum):
     def words(self) -> str:
         """The clock on axes and in sentences."""
         words = {"iteration": "server iterations", "updates": "client updates", "time": "virtual time"}
-        return words.get(self, "bytes sent")
+        return words.get(self, "bytes sent" if self is Clock.BYTES else "energy (J)")
 
     @property
     def metric(self) -> str:
@@ -250,6 +251,7 @@ SEED = "seed"
 OF_BUDGET = "budget."  # begins the names of a budget's parameters
 OF_STRATEGY = "strategy."  # … and of a strategy's
 NETWORK = "timing.network."  # … and of a network's
+POWER = "timing.power."  # … and of the clients' power
 STRATEGY_NAME = f"{OF_STRATEGY}name"
 MODEL_NAME = "problem.model.name"
 
@@ -355,7 +357,7 @@ class Table:
 
 COUNT, AMOUNT = Column(whole=True), Column()
 
-ITERATION, UPDATES, TIME, BYTES = (clock.value for clock in Clock)
+ITERATION, UPDATES, TIME, BYTES, ENERGY = (clock.value for clock in Clock)
 CLOCKS = {ITERATION: COUNT, UPDATES: COUNT, TIME: AMOUNT}
 CURVE = Table("curve", CLOCKS, rows=1, ordered=tuple(CLOCKS))  # a row for each evaluation
 ARRIVALS = Table(

@@ -84,6 +84,17 @@ def size(count: float) -> str:
     return f"{count:.0f} B" if count else "0"
 
 
+def energy(joules: float) -> str:
+    """Return joules in readable units: 0, 640 J, 31 kJ, 4.2 MJ."""
+    if isnan(joules) or not isfinite(joules):
+        return number(joules)
+    for unit, letter in ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")):
+        if joules >= unit:
+            value = joules / unit
+            return f"{value:.1f} {letter}" if value < 10 else f"{value:,.0f} {letter}"
+    return f"{joules:.3g} J" if joules else "0"
+
+
 def about_seeds(needed: int) -> str:
     """Return an estimated number of seeds in words."""
     return f"about {rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"

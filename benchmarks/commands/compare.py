@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     "metrics",
     metavar="METRIC",
     multiple=True,
-    help="A recorded metric at the end of the runs, updates_to_target, time_to_target, bytes_to_target, or "
-    "auc, its mean over client updates. May be repeated.  [default: the one that ranks "
+    help="A recorded metric at the end of the runs, updates_to_target, time_to_target, bytes_to_target, "
+    "energy_to_target, or auc, its mean over client updates. May be repeated.  [default: the one that ranks "
     "the suite and, where a target is set, time_to_target]",
 )
 @click.option("--scenario", metavar="TEXT", help="Only scenarios with this in their name.")

@@ -178,7 +178,8 @@ def to_target(record: Record, problem: Problem) -> dict[str, float]:
     first = first_meeting(values, problem.target, problem.ranking.sign > 0, problem.target_marks)
     if first is None:
         return {}
-    return {metric: float(record.curve[first][clock]) for metric, clock in TO_TARGET.items()}
+    row = record.curve[first]
+    return {metric: float(row[clock]) for metric, clock in TO_TARGET.items() if clock in row}
 
 
 def tables(record: Record, curve_only: bool = False) -> dict[str, dict[str, Any]]:

@@ -215,6 +215,9 @@ def _misfit(spec: SuiteSpec) -> Complaint | None:
         if network is not None:
             steps = ("timing", "network")
             network.check(clients, spec.timing.ids(clients, spec.seeds[0]))
+        if spec.timing.power is not None:
+            steps = ("timing", "power")
+            spec.timing.power.watts(clients, spec.seeds[0], spec.timing.ids(clients, spec.seeds[0]))
         if arrangement is not None:
             steps = ("arrangement",)
             arrangement.check(clients)

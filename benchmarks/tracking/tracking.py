@@ -54,6 +54,8 @@ from fl_core.schema import (
     CLIENTS,
     CURVE,
     NETWORK,
+    POWER,
+    Clock,
     Kind,
     MlflowTag,
     StudyStatus,
@@ -454,11 +456,12 @@ class Tracking:
         shown = [name for name in wanted if name in run.metrics and name not in single]
         declared = from_text(tags.get(Tag.METRICS, ""))
         metrics = [named(name, declared) for name in shown or [tags[Tag.METRIC]]]
-        network = any(name.startswith(NETWORK) for name in run.params)
+        given = {Clock.BYTES: NETWORK, Clock.ENERGY: POWER}
+        clocks = [c for c, key in given.items() if any(name.startswith(key) for name in run.params)]
         target = Tag.TARGET in tags
         for view in (
             views.view(metrics),
-            views.view(metrics, tags[Tag.SCENARIO], network=network, target=target),
+            views.view(metrics, tags[Tag.SCENARIO], more_clocks=clocks, target=target),
             views.runs_view(metrics, target=target),
         ):
             self._label(experiment, view.tag, view.value)

@@ -76,15 +76,15 @@ def view(
     metrics: Sequence[Metric],
     scenario: str = "",
     *,
-    network: bool = False,
+    more_clocks: Sequence[Clock] = (),
     target: bool = False,
 ) -> View:
     """Return mean curves of a scenario's strategies, or of all scenarios, each metric against every clock.
 
-    The first metric ranks; after its curves come the times to its target, if it has one. With a network bytes
-    are a clock, too.
+    The first metric ranks; after its curves come the times to its target, if it has one. `more_clocks` are
+    bytes where there is a network, and energy where the clients' power is given.
     """
-    clocks = (*CLOCKS, Clock.BYTES) if network else CLOCKS
+    clocks = (*CLOCKS, *more_clocks)
     which = f" AND {_of_scenario(scenario)}" if scenario else ""
     values = [metric.name for metric in metrics]
     spread = [f"{SPREAD}{name}" for name in values]

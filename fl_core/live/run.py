@@ -19,18 +19,26 @@ from fl_core.recording.recorder import Clocks, Record, Recorder
 
 def refuses(experiment: Experiment) -> str | None:
     """Return the reason why an experiment cannot run in real time, or None."""
-    scenario = experiment.scenario
-    if scenario.timing.server is not None:
-        return "its server takes simulated time: in real time it takes what it takes; leave out 'server'"
-    if scenario.timing.network is not None:
-        return "its network is simulated: in real time messages take what they take; leave out 'network'"
-    if scenario.timing.durations.together:
-        return "its durations count server iterations, which have no seconds; choose another law"
-    if scenario.arrangement is not None:
-        return "its arrangement prescribes when updates arrive; in real time they arrive when they come"
-    if scenario.budget.target is not None:
-        return "its budget ends at a target, and models are evaluated after the run; leave out 'target'"
-    return None
+    scenario, timing = experiment.scenario, experiment.scenario.timing
+    reasons = {
+        "its server takes simulated time: in real time it takes what it takes; leave out 'server'": (
+            timing.server
+        ),
+        "its energy is that of simulated phases: in real time measure it; leave out 'power'": timing.power,
+        "its network is simulated: in real time messages take what they take; leave out 'network'": (
+            timing.network
+        ),
+        "its durations count server iterations, which have no seconds; choose another law": (
+            timing.durations.together or None
+        ),
+        "its arrangement prescribes when updates arrive; in real time they arrive when they come": (
+            scenario.arrangement
+        ),
+        "its budget ends at a target, and models are evaluated after the run; leave out 'target'": (
+            scenario.budget.target
+        ),
+    }
+    return next((reason for reason, given in reasons.items() if given is not None), None)
 
 
 class LateRecorder(Recorder):

@@ -12,6 +12,8 @@ from fl_core.server.jobs import Job
 from fl_core.timing.durations import Lengths
 from fl_core.timing.network import Way
 
+Tick = int | Fraction
+
 
 class Service:
     """The phases of a job from `began` to the arrival; without a network, computation only.
@@ -31,6 +33,10 @@ class Service:
         """Serve the jobs of a simulation."""
         self.state, self.lengths, self.transfers = state, lengths, transfers
         self.server_queue = server_queue
+        # Tick, direction and bytes of messages complete since the latest event
+        self.messages: list[tuple[int, Way, int]] = []
+        # Jobs that left service since the latest event, and when; None: nobody asks for times before that
+        self.ended: list[tuple[Job, int]] | None = None
 
     def upcoming(self) -> float | None:
         """Return the tick before which nothing more happens; None if nothing is queued."""
@@ -68,8 +74,7 @@ class Service:
         if job.ends is None:
             assert self.transfers is not None
             self.transfers.stop(job, Way.DOWN)
-            self.state.sent[Way.DOWN] += job.bytes[Way.DOWN]
-            self.transfers.downloads.append((self.state.now, job.bytes[Way.DOWN]))
+            self._count(job, Way.DOWN)
             self._compute(job)
         elif self.transfers and not self.transfers.sends(job):
             self.transfers.start(job, Way.UP)
@@ -77,7 +82,7 @@ class Service:
             assert self.server_queue is not None
             if self.transfers:
                 self.transfers.stop(job, Way.UP)
-            self.state.sent[Way.UP] += job.bytes[Way.UP]
+            self._count(job, Way.UP)
             self.server_queue.join(job)
 
     def settle(self) -> None:
@@ -96,6 +101,8 @@ class Service:
     def end(self, job: Job) -> None:
         """Record the arrival of a job's update."""
         state = self.state
+        if self.ended is not None:
+            self.ended.append((job, state.now))
         if self.server_queue:
             self.server_queue.leave(job)
         else:
@@ -113,6 +120,8 @@ class Service:
         """Take a job out of service before the arrival (8)."""
         if job.began is None:
             return
+        if self.ended is not None:
+            self.ended.append((job, self.state.now))
         if job.reached is not None:
             assert self.server_queue is not None
             self.server_queue.leave(job)
@@ -121,12 +130,22 @@ class Service:
         self.state.serving -= not job.waits
         self._account(job)
 
-    def spent(self, now: int) -> list[list[int]]:
-        """Return the ticks of download, computation and upload [3, n] of all jobs, to the end of the run."""
-        spent = [list(ticks) for ticks in self.state.spent]
-        for job in (job for queue in self.state.flight.values() for job in queue):
-            if job.began is not None:
-                for of_clients, ticks in zip(spent, job.spent(now), strict=True):
+    def spent(self, now: Tick) -> list[list[Tick]]:
+        """Return the ticks of download, computation and upload [3, n] of all jobs until `now`.
+
+        `now` is not before the latest event, or, where `ended` is kept, the event before that.
+        """
+        spent: list[list[Tick]] = [list(ticks) for ticks in self.state.spent]
+        for job, end in self.ended or ():
+            for of_clients, ticks in zip(spent, job.spent(end), strict=True):
+                of_clients[job.client] -= ticks
+        jobs = [job for queue in self.state.flight.values() for job in queue]
+        for job, until in [
+            *((job, now) for job in jobs),
+            *((job, min(now, end)) for job, end in self.ended or ()),
+        ]:
+            if job.began is not None and job.began < until:
+                for of_clients, ticks in zip(spent, job.spent(until), strict=True):
                     of_clients[job.client] += ticks
         return spent
 
@@ -137,6 +156,12 @@ class Service:
             for of_clients, ticks in zip(spent, job.spent_at_server(now), strict=True):
                 of_clients[job.client] += ticks
         return spent
+
+    def forget(self) -> None:
+        """Forget what happened before the latest event."""
+        self.messages.clear()
+        if self.ended:
+            self.ended.clear()
 
     def collect(self, job: Job) -> None:
         """Cut a job to the steps finished by now, its length split evenly over K, and send them back (19)."""
@@ -155,6 +180,11 @@ class Service:
         state.serving += job.waits
         job.waits = False
         self._send_back(job, now)
+
+    def _count(self, job: Job, way: Way) -> None:
+        """Count the bytes of a message that is complete between two events."""
+        self.state.sent[way] += job.bytes[way]
+        self.messages.append((self.state.now, way, job.bytes[way]))
 
     def _compute(self, job: Job) -> None:
         """Begin the steps of a job after the download."""

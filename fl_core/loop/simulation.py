@@ -18,6 +18,7 @@ from fl_core.local_work import LocalWork
 from fl_core.loop.absences import Absences
 from fl_core.loop.dispatch import Dispatch
 from fl_core.loop.ends import Ends
+from fl_core.loop.energy import EnergyMeter
 from fl_core.loop.events import JOBS, Entry, EventKind
 from fl_core.loop.measured_service import MeasuredService
 from fl_core.loop.messages import Messages
@@ -109,6 +110,9 @@ class Simulation:
             services = timing.server.lengths(seed, (self.lengths.clock.unit,))
             server_queue = ServerQueue(services, self.state)
         self.service.attach(self.state, self.lengths, self.transfers, server_queue)
+        self.energy = (
+            EnergyMeter(timing.power, self.service, n, seed, tick, ids=ids) if timing.power else None
+        )
         self.server = Server(
             self.state,
             p=self.world.p,
@@ -174,7 +178,9 @@ class Simulation:
         Raises:
             RuntimeError: The strategy wrote into a model that is in use elsewhere.
         """
-        state, heap, transfers = self.state, self.state.queue.heap, self.transfers
+        state, heap = self.state, self.state.queue.heap
+        timing = self.experiment.scenario.timing
+        remembers = bool(timing.network or timing.server or timing.power)
         if not state.started:
             self._start()
         waits = type(self.service).due is not Service.due
@@ -203,8 +209,8 @@ class Simulation:
                 event = happened
             self._check(model, writes)
             yield event
-            if transfers:
-                transfers.downloads.clear()
+            if remembers:
+                self.service.forget()
 
     def _not_finite(self, job: Job) -> str:
         """Return a message about a non-finite update, and whether the client got a non-finite model."""

@@ -38,7 +38,6 @@ class Transfers:
         self._rates = {way: [grains(speed) for speed in self._speeds[way]] for way in Way}
         self._state = state
         self._touched: dict[tuple[Way, int], Link] = {}
-        self.downloads: list[tuple[int, int]] = []  # tick and bytes of those complete since the latest event
         state.links = {str(way): [self.link(way) for _ in range(self._cells)] for way in Way}
 
     def link(self, way: Way) -> Link:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from math import isfinite, nan
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from fl_core.schema import (
     ARRIVALS,
     BYTES,
     CURVE,
+    ENERGY,
     ITERATION,
     PHASES,
     PHASES_AT_SERVER,
@@ -50,12 +52,14 @@ class Clocks(NamedTuple):
     up: int  # bytes received by the server
     down: int  # bytes received by clients
     tokens: int | None  # of the mini-batches of all updates; None where data are no text
+    energy: float | None = None  # joules; None where no power is given, and between evaluations
 
     def row(self) -> dict[str, float]:
         """Return the clocks as columns of a curve."""
-        *clocks, tokens = self
+        *clocks, tokens, energy = self
         row: dict[str, float] = dict(zip(CLOCKS, (*clocks, self.up + self.down), strict=True))
-        return row if tokens is None else {**row, Name.TOKENS: tokens}
+        optional = {Name.TOKENS: tokens, ENERGY: energy}
+        return row | {name: value for name, value in optional.items() if value is not None}
 
 
 @dataclass
@@ -119,7 +123,8 @@ class Recorder:
 
     def start(self) -> None:
         """Evaluate the first model."""
-        self._evaluate(*self._now())
+        model, clocks = self._now()
+        self._evaluate(model, self._with_energy(clocks))
 
     def see(self, event: Event) -> bool:
         """Take note of an event; return True if the model was evaluated."""
@@ -137,16 +142,17 @@ class Recorder:
         model, clocks = self._before = self._now()
         reached = [self.iteration_marks.passed(server.version), self.update_marks.passed(server.updates)]
         if any(reached) | self.byte_marks.passed(clocks.up + clocks.down):
-            self._evaluate(model, clocks)
+            self._evaluate(model, self._with_energy(clocks))
         return len(record.curve) > rows
 
     def end(self) -> None:
         """Evaluate the final model as at a mark; for a simulation at the end or stopped."""
         simulation, record = self.simulation, self.record
         model, clocks = self._now()
-        mark = clocks
+        mark = clocks = self._with_energy(clocks)
         if simulation.reason == Reason.TIME and simulation.budget.time is not None:
             clocks = clocks._replace(time=float(simulation.budget.time))
+            clocks = self._with_energy(clocks, int(simulation.ends.deadline))
             mark = self._at(self.time_marks.reached + 1)
         if simulation.status is not Status.DIVERGED:
             self._evaluate(model, mark)
@@ -183,7 +189,9 @@ class Recorder:
         if simulation.status is not Status.DIVERGED:
             self._must_rank(exact, version)
         record.curve = [
-            {name: row[name] for name in self._now()[1].row()} | exact if row[ITERATION] == version else row
+            {name: row[name] for name in self._with_energy(self._now()[1]).row()} | exact
+            if row[ITERATION] == version
+            else row
             for row in record.curve
         ]
         record.clients = self._clients(metrics_at_end)
@@ -191,13 +199,22 @@ class Recorder:
         return record
 
     def _at(self, mark: int) -> Clocks:
-        """Return the clocks at a time mark after the latest event, with the downloads complete by then."""
+        """Return the clocks at a time mark after the latest event, with the messages complete by then."""
         assert self.time_marks.step is not None
-        clocks, transfers = self._before[1], self.simulation.transfers
-        tick = mark * self.time_marks.step
-        downloads = transfers.downloads if transfers is not None else ()
-        down = clocks.down + sum(size for end, size in downloads if end <= tick)
-        return clocks._replace(time=float(tick * self.simulation.lengths.clock.unit), down=down)
+        clocks, tick = self._before[1], mark * self.time_marks.step
+        sent = {Way.UP: clocks.up, Way.DOWN: clocks.down}
+        for end, way, size in self.simulation.service.messages:
+            sent[way] += size if end <= tick else 0
+        time = float(tick * self.simulation.lengths.clock.unit)
+        clocks = clocks._replace(time=time, up=sent[Way.UP], down=sent[Way.DOWN])
+        return self._with_energy(clocks, tick)
+
+    def _with_energy(self, clocks: Clocks, tick: int | Fraction | None = None) -> Clocks:
+        """Return clocks with the energy until a tick, now unless given."""
+        simulation = self.simulation
+        if simulation.energy is None:
+            return clocks
+        return clocks._replace(energy=simulation.energy.used(simulation.state.now if tick is None else tick))
 
     def _now(self) -> tuple[Tensor, Clocks]:
         state, world = self.simulation.state, self.simulation.world
@@ -293,7 +310,7 @@ class Recorder:
         simulation, clock = self.simulation, self.simulation.lengths.clock
         over = simulation.reason == Reason.TIME
         end = int(simulation.ends.deadline) if over else simulation.state.now
-        phases = dict(zip(PHASES, simulation.service.spent(end), strict=True))
+        phases: dict[str, list[Any]] = dict(zip(PHASES, simulation.service.spent(end), strict=True))
         if not simulation.transfers:
             phases = {Name.COMPUTATION: phases[Name.COMPUTATION]}
         if simulation.service.server_queue:

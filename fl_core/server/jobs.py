@@ -3,6 +3,7 @@
 import operator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Self
 
 from torch import Tensor
@@ -83,7 +84,7 @@ class Job:
         self.delta = self.gradient = None
         self.new_moments, self.reported, self.finite = {}, {}, True
 
-    def spent(self, now: int) -> tuple[int, int, int]:
+    def spent(self, now: int | Fraction) -> tuple[Any, Any, Any]:
         """Return the ticks of download, computation and upload already over, latencies included."""
         assert self.began is not None
         dates = (now if date is None else min(date, now) for date in (self.computes, self.ends, self.leaves))

@@ -76,11 +76,19 @@ class RecordedScenario:
 
     @property
     def clocks(self) -> list[Clock]:
-        """Clocks for axes of figures; bytes only where messages are coded, take time, or end a run."""
+        """Clocks for axes of figures; bytes only where they are coded, take time, or end a run.
+
+        Energy is one where the power of clients is given.
+        """
         runs = [run for run in self.runs if run.files.curve]
         bytes_matter = any(name.startswith(OF_BYTES) for run in runs for name in run.params)
-        recorded = all(Clock.BYTES in run.files.curve for run in runs)
-        return [clock for clock in Clock if clock is not Clock.BYTES or (bytes_matter and recorded)]
+        optional = {Clock.BYTES: bytes_matter, Clock.ENERGY: bool(runs)}
+        return [
+            clock
+            for clock in Clock
+            if optional.get(clock, True)
+            and (clock not in optional or all(clock in run.files.curve for run in runs))
+        ]
 
     def axis_title(self, clock: Clock) -> str:
         """Return the clock as an axis title, with the unit of virtual time if a trace names it."""

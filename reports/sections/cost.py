@@ -6,7 +6,7 @@ from math import isnan, nan
 import numpy as np
 import pandas as pd
 
-from fl_core.schema import UPDATES, Name, Total
+from fl_core.schema import ENERGY, UPDATES, Name, Total
 from fl_core.text import duration
 from reports import numbers
 from reports.records.records import RecordedScenario
@@ -21,6 +21,7 @@ NOTE = (
 )
 OF_COLUMN = {  # what a column adds to the note
     "Sent to target": "Sent to target: until the target was met, ∞ where the median run never met it.",
+    "Energy": "Energy: of all clients, in every phase and idle.",
     "Not finite": "Not finite: updates with an infinity or NaN, over the runs that had any.",
     "Misread": (
         "Misread: messages that a quantiser decoded wrong, sender and receiver being too far apart, over the "
@@ -44,6 +45,13 @@ def sent_to_target(run: RecordedRun) -> float:
     return nan if run.target is None else run.time_to_target(Name.UPLOADS, run.target)
 
 
+def energy_to_target(run: RecordedRun) -> float:
+    """Return the joules of all clients until the target was met; ∞ if never, NaN without a target."""
+    return (
+        nan if run.target is None or ENERGY not in run.files.curve else run.time_to_target(ENERGY, run.target)
+    )
+
+
 # By heading: the cost of a run, and how to write it.
 COLUMNS: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
     "Updates": (lambda run: at_end(run, UPDATES), numbers.count),
@@ -53,6 +61,8 @@ COLUMNS: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]
     "Sent": (lambda run: at_end(run, Name.UPLOADS), numbers.size),
     "Received": (lambda run: at_end(run, Name.DOWNLOADS), numbers.size),
     "Sent to target": (sent_to_target, numbers.size),
+    "Energy": (lambda run: at_end(run, ENERGY), numbers.energy),
+    "Energy to target": (energy_to_target, numbers.energy),
     "Server keeps": (lambda run: run.totals.get(Total.KEPT_BY_SERVER, nan), numbers.size),
     "Clients keep": (lambda run: run.totals.get(Total.KEPT_BY_CLIENTS, nan), numbers.size),
     "Wall time": (lambda run: run.wall_seconds or nan, duration),

@@ -29,6 +29,7 @@ from benchmarks.tracking.run_result import names_of
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from fl_core.metrics import LOSS
+from fl_core.schema import Clock
 from fl_core.strategies.strategy import Strategy
 from reports.records.store import load as load_report
 
@@ -412,7 +413,7 @@ def test_a_saved_view_finds_the_groups_of_its_scenario(delivered: Store) -> None
 
 def test_with_a_network_a_view_has_bytes_as_a_clock() -> None:
     (*before, charts), sections = (
-        state(views.view([LOSS], "phones", network=True).value)[f"compareRun{part}"]
+        state(views.view([LOSS], "phones", more_clocks=[Clock.BYTES]).value)[f"compareRun{part}"]
         for part in ("Charts", "Sections")
     )
     assert len(before) == 2

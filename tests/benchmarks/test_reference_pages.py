@@ -79,6 +79,7 @@ def test_every_key_of_a_suite_is_described(made: dict[str, str]) -> None:
         "timing.network",
         "timing.network.shared",
         "timing.server",
+        "timing.power",
         "budget",
         "scenarios",
         "scenarios.budget",

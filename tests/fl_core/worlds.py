@@ -118,6 +118,8 @@ def resumed_everywhere(experiment: Experiment, folder: Path) -> Record:
         for event in simulate(recorder.simulation):
             recorder.see(event)
             break
+        else:
+            break  # checkpoints are saved between two events, not after the last
         checkpoint.save(recorder, saved)
         recorder = Recorder(Simulation(experiment))
         checkpoint.load(recorder, saved)

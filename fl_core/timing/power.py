@@ -1,0 +1,35 @@
+"""The power that clients draw, by what they do."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from fl_core.parts import Frozen
+from fl_core.timing.per_client import NumberOrLaw, checked
+
+PHASES = ("download", "computation", "upload")  # in the order of a job's
+
+
+class Power(Frozen):
+    """The power of clients in watts, by phase; what all of them draw is the run's energy, in joules.
+
+    Latencies belong to transfers. Idle is a client in none of the three, present or not.
+    """
+
+    computation: NumberOrLaw | None = None  # watts while computing; None: 0
+    download: NumberOrLaw | None = None  # watts while receiving; None: 0
+    upload: NumberOrLaw | None = None  # watts while sending; None: 0
+    idle: NumberOrLaw | None = None  # watts otherwise; None: 0
+
+    def watts(self, n: int, seed: int, ids: Sequence[str] | None = None) -> dict[str, tuple[Fraction, ...]]:
+        """Return each client's power [n], by phase and idle; `ids` are from `Timing.ids`.
+
+        Laws are drawn alike: a client that draws more in one phase does so in all.
+
+        Raises:
+            ValueError: A law does not fit n clients.
+        """
+        laws = {phase: getattr(self, phase) for phase in (*PHASES, "idle")}
+        none = (Fraction(0),) * n
+        return {
+            phase: none if law is None else checked(law, n, seed, "power", ids) for phase, law in laws.items()
+        }
