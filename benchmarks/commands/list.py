@@ -163,6 +163,8 @@ def command(kind: str | None, name: str | None) -> None:
     list peers [NAME]    what other frameworks' asynchronous servers compute, and
                          the options here that give the same
     list theory routing  the optimal routing of Generalized AsyncSGD
+    list theory cost     time and energy to an accuracy, and the routing and number
+                         of tasks for the least
     list theory weights  weights that make asynchronous FedAvg unbiased
     """  # noqa: D301 - click's mark for lines to be left alone
     from benchmarks.catalogue import FAMILIES, entries

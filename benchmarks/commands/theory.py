@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -21,6 +23,7 @@ T = TypeVar("T")
 
 POSITIVE = options.Finite(min=0, min_open=True)
 FASTEST = 1e9  # times the slowest: sums over states keep their digits
+FRONT = {0.0: "least time", 0.25: "¼ energy", 0.5: "½ energy", 0.75: "¾ energy", 1.0: "least energy"}
 MANY = "3,1.5,1 or, for ten alike, 10x0.5"
 
 
@@ -93,6 +96,98 @@ def routing(
     header = ("clients", "speed", "probability", "staleness", "time in the system")
     print_headed(header, _alike(networks["optimal"]))
     click.echo(f"\n{_starts(ends)}")
+
+
+@command.command()
+@click.option(
+    "--speeds", required=True, metavar="LIST", help=f"Updates per second of each client at work: {MANY}."
+)
+@click.option("--computation", required=True, metavar="LIST", help="Watts of each client at work.")
+@click.option("--idle", required=True, metavar="LIST", help="Watts of each client without a task.")
+@click.option(
+    "--server", type=POSITIVE, help="Updates per second of the server at work.  [default: no queue]"
+)
+@click.option(
+    "--accuracy", default=100.0, show_default=True, type=POSITIVE, help="Mean of the squared gradient norm."
+)
+@click.option("--smoothness", default=1.0, show_default=True, type=POSITIVE, help="L.")
+@click.option(
+    "--distance", default=15.0, show_default=True, type=POSITIVE, help="A, distance to the optimum."
+)
+@click.option("--noise", default=209.0, show_default=True, type=POSITIVE, help="B = 2M² + σ².")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="Tasks at most.")
+@click.option(
+    "--figure", type=click.Path(path_type=Path, dir_okay=False), help="Draw the front (.svg, .pdf)."
+)
+def cost(
+    *,
+    speeds: str,
+    computation: str,
+    idle: str,
+    server: float | None,
+    accuracy: float,
+    smoothness: float,
+    distance: float,
+    noise: float,
+    limit: int,
+    figure: Path | None,
+) -> None:
+    """Show time and energy to an accuracy, and the routing and tasks for the least.
+
+    Generalized AsyncSGD after Alahyane et al., arXiv 2603.26231, with formulas
+    derived anew from the bound G and the product form. AsyncSGD is uniform
+    routing with a task for each client. Step sizes are the best of each row;
+    clients of equal speed and power get the same probability. Service times are
+    exponential, at the server too.
+    """
+    from dataclasses import replace
+
+    import numpy as np
+
+    from fl_core.theory.cost import Cost
+    from fl_core.theory.optimum import optimise_jointly
+    from fl_core.theory.routing import QueueingNetwork, uniform
+    from reports.figures import front
+
+    if figure is not None and figure.suffix not in {".svg", ".pdf"}:
+        raise UserError(f"--figure: must end with .svg or .pdf, not '{figure.name}'")
+    given = {"--speeds": speeds, "--computation": computation, "--idle": idle}
+    mu, work, rest = (np.array([float(x) for x in _clients(key, text)]) for key, text in given.items())
+    if not len(mu) == len(work) == len(rest):
+        raise UserError(f"--speeds, --computation and --idle: {len(mu)}, {len(work)} and {len(rest)} clients")
+    try:
+        target = Cost(accuracy, distance, noise, work, rest, smoothness)
+    except ValueError as error:
+        raise UserError(f"--accuracy: {error}") from None
+    served = server or math.inf
+    networks = {"AsyncSGD": QueueingNetwork(uniform(len(mu)), mu, len(mu), served)}
+    _, groups = np.unique(np.stack([mu, work, rest]), axis=1, return_inverse=True)
+    for weight, name in FRONT.items():
+        end = optimise_jointly(replace(target, weight=weight), mu, limit, server=served, groups=groups)
+        networks[name] = QueueingNetwork(end.p, mu, end.tasks, served)
+    base, *best = points = [(target.time(network), target.energy(network)) for network in networks.values()]
+    rows = [
+        (
+            name,
+            str(network.tasks),
+            f"{target.step(network):.4g}",
+            f"{time:.6g}",
+            f"{energy:.6g}",
+            f"{100 * (time / base[0] - 1):+.0f} %",
+            f"{100 * (energy / base[1] - 1):+.0f} %",
+        )
+        for (name, network), (time, energy) in zip(networks.items(), points, strict=True)
+    ]
+    click.echo(f"{many(len(mu), 'client')}, accuracy {accuracy:g}\n")
+    print_headed(("choice", "tasks", "step", "time (s)", "energy (J)", "time", "energy"), rows)
+    for name in (FRONT[0.0], FRONT[1.0]):
+        click.echo(f"\nRouting for {name}, clients alike together")
+        print_headed(
+            ("clients", "speed", "probability", "staleness", "time in the system"), _alike(networks[name])
+        )
+    if figure is not None:
+        front.figure(best, {"AsyncSGD": base}).save(figure)
+        click.echo(f"\nFigure: {figure}")
 
 
 def _alike(network: QueueingNetwork) -> list[tuple[str, ...]]:

@@ -118,6 +118,7 @@ class Simulation:
             p=self.world.p,
             sizes=self.world.sizes,
             mean_time=self.mean_times(),
+            service_time=services.means[0] if services else Fraction(0),
             blocks=self.world.blocks,
             clock=self.lengths.clock,
             seed=seed,

@@ -26,11 +26,11 @@ class Server(Generic[M]):
     """The view of a run for strategies, local work and arrangements; `Server[M]` where `memory` is an M.
 
     To read: `model`, `version`, `now` (ticks), `time`, `updates` (received so far), `n`, `p` [n],
-    `sizes` [n], `mean_time` [n] (exact), `lr` (η_g), `blocks` (lengths of a model's tensors), `in_flight`,
-    `jobs`, `due`, `idle`, `present`, `newly_gone`, `ringing`. To write: `memory` (the strategy's), `local`
-    (the local work's), both of tensors and Python's own numbers, strings, lists, tuples and dicts only,
-    `local_lr` and `misread`. Actions: `step`, `dismiss`, `collect`, `wake`, `draw`. Queries: `stream`,
-    `zeros`, `ticks`, `losses`, `jobs_of`.
+    `sizes` [n], `mean_time` [n] and `service_time` (exact), `lr` (η_g), `blocks` (lengths of a model's
+    tensors), `in_flight`, `jobs`, `due`, `idle`, `present`, `newly_gone`, `ringing`. To write: `memory` (the
+    strategy's), `local` (the local work's), both of tensors and Python's own numbers, strings, lists, tuples
+    and dicts only, `local_lr` and `misread`. Actions: `step`, `dismiss`, `collect`, `wake`, `draw`. Queries:
+    `stream`, `zeros`, `ticks`, `losses`, `jobs_of`.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class Server(Generic[M]):
         p: np.ndarray,
         sizes: np.ndarray,
         mean_time: tuple[Fraction, ...],
+        service_time: Fraction = Fraction(0),
         blocks: list[int],
         clock: VirtualClock,
         seed: int,
@@ -52,6 +53,7 @@ class Server(Generic[M]):
         self.p = p
         self.sizes = sizes
         self.mean_time = mean_time
+        self.service_time = service_time  # mean time of the server for an update, 0 for none
         self.blocks = blocks
         self._state = state
         self._clock = clock

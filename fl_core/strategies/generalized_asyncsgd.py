@@ -9,6 +9,7 @@ first and every later update are E[X_i], where service times are exponential.
 """
 
 from functools import cache
+from math import inf
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -81,10 +82,13 @@ class GeneralizedAsyncSGD(Strategy):
             bound: routing.G | routing.H = routing.G(lr, self.distance, self.noise, 1, self.smoothness)
         else:
             bound = routing.H(lr, self.distance, self.noise, self.smoothness)
-        return _optimal(bound, tuple(speeds), self.concurrency)
+        server_speed = float(1 / server.service_time) if server.service_time else inf
+        return _optimal(bound, tuple(speeds), self.concurrency, server_speed)
 
 
 @cache
-def _optimal(bound: routing.G | routing.H, speeds: tuple[float, ...], tasks: int) -> np.ndarray:
+def _optimal(
+    bound: routing.G | routing.H, speeds: tuple[float, ...], tasks: int, server: float
+) -> np.ndarray:
     """Return the routing p [n] of least bound; searched once per process."""
-    return optimum.optimise(bound, np.array(speeds), tasks)[0].p
+    return optimum.optimise(bound, np.array(speeds), tasks, server=server)[0].p

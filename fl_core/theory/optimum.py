@@ -10,7 +10,8 @@ mildly, H are not convex and break the symmetry between clients of equal speed, 
 With `tied`, clients of equal speed share one θ, and the uniform start is exact.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ class Optimum:
     """The best routing from a start."""
 
     p: Array  # [n]
+    tasks: int  # m
     value: float
     start: str  # uniform, slowest or fastest
     steps: int
@@ -42,6 +44,7 @@ def optimise(
     *,
     tied: bool = False,
     restarts: bool = True,
+    server: float = inf,
     seed: int = 0,
     lr: float = 0.05,
     steps: int = 5000,
@@ -54,6 +57,7 @@ def optimise(
         tasks: m, in flight.
         tied: Clients of equal speed share one θ.
         restarts: Also start with the slowest and the fastest client favoured.
+        server: μ_s, updates that the server takes per unit of time; infinite for a server without a queue.
         seed: Of the first θ.
         lr: Adam's rate.
         steps: Adam's steps at most.
@@ -66,7 +70,15 @@ def optimise(
         starts["slowest"] = near + FAVOUR * (np.arange(len(levels)) == np.argmin(levels))
         starts["fastest"] = near + FAVOUR * (np.arange(len(levels)) == np.argmax(levels))
     ends = [
-        _adam(objective, speeds, tasks, theta, group, lr=lr, steps=steps, start=start)
+        _adam(
+            objective,
+            QueueingNetwork(uniform(len(speeds)), speeds, tasks, server),
+            theta,
+            group,
+            lr=lr,
+            steps=steps,
+            start=start,
+        )
         for start, theta in starts.items()
     ]
     return sorted(ends, key=lambda end: float(f"{end.value:.9e}"))  # not by rounding errors
@@ -78,10 +90,58 @@ def best_concurrency(objective: RoutingObjective, speeds: Array, limit: int, p: 
     return min(range(1, limit + 1), key=lambda tasks: objective.value(QueueingNetwork(p, speeds, tasks)))
 
 
-def _adam(
+def optimise_jointly(
     objective: RoutingObjective,
     speeds: Array,
-    tasks: int,
+    limit: int,
+    *,
+    groups: Array | None = None,
+    server: float = inf,
+    lr: float = 0.05,
+    steps: int = 400,
+) -> Optimum:
+    """Return the routing and the number of tasks of least value together.
+
+    For each number of tasks the routing is found by gradient, from the routing of the best number so far. The
+    numbers are 1, 2, 4, … until the value rises or `limit` is reached, and then those around the best, at
+    half the distance each time. This finds the least value where values fall and then rise with the number.
+
+    Args:
+        objective: The cost to minimise.
+        speeds: μ_i [n].
+        limit: m at most.
+        groups: Clients of equal numbers [n] share one θ; None: nobody.
+        server: μ_s, updates that the server takes per unit of time; infinite for a server without a queue.
+        lr: Adam's rate.
+        steps: Adam's steps at most, for each number of tasks.
+    """
+    speeds = np.asarray(speeds, float)
+    labels = np.arange(len(speeds)) if groups is None else groups
+    _, firsts, group = np.unique(labels, return_index=True, return_inverse=True)
+    found: dict[int, Optimum] = {}
+
+    def at(tasks: int, near: Array) -> Optimum:
+        if tasks not in found:
+            network, theta = QueueingNetwork(near, speeds, tasks, server), np.log(near[firsts])
+            found[tasks] = _adam(objective, network, theta, group, lr=lr, steps=steps, start="uniform")
+        return found[tasks]
+
+    best = at(1, uniform(len(speeds)))
+    for tasks in sorted({*(2**k for k in range(1, limit.bit_length())), limit} - {1}):
+        if (end := at(tasks, best.p)).value > best.value:
+            break
+        best = end
+    distance = best.tasks
+    while distance := distance // 2:
+        for tasks in (best.tasks - distance, best.tasks + distance):
+            if 1 <= tasks <= limit:
+                best = min(best, at(tasks, best.p), key=lambda end: end.value)
+    return best
+
+
+def _adam(
+    objective: RoutingObjective,
+    network: QueueingNetwork,
     theta: Array,
     group: NDArray[np.integer],
     *,
@@ -93,14 +153,14 @@ def _adam(
     first = second = np.zeros_like(theta)
     for step in range(1, steps + 1):
         shares = np.exp(theta - theta.max())[group]
-        network = QueueingNetwork(shares / shares.sum(), speeds, tasks)
+        network = replace(network, p=shares / shares.sum())
         value, slope = objective.value(network), objective.gradient(network)
         parts = network.p * slope
         slope = np.bincount(group, parts - network.p * parts.sum()).astype(float)  # through the softmax
         if np.abs(slope).max() < SETTLED * np.abs(parts).max():
-            return Optimum(network.p, value, start, step, settled=True)
+            return Optimum(network.p, network.tasks, value, start, step, settled=True)
         first = BETA1 * first + (1 - BETA1) * slope
         second = BETA2 * second + (1 - BETA2) * slope**2
         corrected = np.sqrt(second / (1 - BETA2**step)) + EPSILON
         theta = theta - lr * first / (1 - BETA1**step) / corrected
-    return Optimum(network.p, value, start, steps, settled=False)
+    return Optimum(network.p, network.tasks, value, start, steps, settled=False)

@@ -129,8 +129,8 @@ class G:
         return float(self.gap / (self.lr * (self.rounds + 1)) + spread + delay)
 
     @property
-    def _terms(self) -> _Terms:
-        return _Terms(self.lr * self.smoothness, self.noise)
+    def _terms(self) -> BoundTerms:
+        return BoundTerms(self.lr * self.smoothness, self.noise)
 
 
 @dataclass(frozen=True)
@@ -158,12 +158,12 @@ class H:
         return (bracket * slower + self._terms.gradient(network, network.present)) / network.throughput
 
     @property
-    def _terms(self) -> _Terms:
-        return _Terms(self.lr * self.smoothness, self.noise)
+    def _terms(self) -> BoundTerms:
+        return BoundTerms(self.lr * self.smoothness, self.noise)
 
 
 @dataclass(frozen=True)
-class _Terms:
+class BoundTerms:
     """(ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ N̄_i/p_i²: shared by G and H, with N = X and N = ξ."""
 
     step: float  # ηL
@@ -173,19 +173,29 @@ class _Terms:
         spread = self.step * self.noise / len(network.p) ** 2
         return spread, spread * self.step * network.tasks
 
-    def value(self, network: QueueingNetwork, occupancy: Occupancy) -> float:
+    def values(self, network: QueueingNetwork, occupancy: Occupancy) -> tuple[float, float]:
+        """Return both terms."""
         spread, delay = self.factors(network)
         numbers = network.in_flight(occupancy)
-        return float(spread * np.sum(1 / network.p) + delay * np.sum(numbers / network.p**2))
+        return float(spread * np.sum(1 / network.p)), float(delay * np.sum(numbers / network.p**2))
+
+    def value(self, network: QueueingNetwork, occupancy: Occupancy) -> float:
+        """Return the sum of the terms."""
+        return sum(self.values(network, occupancy))
 
     def gradient(self, network: QueueingNetwork, occupancy: Occupancy) -> Array:
-        """Return the derivatives [n]; uses ∂E[N_i]/∂p_j = Cov(N_i, N_j)/p_j (eq. 7)."""
+        """Return the derivatives of the sum [n]."""
+        spread, delay = self.gradients(network, occupancy)
+        return spread + delay
+
+    def gradients(self, network: QueueingNetwork, occupancy: Occupancy) -> tuple[Array, Array]:
+        """Return the derivatives of both terms [n]; uses ∂E[N_i]/∂p_j = Cov(N_i, N_j)/p_j (eq. 7)."""
         p, n, (spread, delay) = network.p, len(network.p), self.factors(network)
         at_server = occupancy.mean[n:]  # Σ N̄_i/p_i² = Σ E[N_i]/p_i² + E[N_s] Σ 1/p_i
         weight = np.append(1 / p**2, np.repeat(np.sum(1 / p), len(at_server)))
         through = occupancy.covariance_with(weight)[:n] / p
         direct = 2 * occupancy.mean[:n] / p**3 + at_server.sum() / p**2
-        return -spread / p**2 + delay * (through - direct)
+        return -spread / p**2, delay * (through - direct)
 
 
 def step_limit(network: QueueingNetwork) -> float:

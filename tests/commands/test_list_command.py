@@ -2,6 +2,7 @@
 
 import math
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -122,3 +123,40 @@ def test_an_erratum_that_does_not_exist() -> None:
     error = listed("errata", "X-111").exception
     assert isinstance(error, UserError)
     assert "X-111" in error.lines[0] and "'X-11'" in error.lines[0]
+
+
+def test_least_time_and_energy_to_an_accuracy(tmp_path: Path) -> None:
+    """One client, one task: T = 4·15·209/(100/8)² updates of ½ s, at 5 W."""
+    figure = tmp_path / "front.svg"
+    speeds = ("--speeds", "2", "--computation", "5", "--idle", "1")
+    done = theory("cost", *speeds, "--limit", "1", "--figure", str(figure))
+    assert done.exit_code == 0
+    for row in table(done.output, "choice"):
+        time, energy = row[-6], row[-5]
+        assert float(time) == pytest.approx(4 * 15 * 209 / 12.5**2 / 2, rel=1e-5)
+        assert float(energy) == pytest.approx(5 * float(time), rel=1e-5)
+    assert figure.read_text().startswith("<?xml")
+
+
+def test_least_time_and_energy_lie_on_a_front() -> None:
+    given = ("--speeds", "2x0.5,2x2", "--computation", "2x1,2x8", "--idle", "4x0.1", "--server", "4")
+    rows = table(theory("cost", *given, "--limit", "16").output, "choice")
+    times, energies = ([float(row[place]) for row in rows] for place in (-6, -5))
+    assert times[1:] == sorted(times[1:]) and energies[1:] == sorted(energies[1:], reverse=True)
+    assert times[0] > times[1] and energies[0] > energies[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--computation", "1,2"),
+        ("--accuracy", "700"),
+        ("--figure", "front.png"),
+        ("--speeds", "0"),
+    ],
+)
+def test_mistakes_in_costs(arguments: tuple[str, ...]) -> None:
+    given = {"--speeds": "1", "--computation": "1", "--idle": "1"} | {arguments[0]: arguments[1]}
+    done = theory("cost", *(text for option in given.items() for text in option))
+    assert isinstance(done.exception, UserError)
+    assert arguments[0] in str(done.exception)
