@@ -24,7 +24,12 @@ Opening = Literal["routed", "stationary"]
 
 
 class GeneralizedAsyncSGD(Strategy):
-    """Generalized AsyncSGD, queues and routing probabilities (Alahyane et al., arXiv 2502.08206, 2025)."""
+    """Generalized AsyncSGD, queues and routing probabilities (Alahyane et al., arXiv 2502.08206, 2025).
+
+    Its sequel (Alahyane, Comte, Jonckheere, arXiv 2603.26231, 2026) adds a server that takes time and energy,
+    `timing.server` and `timing.power`, and chooses routing and number of tasks together for the least of
+    either: `asyncfl list theory cost` computes them, for `routing` and `concurrency`.
+    """
 
     name: ClassVar[str] = "generalized_asyncsgd"
     title: ClassVar[str] = "Generalized AsyncSGD"
