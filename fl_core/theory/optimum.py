@@ -12,6 +12,7 @@ With `tied`, clients of equal speed share one θ, and the uniform start is exact
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,14 +96,14 @@ def optimise_jointly(
     speeds: Array,
     limit: int,
     *,
-    groups: Array | None = None,
+    groups: NDArray[Any] | None = None,
     server: float = inf,
     lr: float = 0.05,
     steps: int = 400,
 ) -> Optimum:
     """Return the routing and the number of tasks of least value together.
 
-    For each number of tasks the routing is found by gradient, from the routing of the best number so far. The
+    For each number of tasks the routing is optima by gradient, from the routing of the best number so far. The
     numbers are 1, 2, 4, … until the value rises or `limit` is reached, and then those around the best, at
     half the distance each time. This finds the least value where values fall and then rise with the number.
 
@@ -118,13 +119,13 @@ def optimise_jointly(
     speeds = np.asarray(speeds, float)
     labels = np.arange(len(speeds)) if groups is None else groups
     _, firsts, group = np.unique(labels, return_index=True, return_inverse=True)
-    found: dict[int, Optimum] = {}
+    optima: dict[int, Optimum] = {}
 
     def at(tasks: int, near: Array) -> Optimum:
-        if tasks not in found:
+        if tasks not in optima:
             network, theta = QueueingNetwork(near, speeds, tasks, server), np.log(near[firsts])
-            found[tasks] = _adam(objective, network, theta, group, lr=lr, steps=steps, start="uniform")
-        return found[tasks]
+            optima[tasks] = _adam(objective, network, theta, group, lr=lr, steps=steps, start="uniform")
+        return optima[tasks]
 
     best = at(1, uniform(len(speeds)))
     for tasks in sorted({*(2**k for k in range(1, limit.bit_length())), limit} - {1}):

@@ -170,6 +170,7 @@ class BoundTerms:
     noise: float  # B
 
     def factors(self, network: QueueingNetwork) -> tuple[float, float]:
+        """Return the factors of both sums."""
         spread = self.step * self.noise / len(network.p) ** 2
         return spread, spread * self.step * network.tasks
 

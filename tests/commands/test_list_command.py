@@ -139,8 +139,8 @@ def test_least_time_and_energy_to_an_accuracy(tmp_path: Path) -> None:
 
 
 def test_least_time_and_energy_lie_on_a_front() -> None:
-    given = ("--speeds", "2x0.5,2x2", "--computation", "2x1,2x8", "--idle", "4x0.1", "--server", "4")
-    rows = table(theory("cost", *given, "--limit", "16").output, "choice")
+    given = ("--speeds", "0.5,2", "--computation", "1,8", "--idle", "2x0.1", "--server", "4")
+    rows = table(theory("cost", *given, "--limit", "4").output, "choice")
     times, energies = ([float(row[place]) for row in rows] for place in (-6, -5))
     assert times[1:] == sorted(times[1:]) and energies[1:] == sorted(energies[1:], reverse=True)
     assert times[0] > times[1] and energies[0] > energies[-1]
