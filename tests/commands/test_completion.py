@@ -37,4 +37,4 @@ def test_kinds_of_parts_and_the_parts_of_one() -> None:
 def test_errata_and_theory() -> None:
     assert offered("asyncfl list er") == ["plain,errata"]
     assert "plain,X-1" in offered("asyncfl list errata X-")
-    assert offered("asyncfl list theory ") == ["plain,routing", "plain,weights"]
+    assert offered("asyncfl list theory ") == ["plain,cost", "plain,routing", "plain,weights"]
