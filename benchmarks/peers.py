@@ -1,6 +1,7 @@
-"""Peers: results of other frameworks' servers on recorded arrivals, and options with equal results.
+"""Peers: results of other frameworks' servers, our options with equal results, and repeated runs.
 
-The entries are written by `python -m tests.peers`, which replays the arrivals through each framework's code.
+The entries are written by `python -m tests.peers`. It replays recorded arrivals through each framework's
+code, and makes a run of each framework twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,13 +67,55 @@ class Peer(Frozen):
         return " ".join([self.strategy, *(f"{key}={value}" for key, value in self.ours.items())])
 
 
+class Repeat(Frozen):
+    """A run of another framework, made twice with the same seed, each in a fresh process."""
+
+    id: str  # the framework's short name and the number of the run
+    framework: str
+    package: str
+    version: str
+    example: str  # what is run
+    setting: str  # options and environment
+    difference: (
+        float | None
+    )  # largest difference of a coordinate of the final models, one digit; None: not run
+    same_order: bool | None  # whether updates arrived in the same order
+    note: str = ""  # reason of a difference, or of not being run
+
+    @property
+    def short(self) -> str:
+        """The framework's short name."""
+        return self.id.rpartition("-")[0]
+
+    @property
+    def verdict(self) -> str:
+        """Outcome in a few words."""
+        if self.difference is None:
+            return "not run"
+        if self.difference == 0 and self.same_order:
+            return "identical"
+        order = "the same order" if self.same_order else "another order"
+        return f"different by {self.difference:.0e}, {order} of arrivals"
+
+
 def peers() -> tuple[Peer, ...]:
-    """Return all entries; raise pydantic's ValidationError if the file is invalid."""
-    return TypeAdapter(tuple[Peer, ...]).validate_python(yaml_io.parse(FILE.read_bytes())[0])
+    """Return all settings of servers; raise pydantic's ValidationError if the file is invalid."""
+    return TypeAdapter(tuple[Peer, ...]).validate_python(_stored()["servers"])
 
 
-def save(entries: Sequence[Peer]) -> None:
-    """Write the entries."""
+def repeats() -> tuple[Repeat, ...]:
+    """Return all repeated runs; raise pydantic's ValidationError if the file is invalid."""
+    return TypeAdapter(tuple[Repeat, ...]).validate_python(_stored()["repeats"])
+
+
+def _stored() -> Mapping[str, Any]:
+    stored: Mapping[str, Any] = yaml_io.parse(FILE.read_bytes())[0]
+    return stored
+
+
+def save(servers: Sequence[Peer], repeats: Sequence[Repeat]) -> None:
+    """Write all entries."""
     comment = "# Written by `python -m tests.peers` from tests/peers/frameworks.yaml; not edited by hand.\n"
-    dumped = [entry.model_dump(mode="json") for entry in entries]
+    tables = {"servers": servers, "repeats": repeats}
+    dumped = {name: [entry.model_dump(mode="json") for entry in table] for name, table in tables.items()}
     FILE.write_text(comment + yaml_io.dump(dumped))

@@ -23,7 +23,8 @@ except metadata.PackageNotFoundError:
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 # Generated tables are included by other pages
-exclude_patterns = ["_build", *(f"reference/generated/{name}.md" for name in ("names", "peers", "switches"))]
+INCLUDED = ("names", "peers", "readings", "repeats", "switches")
+exclude_patterns = ["_build", *(f"reference/generated/{name}.md" for name in INCLUDED)]
 suppress_warnings = ["misc.highlighting_failure"]  # Pygments knows no CSV
 html_theme = "furo"
 html_title = project

@@ -6,14 +6,17 @@ import inspect
 import typing
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import click
+import numpy as np
+import pandas as pd
 
 from benchmarks.catalogue import FAMILIES, CatalogueEntry, entries
 from benchmarks.part_descriptions import Description, Field, described, fields_of, in_words
-from benchmarks.peers import peers
+from benchmarks.peers import peers, repeats
 from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.labels import first_line
 from benchmarks.tracking.views import log10
@@ -22,6 +25,11 @@ from fl_core.metrics import ACCURACY, DISTANCE, EXCESS_LOSS, FEDERATED, LOSS
 from fl_core.parts import Frozen, Part
 from fl_core.schema import DIAGNOSED, SPREAD, TO_TARGET, Clock, Tag, Total, TrialMetric
 from fl_core.strategies.strategy import Strategy
+from reports.inference import ERROR, holm, paired_effect
+
+READINGS = (
+    Path(__file__).parents[1] / "tests" / "peers" / "readings.csv"
+)  # a row for each run of `frameworks`
 
 HEADER = ("metric", "what it is", "unit")
 COMMON_METRICS = (ACCURACY, LOSS, DISTANCE, EXCESS_LOSS)
@@ -66,7 +74,13 @@ def pages(commands: click.Group, public: ModuleType) -> dict[str, str]:
     suites = f"# {TITLES['suites']}\n\n{_overview(entries('suites'))}"
     commands_page = "\n".join(_commands(commands))
     made = {"suites": suites, "suite": _keys(), "cli": commands_page, "names": _names(public)}
-    return {**found, **made, "switches": _switches(), "peers": _peers(), "mlflow": _mlflow()}
+    tables = {
+        "switches": _switches(),
+        "peers": _peers(),
+        "repeats": _repeats(),
+        "readings": readings(READINGS),
+    }
+    return {**found, **made, **tables, "mlflow": _mlflow()}
 
 
 def _names(public: ModuleType) -> str:
@@ -113,6 +127,53 @@ def _peers() -> str:
         )
         for one in peers()
     ]
+    return table(header, rows)
+
+
+def _repeats() -> str:
+    """The table of other frameworks' runs, made twice with the same seed."""
+    rows = [
+        (f"{run.framework} {run.version}", text(run.example), text(run.setting), run.verdict, text(run.note))
+        for run in repeats()
+    ]
+    return table(("framework", "run", "setting", "same seed twice", "note"), rows)
+
+
+def readings(path: Path) -> str:
+    """The table of the suite `frameworks`: readings of FedAsync and FedBuff, each paired with the paper's."""
+    runs = pd.read_csv(path, keep_default_na=False)
+    cells = dict(list(runs.groupby(["strategy", "options", "timing"], sort=False)))
+    timings = list(runs["timing"].unique())
+    effects = {
+        key: paired_effect(
+            100 * (cell["accuracy"].to_numpy() - cells[key[0], "", key[2]]["accuracy"].to_numpy())
+        )
+        for key, cell in cells.items()
+        if key[1]
+    }
+    separated = {
+        key
+        for key, p in zip(effects, holm([effect.p for effect in effects.values()]), strict=True)
+        if p <= ERROR
+    }
+    rows = []
+    for strategy, options in dict.fromkeys((strategy, options) for strategy, options, _ in cells):
+        row = [f"`{strategy}`, the paper's rule" if not options else f"`{strategy} {options}`"]
+        for timing in timings:
+            cell = cells[strategy, options, timing]
+            effect = effects.get((strategy, options, timing))
+            difference = ""
+            if effect is not None:
+                half = (effect.high - effect.low) / 2
+                size = f"{effect.mean:+.1f}" + (f" ± {half:.1f}" if np.isfinite(half) else "")
+                difference = f"**{size}**" if (strategy, options, timing) in separated else size
+            time = float(np.median(cell["time_to_target"]))
+            never = "never" if np.isinf(time) else f"{time:.3g}"
+            row += [f"{100 * cell['accuracy'].mean():.1f}", difference, never]
+        rows.append(row)
+    header = ["strategy and options"]
+    for timing in timings:
+        header += [f"{timing}: accuracy", "difference", "time"]
     return table(header, rows)
 
 

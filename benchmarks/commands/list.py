@@ -16,7 +16,7 @@ from fl_core.text import nearest, unknown
 
 if TYPE_CHECKING:
     from benchmarks.discrepancies import Discrepancy
-    from benchmarks.peers import Peer
+    from benchmarks.peers import Peer, Repeat
 
 
 def errata(number: str | None) -> str:
@@ -55,8 +55,8 @@ def _value(value: Any) -> str:
 
 
 def print_peers(name: str | None) -> None:
-    """Print a table of all frameworks, or all about the framework NAME; UserError if unknown."""
-    from benchmarks.peers import peers
+    """Print the tables of all frameworks, or all about the framework NAME; UserError if unknown."""
+    from benchmarks.peers import peers, repeats
 
     entries: dict[str, list[Peer]] = {}
     for entry in peers():
@@ -69,10 +69,14 @@ def print_peers(name: str | None) -> None:
             for entry in each
         ]
         tables.print_headed(header, rows)
+        click.echo()
+        runs = [(run.short, run.version, run.example, run.setting, run.verdict) for run in repeats()]
+        tables.print_headed(("name", "version", "run", "setting", "same seed twice"), runs)
     elif name not in entries:
         raise UserError(unknown("framework", name, entries))
     else:
-        click.echo("\n\n".join(map(_peer, entries[name])))
+        repeated = (_repeat(run) for run in repeats() if run.short == name)
+        click.echo("\n\n".join([*map(_peer, entries[name]), *repeated]))
 
 
 def _peer(entry: Peer) -> str:
@@ -88,6 +92,12 @@ def _peer(entry: Peer) -> str:
     }
     lines = [tables.entry(word, text) for word, text in said.items() if text]
     return "\n".join([f"{entry.framework} {entry.version}  {entry.algorithm}", *lines])
+
+
+def _repeat(run: Repeat) -> str:
+    said = {"setting": run.setting, "repeated": run.verdict, "note": run.note}
+    lines = [tables.entry(word, text) for word, text in said.items() if text]
+    return "\n".join([f"{run.framework} {run.version}  {run.example}", *lines])
 
 
 def suite_schema() -> dict[str, Any]:
@@ -160,8 +170,9 @@ def command(kind: str | None, name: str | None) -> None:
     \b
     list errata [ID]     where a paper's text and its code differ, and how to
                          choose the other reading in a suite
-    list peers [NAME]    what other frameworks' asynchronous servers compute, and
-                         the options here that give the same
+    list peers [NAME]    what other frameworks' asynchronous servers compute, the
+                         options here that give the same, and whether their
+                         runs repeat
     list theory routing  the optimal routing of Generalized AsyncSGD
     list theory cost     time and energy to an accuracy, and the routing and number
                          of tasks for the least

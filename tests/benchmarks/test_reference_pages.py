@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from in_process import deliver
 from recorded import runs, write_campaign
-from reference_pages import pages, table, text
+from reference_pages import pages, readings, table, text
 
 import asyncfl
 from benchmarks.catalogue import FAMILIES, family
@@ -118,3 +118,21 @@ def test_the_table_of_switches_names_what_a_strategy_may_set(made: dict[str, str
     assert {"title", "reads_losses", "collects", "linear", "kept_by_clients", "first_pass"} <= rows.keys()
     assert not rows.keys() & Strategy.model_fields.keys()
     assert all(name in Strategy.__annotations__ or hasattr(Strategy, name) for name in rows)
+
+
+def test_readings_are_paired_with_the_papers_rule(tmp_path: Path) -> None:
+    """Mean difference 2 of 1, 2, 3: t = 2 √3, interval 2 ± 4.303/√3; one median is infinite."""
+    rows = [("", [0.5, 0.6, 0.7], ["4", "5", "6"]), ("base=current", [0.51, 0.62, 0.73], ["7", "inf", "inf"])]
+    rows.append(("max_staleness=5", [0.5, 0.6, 0.7], ["4", "5", "6"]))
+    lines = [
+        f"F80,fedbuff,{options},{seed},0.5,{accuracies[seed]},{times[seed]}"
+        for options, accuracies, times in rows
+        for seed in range(3)
+    ]
+    path = tmp_path / "readings.csv"
+    path.write_text("timing,strategy,options,seed,local_lr,accuracy,time_to_target\n" + "\n".join(lines))
+    assert readings(path).splitlines()[2:] == [
+        "| `fedbuff`, the paper's rule | 60.0 |  | 5 |",
+        "| `fedbuff base=current` | 62.0 | +2.0 ± 2.5 | never |",
+        "| `fedbuff max_staleness=5` | 60.0 | +0.0 | 5 |",
+    ]

@@ -1,6 +1,7 @@
 """The command: `python -m tests.peers`, or `tox run -e peers`."""
 
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ Framework = Mapping[str, Any]
     help="Folder of the frameworks' environments.",
 )
 def main(*, names: tuple[str, ...], folder: Path) -> None:
-    """Replay the recorded arrivals through the servers of NAMES (default: all); store the results."""
+    """Replay arrivals through the servers of NAMES (default: all), repeat their runs; store the results."""
     frameworks = [each for each in load() if not names or each["name"] in names]
     recorded = {
         f"{algorithm} {problem}": sequences.record(algorithm, problem)
@@ -42,7 +43,8 @@ def main(*, names: tuple[str, ...], folder: Path) -> None:
     }
     base = environments.make(folder / "base", environments.BASE).parents[1]
     models = json.loads(MODELS.read_text()) if MODELS.is_file() else {}
-    entries = {entry.id: entry for entry in peers.peers()} if peers.FILE.is_file() else {}
+    entries = {entry.id: entry for entry in peers.peers()}
+    repeats = {entry.id: entry for entry in peers.repeats()}
     for framework in frameworks:
         click.echo(framework["title"])
         python = environments.make(folder / framework["name"], framework["requirements"], base)
@@ -51,9 +53,17 @@ def main(*, names: tuple[str, ...], folder: Path) -> None:
             key = f"{framework['name']}-{number}"
             entries[key] = entry(framework, key, case, found, recorded)
             models[key] = found[f"{key} {case['algorithm']} quadratic"].get("models")
-    order = [f"{each['name']}-{number}" for each in load() for number, _ in enumerate(each["cases"], 1)]
-    peers.save([entries[key] for key in order if key in entries])
-    lines = (f"{json.dumps(key)}: {json.dumps(models[key])}" for key in order if key in models)
+        repeats |= {entry.id: entry for entry in repeated(framework, python)}
+        save(entries, repeats, models)
+
+
+def save(
+    entries: Mapping[str, peers.Peer], repeats: Mapping[str, peers.Repeat], models: Mapping[str, Any]
+) -> None:
+    """Store the results, in the order of the frameworks."""
+    cases = [key for key in keys("cases") if key in entries and key in models]
+    peers.save([entries[key] for key in cases], [repeats[key] for key in keys("examples") if key in repeats])
+    lines = (f"{json.dumps(key)}: {json.dumps(models[key])}" for key in cases)
     MODELS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
@@ -61,6 +71,11 @@ def load() -> list[dict[str, Any]]:
     """Return the frameworks and their cases."""
     frameworks: list[dict[str, Any]] = yaml.safe_load(FRAMEWORKS.read_text())
     return frameworks
+
+
+def keys(kind: str) -> list[str]:
+    """Return the IDs of all frameworks' `cases` or `examples`."""
+    return [f"{each['name']}-{number}" for each in load() for number, _ in enumerate(each[kind], 1)]
 
 
 def served(
@@ -103,7 +118,7 @@ def entry(
 ) -> peers.Peer:
     """Return the entry of the table: where the case leaves the paper's rule, and whether ours follows it."""
     algorithm = case["algorithm"]
-    package, _, version = framework["requirements"][0].partition("==")
+    package, version = pinned(framework)
     steps, differences, error = {}, {}, ""
     for problem in sequences.PROBLEMS:
         name = f"{algorithm} {problem}"
@@ -139,6 +154,62 @@ def entry(
         note=case.get("note", ""),
         stubs=framework.get("stubs", ""),
     )
+
+
+def pinned(framework: Framework) -> tuple[str, str]:
+    """Return name and version of the framework's package."""
+    package, _, version = framework["requirements"][0].partition("==")
+    return package, version
+
+
+def repeated(framework: Framework, python: Path) -> list[peers.Repeat]:
+    """Run each example of a framework twice, in fresh processes; return the differences.
+
+    Args:
+        framework: With its examples; those without options are not run.
+        python: The interpreter of its environment.
+    """
+    package, version = pinned(framework)
+    found = []
+    for number, case in enumerate(framework["examples"], 1):
+        difference, same_order = None, None
+        if "options" in case:
+            one, other = (ran(framework, python, case) for _ in range(2))
+            apart = np.abs(np.array(one["model"]) - np.array(other["model"])).max()
+            difference, same_order = float(f"{apart:.0e}"), one["arrivals"] == other["arrivals"]
+        found.append(
+            peers.Repeat(
+                id=f"{framework['name']}-{number}",
+                framework=framework["title"],
+                package=package,
+                version=version,
+                example=case["example"],
+                setting=case.get("setting", ""),
+                difference=difference,
+                same_order=same_order,
+                note=case.get("note", ""),
+            )
+        )
+    return found
+
+
+def ran(framework: Framework, python: Path, case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return final model and arrivals of an example; its environment has no other hash seed or threads."""
+    unset = ("PYTHONHASHSEED", "OMP_NUM_THREADS", "PYTHONPATH")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    environment |= {name: str(value) for name, value in case.get("environment", {}).items()}
+    adapter = HERE / "frameworks" / f"{framework['name']}_example.py"
+    with tempfile.TemporaryDirectory(prefix="peers-") as text:
+        options = Path(text) / "options.json"
+        options.write_text(json.dumps(case["options"]))
+        arguments = [str(python), str(adapter), str(options)]
+        done = subprocess.run(
+            arguments, capture_output=True, text=True, check=False, cwd=text, env=environment
+        )
+        if done.returncode:
+            raise click.ClickException(f"{framework['title']}: {done.stderr[-2000:]}")
+        result: dict[str, Any] = json.loads((Path(text) / "out.json").read_text())
+    return result
 
 
 if __name__ == "__main__":

@@ -1,37 +1,19 @@
-"""FLSim: the asynchronous aggregators (flsim/optimizers/async_aggregators.py) and their weights.
+"""FLSim: the asynchronous aggregators (flsim/optimizers/async_aggregators.py) and their weights."""
 
-Its data classes have mutable defaults, which Python refuses from 3.11 on unless they can be hashed.
-"""
-
-import dataclasses
-import functools
 from typing import Any
 
 import hydra.utils  # noqa: F401 - before data classes change
 import protocol
 import torch
+from flsim_dataclasses import hashable_dataclasses
 
 protocol.bare_package("flsim", "flsim.channels")
-original = dataclasses.dataclass
-
-
-def hashable(kind: Any = None, /, **options: Any) -> Any:
-    """Make a data class; one of FLSim can be hashed."""
-    if kind is None:
-        return functools.partial(hashable, **options)
-    if kind.__module__.startswith("flsim"):
-        options["unsafe_hash"] = True
-    return original(kind, **options)
-
-
-dataclasses.dataclass = hashable
-from flsim.interfaces.model import IFLModel  # noqa: E402
-from flsim.optimizers import async_aggregators as aggregators  # noqa: E402
-from flsim.reducers.base_round_reducer import ReductionType, RoundReducerConfig  # noqa: E402
-from flsim.utils.async_trainer import async_staleness_weights as weights  # noqa: E402
+with hashable_dataclasses():
+    from flsim.interfaces.model import IFLModel
+    from flsim.optimizers import async_aggregators as aggregators
+    from flsim.reducers.base_round_reducer import ReductionType, RoundReducerConfig
+    from flsim.utils.async_trainer import async_staleness_weights as weights
 from omegaconf import OmegaConf  # noqa: E402
-
-dataclasses.dataclass = original
 
 
 class Model(IFLModel):
@@ -65,12 +47,16 @@ class Server(protocol.Server):
         arguments = {"global_model": self.global_model, **config}
         arguments["reducer"] = OmegaConf.structured(RoundReducerConfig(reduction_type=reduction))
         self.aggregator = getattr(aggregators, name)(**arguments)
+        self.epoch, self.received = options.get("epoch"), 0  # arrivals until the end of an epoch
         self.weight = weights.PolynomialStalenessWeight(exponent=0.5, avg_staleness=options["avg_staleness"])
 
     def receive(self, arrival: protocol.Arrival) -> None:
         self.aggregator.zero_grad()
         weight = self.weight.weight(self.aggregator.model_staleness(arrival.version))
         self.aggregator.on_client_training_end(Model(-arrival.delta), Model(arrival.model), weight)
+        self.received += 1
+        if self.epoch and self.received % self.epoch == 0:
+            self.aggregator.on_training_epoch_end()
 
     def model(self) -> protocol.Array:
         return self.global_model.module.w.detach().numpy()

@@ -1,13 +1,15 @@
 """Replay of a recorded sequence through one framework's server code; runs in that framework's environment.
 
-Plain NumPy files in and out, and no import of this project. A module beside this one defines a `Server` and
-ends with `run(Server)`.
+Plain files in and out, and no import of this project. A module `NAME_server.py` beside this one defines a
+`Server` and ends with `run(Server)`. A module `NAME_example.py` defines a function that makes a whole run of
+the framework, and ends with `run_example(function)`.
 """
 
 import importlib
 import json
 import sys
 import traceback
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -144,6 +146,28 @@ def run(server: type[Server]) -> None:
                 "where": f"{where.filename}:{where.lineno}",
             }
     (folder / "out.json").write_text(json.dumps({"found": found, "stubs": stubs}))
+
+
+def run_example(example: Callable[[dict[str, Any]], tuple[Any, Iterable[int]]]) -> None:
+    """Run an example in the current folder with the options of the file that the command line names.
+
+    The example returns the server's final model, and the clients, or versions, in order of arrival.
+    """
+    options = json.loads(Path(sys.argv.pop()).read_text())  # frameworks may read the command line, too
+    model, arrivals = example(options)
+    found = {
+        "model": np.asarray(model, dtype=np.float64).tolist(),
+        "arrivals": [int(each) for each in arrivals],
+    }
+    Path("out.json").write_text(json.dumps(found))
+
+
+def vector(module: Any) -> Array:
+    """Return the parameters of a PyTorch module in one row."""
+    from torch.nn.utils import parameters_to_vector
+
+    row: Array = parameters_to_vector(module.parameters()).detach().numpy()
+    return row
 
 
 def attribute(path: str) -> Any:
