@@ -52,7 +52,9 @@ class Server(protocol.Server):
 
     def receive(self, arrival: protocol.Arrival) -> None:
         self.aggregator.zero_grad()
-        weight = self.weight.weight(self.aggregator.model_staleness(arrival.version))
+        # The record has no steps at the ends of epochs, so that its versions are not those of this server
+        counted = arrival.staleness if self.epoch else self.aggregator.model_staleness(arrival.version)
+        weight = self.weight.weight(counted)
         self.aggregator.on_client_training_end(Model(-arrival.delta), Model(arrival.model), weight)
         self.received += 1
         if self.epoch and self.received % self.epoch == 0:
