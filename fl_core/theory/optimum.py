@@ -103,7 +103,7 @@ def optimise_jointly(
 ) -> Optimum:
     """Return the routing and the number of tasks of least value together.
 
-    For each number of tasks the routing is optima by gradient, from the routing of the best number so far. The
+    For each number of tasks the routing is found by gradient, from the routing of the best number so far. The
     numbers are 1, 2, 4, … until the value rises or `limit` is reached, and then those around the best, at
     half the distance each time. This finds the least value where values fall and then rise with the number.
 

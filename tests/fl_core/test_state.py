@@ -21,7 +21,7 @@ from fl_core.strategies.asgd import ASGD
 
 # What the docstring of Server promises, and nothing else.
 READ = (
-    "model version now time updates n p sizes mean_time lr in_flight jobs due idle present ringing newly_gone"
+    "model version now time updates n p sizes mean_time service_time lr in_flight jobs due idle present ringing newly_gone"
     " blocks"
 )
 WRITTEN = "memory local local_lr misread"
