@@ -21,6 +21,8 @@ PUBLISHED = (
     "docs/claims/*",
     "docs/leaderboard.md",
     "docs/leaderboard-*.svg",
+    "docs/populations.md",
+    "docs/populations-*.svg",
     "benchmarks/claims/results/croissant.json",
     "benchmarks/leaderboard/*/croissant.json",
 )
@@ -34,8 +36,9 @@ def rebuild(folder: Path) -> dict[str, bytes]:
         _start("claims", "--readme"),
         _start("leaderboard", "score", "--markdown", docs),
         _start("claims", "--markdown", docs),
+        _start("leaderboard", "page", "--markdown", docs),
     ]
-    counts, _, _ = (_output(process) for process in started)
+    counts, *_ = (_output(process) for process in started)
     readme = (ROOT / "README.md").read_bytes()
     made = f"{BEGIN}{counts.decode()}{END}".encode()
     readme, replaced = re.subn(f"{BEGIN}.*?{END}".encode(), lambda _: made, readme, flags=re.DOTALL)

@@ -73,6 +73,11 @@ class PopulationScores:
         }
 
     @property
+    def comparable(self) -> bool:
+        """Return whether the reference has two studies at least, so that luck can be estimated."""
+        return REFERENCE in self.times and self.times[REFERENCE].shape[1] > 1
+
+    @property
     def entries(self) -> list[str]:
         """Labels of the whole entries, without copies."""
         return [name for name in self.times if not name.endswith(COPY)]

@@ -53,7 +53,7 @@ CAN_NOT_SAY = (
 def write(tables: BoardTables, goals: Mapping[str, ScenarioGoal], folder: Path) -> Path:
     """Write the page and the heat map into a folder; return the page's path."""
     scores = {name: PopulationScores(tables, scales, goals) for name, scales in populations(tables).items()}
-    scores = {name: own for name, own in scores.items() if REFERENCE in own.times}
+    scores = {name: own for name, own in scores.items() if own.comparable}
     heat_map(scores).save(folder / f"{STEM}-heat.svg")
     path = folder / f"{STEM}.md"
     path.write_text("\n".join(page(tables, scores)), encoding="utf-8")
