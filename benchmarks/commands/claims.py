@@ -45,12 +45,12 @@ def papers_of(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
     from benchmarks.errors import UserError
     from fl_core.text import unknown
 
-    known = papers(folder or FOLDER)
+    all_papers = papers(folder or FOLDER)
     if wanted is None:
-        return known
-    if wanted not in known:
-        raise UserError(f"--paper {wanted}: {unknown('paper', wanted, known)}")
-    return {wanted: known[wanted]}
+        return all_papers
+    if wanted not in all_papers:
+        raise UserError(f"--paper {wanted}: {unknown('paper', wanted, all_papers)}")
+    return {wanted: all_papers[wanted]}
 
 
 def results_of(folder: Path | None) -> Path:
@@ -74,9 +74,11 @@ def results_of(folder: Path | None) -> Path:
 
 def chosen_of(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
     """Return the claims of a paper with matching ids, or all claims without ids."""
-    meant = ids or ("*",)
+    patterns = ids or ("*",)
     return [
-        claim for claim in paper.claims.values() if any(fnmatch.fnmatchcase(claim.id, id_) for id_ in meant)
+        claim
+        for claim in paper.claims.values()
+        if any(fnmatch.fnmatchcase(claim.id, id_) for id_ in patterns)
     ]
 
 
@@ -130,16 +132,16 @@ def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -
     claims: list[tuple[str, ...]] = []
     larger: list[ClaimPlan] = []
     for plan in plans:
-        there = open_claims(plan, results)
-        runs = {run for waiting in there for run in waiting.under(waiting.seeds)}
-        if any(plan.paper.needs(waiting.claim, plan.scale) for waiting in there):
+        waiting_claims = open_claims(plan, results)
+        runs = {run for waiting in waiting_claims for run in waiting.under(waiting.seeds)}
+        if any(plan.paper.needs(waiting.claim, plan.scale) for waiting in waiting_claims):
             larger.append(plan)
-        undecided = f"{len(there)} of {len(plan.claims)}"
+        undecided = f"{len(waiting_claims)} of {len(plan.claims)}"
         rows.append((plan.paper.title, plan.scale, undecided, f"{len(runs):,}"))
         if by_claim:
             claims += [
                 (waiting.claim.id, plan.scale, str(len(waiting.seeds)), f"{waiting.missing:,}")
-                for waiting in there
+                for waiting in waiting_claims
             ]
     print_headed(("paper", "scale", "open claims", "runs"), rows)
     if claims:
@@ -238,19 +240,19 @@ def _must_be_traceable(results: Path) -> None:
     from benchmarks.errors import UserError
     from benchmarks.tracking.provenance import commit
 
-    here = commit()
-    if results == RESULTS and (not here or here.endswith("+")):
-        what = "uncommitted changes" if here else "no commit"
+    revision = commit()
+    if results == RESULTS and (not revision or revision.endswith("+")):
+        fault = "uncommitted changes" if revision else "no commit"
         raise UserError(
-            f"claims run: the repository has {what}, so that numbers could not be traced. Commit first, or "
+            f"claims run: the repository has {fault}, so that numbers could not be traced. Commit first, or "
             "keep numbers of your own with --claims DIR."
         )
 
 
 def _say_size(plans: list[ClaimPlan]) -> None:
     for plan in plans:
-        what = f"{many(len(plan.claims), 'claim')}, {many(len(plan.runs()), 'run')}"
-        click.echo(f"{plan.name}: {what}, finished ones included")
+        size = f"{many(len(plan.claims), 'claim')}, {many(len(plan.runs()), 'run')}"
+        click.echo(f"{plan.name}: {size}, finished ones included")
 
 
 def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quiet: bool) -> bool:
@@ -402,10 +404,10 @@ def _print(readings: list[Reading], detailed: bool) -> None:
     from reports.claims.main_results import outcomes
     from reports.claims.readings import by_scale
 
-    every = outcomes(readings)
-    print_text(matrix.summary(every))
+    results = outcomes(readings)
+    print_text(matrix.summary(results))
     click.echo()
-    for mine in matrix.by_paper(every):
+    for mine in matrix.by_paper(results):
         columns = matrix.columns(mine)
         rows: list[tuple[str, ...]] = []
         for outcome in mine:
@@ -476,10 +478,10 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
 
     papers, results = papers_of(folder_of_claims, None), results_of(folder_of_claims)
     main = {name: paper for paper in papers.values() for name in paper.main}
-    known = {name: paper for paper in papers.values() for name in paper.claims}
+    paper_of = {name: paper for paper in papers.values() for name in paper.claims}
     rows = {claim.row: paper for paper in papers.values() for claim in paper.claims.values()}
-    if id_ in known:
-        click.echo(of_claim(known[id_], known[id_].claims[id_], results))
+    if id_ in paper_of:
+        click.echo(of_claim(paper_of[id_], paper_of[id_].claims[id_], results))
     elif id_ in main:
         texts, lines = of_result(main[id_], id_, results)
         for text in texts:
@@ -488,7 +490,9 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
     elif id_ in rows:
         print_headed(("scale", *HEADER), of_row(rows[id_], id_, results))
     else:
-        raise UserError(f"no claim '{id_}'{nearest(id_, [*main, *known, *rows])} `asyncfl claims` lists all")
+        raise UserError(
+            f"no claim '{id_}'{nearest(id_, [*main, *paper_of, *rows])} `asyncfl claims` lists all"
+        )
 
 
 @command.command()

@@ -135,7 +135,7 @@ def load(
         return loaded
 
     def may_be_meant(run: RecordedRun) -> bool:
-        return bool(meant & {spelling.casefold() for spelling in _spellings(run)})
+        return bool(folded & {spelling.casefold() for spelling in _spellings(run)})
 
     def check(recorded: RecordedSuite) -> None:
         if recorded.runs:
@@ -143,7 +143,7 @@ def load(
             _must_be_recorded(scenarios, metrics)
 
     store.must_exist()
-    uri, meant = store.tracking_uri, {name.casefold() for name in names}
+    uri, folded = store.tracking_uri, {name.casefold() for name in names}
     suite = suite and recorded_name(suite)
     if suite and (named := load_runs(suite)).runs:
         return named
@@ -171,7 +171,11 @@ def _strategy(suite: RecordedSuite, name: str) -> str:
     if name in labels:
         return name
     for way in zip(*spellings.values(), strict=True):
-        alike = [label for label, said in zip(labels, way, strict=True) if said.casefold() == name.casefold()]
+        alike = [
+            label
+            for label, spelling in zip(labels, way, strict=True)
+            if spelling.casefold() == name.casefold()
+        ]
         if len(alike) == 1:
             return alike[0]
         if alike:
@@ -190,15 +194,15 @@ def choose(
     if pair[0] == pair[1]:
         raise UserError(f"cannot compare {pair[0]} with itself. Name two different strategies")
     everywhere = suite.scenarios()
-    wanted = [
+    matching = [
         scenario for scenario in everywhere if text is None or text.casefold() in scenario.label.casefold()
     ]
-    if not wanted:
+    if not matching:
         raise _unknown("scenario", str(text), [scenario.label for scenario in everywhere])
-    both = [scenario for scenario in wanted if set(pair) <= {cell.strategy for cell in scenario.cells}]
-    if not both:
+    common = [scenario for scenario in matching if set(pair) <= {cell.strategy for cell in scenario.cells}]
+    if not common:
         raise UserError(f"no scenario has runs of both {' and '.join(pair)}")
-    return pair, both
+    return pair, common
 
 
 def _must_be_recorded(scenarios: Sequence[RecordedScenario], metrics: Sequence[str]) -> None:
@@ -245,5 +249,5 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
 
 
 def _unknown(what: str, name: str, allowed: Sequence[str]) -> UserError:
-    there = ", ".join(allowed) or "none"
-    return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} Available: {there}")
+    available = ", ".join(allowed) or "none"
+    return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} Available: {available}")

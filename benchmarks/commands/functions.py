@@ -59,8 +59,10 @@ def run(
     with _alone(), _mistakes():
         session.run(computes, lambda tasks: display(tasks, quiet=not progress))
     if session.waiting:
-        why = session.why_waiting
-        raise UserError(f"the runs are kept in {place.outbox}, but MLflow does not have them: {why}")
+        waiting_reason = session.why_waiting
+        raise UserError(
+            f"the runs are kept in {place.outbox}, but MLflow does not have them: {waiting_reason}"
+        )
     if session.now[Status.ERROR]:
         warn(f"{many(session.now[Status.ERROR], 'run')} ended in error; see the column 'reason'")
     return results(session.suite.name, store=store, tracking_uri=tracking_uri)
@@ -178,11 +180,11 @@ def tune(
     driver = command.driver_of(campaign, computes, _store(store, tracking_uri), storage)
     with _alone(), _mistakes():
         driver.run(computes, lambda ended: None)
-    shown = ("scenario", "strategy", "value", "spread", "before")
+    columns_shown = ("scenario", "strategy", "value", "spread", "before")
     entries = command.keep(driver, Path(out) if out else None, settings)[0].tuned
     return pd.DataFrame(
-        [{name: getattr(entry, name) for name in shown} | entry.parameters for entry in entries],
-        columns=None if entries else shown,
+        [{name: getattr(entry, name) for name in columns_shown} | entry.parameters for entry in entries],
+        columns=None if entries else columns_shown,
     )
 
 

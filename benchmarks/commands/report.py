@@ -55,10 +55,10 @@ def load(store: Store, suite: str, scale: str | None = None, *, curves_only: boo
     recorded = records.load(store.tracking_uri, recorded_name(suite, scale), curves_only=curves_only)
     must_be_readable(recorded)
     if not recorded.runs and not recorded.studies:
-        where = store.tracking or store.folder
+        address = store.tracking or store.folder
         with reading(store.tracking_uri) as reader:
-            meant = nearest(recorded.name, reader.experiments().keys() - {recorded.name})
-        raise UserError(f"no run of a suite '{recorded.name}' is recorded in {where}{meant}")
+            hint = nearest(recorded.name, reader.experiments().keys() - {recorded.name})
+        raise UserError(f"no run of a suite '{recorded.name}' is recorded in {address}{hint}")
     return recorded
 
 
@@ -92,9 +92,9 @@ def page_of(recorded: RecordedSuite, store: Store) -> Path:
     from reports import page
     from reports.claims.html import sections
 
-    wanted = store.reports / f"{recorded.name}.html"
-    with writing(f"the report page {wanted}", "; copy the store to where it can be"):
-        written = page.write(recorded, wanted, sections(recorded.name))
-    if written != wanted:
-        warn(f"{wanted} shows more runs and is kept; what can be read now is in {written}")
+    path = store.reports / f"{recorded.name}.html"
+    with writing(f"the report page {path}", "; copy the store to where it can be"):
+        written = page.write(recorded, path, sections(recorded.name))
+    if written != path:
+        warn(f"{path} shows more runs and is kept; what can be read now is in {written}")
     return written

@@ -90,12 +90,12 @@ def complete(
     try:
         session.run(computes, show)
         click.echo(_what_happened(session, monotonic() - began))
-        whole = _show_results(session, store, page=page)
+        shown_all = _show_results(session, store, page=page)
     except KeyboardInterrupt:
         click.echo(f"\nStopped: {session.how_far}, what was in progress is saved.")
         click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
         sys.exit(interrupts.EXIT)
-    sys.exit(1 if session.now[Status.ERROR] or session.failing or not whole else 0)
+    sys.exit(1 if session.now[Status.ERROR] or session.failing or not shown_all else 0)
 
 
 def _what_happened(session: Session, seconds: float) -> str:
@@ -103,7 +103,7 @@ def _what_happened(session: Session, seconds: float) -> str:
     name, size = session.suite.name, session.size
     if not session.now:
         return f"{name}: {size}, all finished already; nothing to do."
-    ends = [f"{session.now[status]} {how}" for status, how in ENDS.items() if session.now[status]]
+    ends = [f"{session.now[status]} {words}" for status, words in ENDS.items() if session.now[status]]
     earlier = f", {session.before} finished before" if session.before else ""
     return f"{name}: {size} in {duration(seconds)}: {', '.join(ends)}{earlier}."
 
@@ -118,10 +118,10 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     if session.away:
         return True
 
-    where = store.reports / f"{session.suite.name}.html"
-    if page and not session.now and _is_current(where, store):
-        again = command_line(["asyncfl", "report", session.suite.name, *store.options])
-        click.echo(f"Report: {where}\nThe same in the terminal: {again}")
+    path = store.reports / f"{session.suite.name}.html"
+    if page and not session.now and _is_current(path, store):
+        report_command = command_line(["asyncfl", "report", session.suite.name, *store.options])
+        click.echo(f"Report: {path}\nThe same in the terminal: {report_command}")
         return True
 
     from reports import terminal
@@ -131,8 +131,8 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     must_be_readable(recorded)
     print_rich(terminal.tables(recorded))
     written = write_page(recorded, store) if page else None
-    if written and (why := keep_page(store, session.suite.name, written)):
-        warn(f"MLflow does not keep the report page: {why}")
+    if written and (reason := keep_page(store, session.suite.name, written)):
+        warn(f"MLflow does not keep the report page: {reason}")
     elif written:
         written.touch()  # it is newer than all that MLflow holds
     click.echo(f"Compare in MLflow: {opening(session.suite.name, store)}")
@@ -142,5 +142,5 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
 def _is_current(page: Path, store: Store) -> bool:
     """Return whether a page is up to date with the store's own database."""
     database = store.database
-    here = store.tracking is None and page.exists() and database.exists()
-    return here and page.stat().st_mtime_ns >= database.stat().st_mtime_ns
+    local = store.tracking is None and page.exists() and database.exists()
+    return local and page.stat().st_mtime_ns >= database.stat().st_mtime_ns

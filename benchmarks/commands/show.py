@@ -49,8 +49,8 @@ def command(suite: str, scale: str | None, settings: tuple[str, ...]) -> None:
     print_text(f"Strategies, all with {shared}" if shared else "Strategies")
     print_table(("strategy", "hyper-parameters"), strategies)
     click.echo()
-    each = f"{loaded.spec.budget.label()}, {many(loaded.spec.evaluations, 'evaluation')}"
-    print_text(f"Each run: {each}; seeds {', '.join(map(str, loaded.spec.seeds))}")
+    budget = f"{loaded.spec.budget.label()}, {many(loaded.spec.evaluations, 'evaluation')}"
+    print_text(f"Each run: {budget}; seeds {', '.join(map(str, loaded.spec.seeds))}")
     per_scenario = f"{many(len(strategies), 'strategy')} × {many(len(loaded.spec.seeds), 'seed')}"
     click.echo(f"Runs: {many(len(scenarios), 'scenario')} × {per_scenario} = {len(runs):,}")
     print_text(_prospect(runs))
@@ -95,10 +95,12 @@ def strategies_table(runs: list[PlannedRun]) -> tuple[str, list[tuple[str, str]]
         table = tables.setdefault(run.strategy, {})
         for key, value in _hyper_parameters(run.experiment.strategy):
             table.setdefault(key, {})[value] = None
-    every = list(tables.values())
-    shared = {k: v for k, v in every[0].items() if all(table.get(k) == v for table in every)}
-    own = [(label, {k: v for k, v in table.items() if k not in shared}) for label, table in tables.items()]
-    return _listed(shared), [(label, _listed(table)) for label, table in own]
+    fields = list(tables.values())
+    shared = {k: v for k, v in fields[0].items() if all(table.get(k) == v for table in fields)}
+    distinct = [
+        (label, {k: v for k, v in table.items() if k not in shared}) for label, table in tables.items()
+    ]
+    return _listed(shared), [(label, _listed(table)) for label, table in distinct]
 
 
 def _listed(table: dict[str, dict[str, None]]) -> str:

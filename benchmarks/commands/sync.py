@@ -27,8 +27,8 @@ def command(store: Store) -> None:
     if not store.folder.is_dir():
         raise UserError(f"--store {store.folder}: no such folder")
     outcome = sync(store)
-    some = outcome.sent or outcome.waiting
-    click.echo(f"{many(outcome.sent, 'record')} sent." if some else "Nothing to send.")
+    any_record = outcome.sent or outcome.waiting
+    click.echo(f"{many(outcome.sent, 'record')} sent." if any_record else "Nothing to send.")
     if outcome.waiting or outcome.why:
         click.echo(f"Error: {many(outcome.waiting, 'record')} still waiting: {outcome.why}", err=True)
         sys.exit(1)

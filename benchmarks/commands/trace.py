@@ -105,8 +105,8 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     phones = devices.read(log)
     if phones is None:
         of_log = columns(log, **named)
-    elif given := [name for name, value in {**named, "gap": gap}.items() if value]:
-        raise UserError(f"--{given[0]}: {log} is a public trace of phones, whose columns are known")
+    elif options_given := [name for name, value in {**named, "gap": gap}.items() if value]:
+        raise UserError(f"--{options_given[0]}: {log} is a public trace of phones, whose columns are known")
     if isinstance(phones, devices.DeviceCapacity) != (batch is not None):
         raise UserError("--batch: give the size of a mini-batch with FedScale's client_device_capacity only")
     if isinstance(phones, devices.Presence):

@@ -187,12 +187,12 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
     path = out or own or campaign.suite.tuned_values
     if driver.away:
         warn(f"MLflow does not have all of it ({driver.away}); asyncfl tune again brings it there")
-    what = found(campaign, driver.studies)
-    if what.tuned:  # else what an earlier campaign found stays
-        tuned.write(path, what)
-    if missing := len(campaign.studies) + len(campaign.reused) - len(what.tuned):
+    tuned_values = found(campaign, driver.studies)
+    if tuned_values.tuned:  # else what an earlier campaign found stays
+        tuned.write(path, tuned_values)
+    if missing := len(campaign.studies) + len(campaign.reused) - len(tuned_values.tuned):
         warn(f"no trial finished for {many(missing, 'strategy')}, so there are no tuned values for it")
-    return what, path
+    return tuned_values, path
 
 
 def _what_happened(driver: Driver, seconds: float) -> str:
@@ -231,8 +231,8 @@ def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
             if quiet or not due or ended == driver.before:
                 return
             tenths, printed = 10 * ended // total, monotonic()
-            left = (total - ended) * seconds / (ended - driver.before)
-            after = f", about {duration(left)} left" if ended < total else ""
+            seconds_left = (total - ended) * seconds / (ended - driver.before)
+            after = f", about {duration(seconds_left)} left" if ended < total else ""
             console.print(f"[{ended:,}/{total:,}] trials, {duration(seconds)}{after}", **PLAIN)
             for line in _best_so_far(driver.studies):
                 console.print(f"  {line}", **PLAIN)

@@ -184,8 +184,8 @@ def everything(tracking_uri: str) -> list[tuple[str, str]]:
     from benchmarks.tracking.reader import reading
 
     with reading(tracking_uri) as reader:
-        known = [suite for name, suite in reader.experiments().items() if name != DEFAULT]
-    newest = sorted(known, key=lambda suite: -int(suite.id))[:MOST]
+        suites = [suite for name, suite in reader.experiments().items() if name != DEFAULT]
+    newest = sorted(suites, key=lambda suite: -int(suite.id))[:MOST]
     return [(suite.name, views.page(suite.id, mode="TABLE")) for suite in newest]
 
 
@@ -201,10 +201,10 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
         experiments = reader.experiments()
         experiment = experiments.get(suite)
         results = reader.results(experiment.id) if experiment else []
-    known = [name for name in experiments if name != DEFAULT]
+    names = [name for name in experiments if name != DEFAULT]
     if experiment is None:
-        there = f"{nearest(suite, known)} Available: {', '.join(known) or 'none'}"
-        raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{there}")
+        hint = f"{nearest(suite, names)} Available: {', '.join(names) or 'none'}"
+        raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{hint}")
     id_ = experiment.id
     links = [
         (name, views.page(id_, key, mode="TABLE" if name == views.SINGLE else "CHART"))

@@ -66,10 +66,10 @@ class Attempt(RunSlot):
                     self.tell(Advanced(simulation.share, self._value(recorder)))
                     next_message = self.seconds + REPORT_EVERY
                 if self.seconds > next_save:
-                    before = self.seconds
+                    earlier_seconds = self.seconds
                     self.save()
                     self.charge()
-                    next_save = self.seconds + max(SAVE_EVERY, (self.seconds - before) / SAVE_SHARE)
+                    next_save = self.seconds + max(SAVE_EVERY, (self.seconds - earlier_seconds) / SAVE_SHARE)
             yield event
         self._finished = self._ended(recorder)
 
@@ -119,9 +119,9 @@ class Attempt(RunSlot):
         self.watch.stamp(len(record.curve))
         self.charge()
         self.watch.here = self.seconds
-        beside = f", {self.beside} runs side by side" if self.beside > 1 else ""
+        companions = f", {self.beside} runs side by side" if self.beside > 1 else ""
         about = {
-            Tag.EXECUTION: self.execution.label + beside,
+            Tag.EXECUTION: self.execution.label + companions,
             Tag.DEVICE: device.label(),
             Tag.MEMORY_FORMAT: world.memory_format,
             Tag.DATA: world.fingerprint,

@@ -68,8 +68,9 @@ class TaskJob(PoolJob, Generic[AnyTask]):
 
     def elsewhere(self, folder: Path) -> Self:
         """Return the job with an outbox in `folder`, and the provenance of the computing machine."""
-        own = {Tag.REPOSITORY: self.provenance[Tag.REPOSITORY]}  # the user's, which only the driver knows
-        return replace(self, outbox=Outbox(folder), provenance=_provenance_here() | own)
+        # The user's repository, which only the driver knows
+        repository = {Tag.REPOSITORY: self.provenance[Tag.REPOSITORY]}
+        return replace(self, outbox=Outbox(folder), provenance=_provenance_here() | repository)
 
     def recording(self) -> Recording:
         """Return the writer of the task's record."""
@@ -105,8 +106,8 @@ class BaselineJob(TaskJob[PooledTask]):
         recording, problem, began = self.recording(), self.task.problem, perf_counter()
         try:
             metrics = problem.pooled(self.task.seed, device.chosen())
-            known = problem.world(self.task.seed).fingerprint.items()
-            data = {name: digest for name, digest in known if name != "partition"}
+            fingerprint = problem.world(self.task.seed).fingerprint.items()
+            data = {name: digest for name, digest in fingerprint if name != "partition"}
         except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
             return Finished(recording.failed(summarised(error), traceback.format_exc()))
         recording.watch.here = perf_counter() - began

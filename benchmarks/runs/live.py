@@ -117,12 +117,12 @@ class LiveJob(TaskJob[PlannedLiveRun]):
         served, last_reported, last_saved = monotonic(), 0.0, monotonic()
         try:
             for _ in run.events(transport):
-                now = monotonic()
-                watch.here = now - began
-                if now > last_reported + REPORT_EVERY:
+                end = monotonic()
+                watch.here = end - began
+                if end > last_reported + REPORT_EVERY:
                     worker.tell(self, Advanced(run.simulation.share))
-                    last_reported = now
-                if now > last_saved + SAVE_EVERY:
+                    last_reported = end
+                if end > last_saved + SAVE_EVERY:
                     run.save(saved, watch.state())
                     last_saved = monotonic()
         except StoppedError:

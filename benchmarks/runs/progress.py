@@ -89,10 +89,10 @@ class Board:
     def remaining(self) -> str:
         """Text with the remaining time at the pace of the session; empty if too early to tell."""
         earlier = sum(self.taken_up.values()) / self.total
-        here = self.share - earlier
-        if here <= 0.03 * (1 - earlier):
+        progress = self.share - earlier
+        if progress <= 0.03 * (1 - earlier):
             return ""  # too early to tell
-        seconds = (monotonic() - self.began) * (1 - self.share) / here
+        seconds = (monotonic() - self.began) * (1 - self.share) / progress
         return f"about {duration(seconds)} left"
 
     @property

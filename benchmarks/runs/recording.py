@@ -109,7 +109,7 @@ class Recording:
     ) -> RunResult:
         task, watch = self.task, self.watch
         description = task.description()
-        shown = task.parameters if isinstance(task, PlannedRun) else {}
+        parameters = task.parameters if isinstance(task, PlannedRun) else {}
         tags: dict[Tag, Any] = {
             **self.about,
             **(about or {}),
@@ -128,7 +128,7 @@ class Recording:
             end_time=now(),
             artifact_uri="",
             tags=texts_of(tags) | {MlflowTag.NAME: task.name},
-            params=dict(params_of(shown or description)),
+            params=dict(params_of(parameters or description)),
             metrics={**(metrics or {}), Total.WALL_SECONDS: watch.seconds},
             evaluated=watch.evaluated if tables else [],
         )
@@ -166,8 +166,8 @@ def summary(record: Record) -> dict[str, float]:
 def transfer_share(clients: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """Return the share of transfers in the clients' working time; empty if no client worked."""
     download, computation, upload = (float(np.sum(clients[phase])) for phase in PHASES)
-    whole = download + computation + upload
-    return {Total.TRANSFER_SHARE: (download + upload) / whole} if whole else {}
+    total = download + computation + upload
+    return {Total.TRANSFER_SHARE: (download + upload) / total} if total else {}
 
 
 def to_target(record: Record, problem: Problem) -> dict[str, float]:

@@ -76,8 +76,8 @@ class Session:
         """Text with the numbers of runs and baselines of the suite."""
         runs = sum(isinstance(task, PlannedRun) for task in self.tasks)
         baselines = len(self.tasks) - runs
-        beside = f" and {many(baselines, 'centralised baseline')}" if baselines else ""
-        return f"{many(runs, 'run')}{beside}"
+        extra = f" and {many(baselines, 'centralised baseline')}" if baselines else ""
+        return f"{many(runs, 'run')}{extra}"
 
     @property
     def finished(self) -> int:
@@ -98,14 +98,14 @@ class Session:
         with delivering(self.store) as delivery:
             try:
                 with logs.phase("finding out what is left"):
-                    left = self._left(delivery)
-                log.info("%s: %s, %d of them left", self.suite.name, self.size, len(left))
+                    remaining = self._left(delivery)
+                log.info("%s: %s, %d of them left", self.suite.name, self.size, len(remaining))
                 if delivery.away:
                     warn(f"cannot read from MLflow which runs are finished: {delivery.away}")
                 self._announce(delivery)
-                if left:
+                if remaining:
                     with logs.phase("computing"):
-                        self._compute(left, delivery, engine, show)
+                        self._compute(remaining, delivery, engine, show)
             finally:
                 with logs.phase("sending the last records to MLflow"):
                     delivery.close()
@@ -116,11 +116,11 @@ class Session:
 
     def results(self) -> dict[str, RunResult]:
         """Return the results of all tasks by key, results of earlier sessions included."""
-        others = {task.key for task in self.tasks} - self.ended.keys()
-        if not others:
+        missing = {task.key for task in self.tasks} - self.ended.keys()
+        if not missing:
             return self.ended
         with delivering(self.store, shared=True) as delivery:
-            return self.ended | delivery.results(self.suite.name, others)
+            return self.ended | delivery.results(self.suite.name, missing)
 
     def warn_of_waiting(self) -> None:
         """Warn about records not yet in MLflow, with the command to send the records."""
@@ -132,10 +132,10 @@ class Session:
 
     def _left(self, delivery: Delivery) -> list[Task]:
         """Return the tasks still to be computed, after checks of the data."""
-        left = delivery.missing(self.tasks)
-        self.before = len(self.tasks) - len(left)
-        check(left)
-        return left
+        remaining = delivery.missing(self.tasks)
+        self.before = len(self.tasks) - len(remaining)
+        check(remaining)
+        return remaining
 
     def _announce(self, delivery: Delivery) -> None:
         """Describe the suite in MLflow, and send the remaining records of earlier sessions."""
@@ -219,12 +219,12 @@ def sync(store: Store) -> Synced:
     """
     database.check(store.tracking_uri)
     with delivering(store) as delivery:
-        before = delivery.waiting
+        waiting = delivery.waiting
         try:
             catch_up(delivery)
         finally:
             delivery.close()
-    return Synced(before - delivery.waiting, delivery.waiting, delivery.why_waiting)
+    return Synced(waiting - delivery.waiting, delivery.waiting, delivery.why_waiting)
 
 
 def catch_up(delivery: Delivery) -> None:

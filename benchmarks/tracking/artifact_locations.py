@@ -26,9 +26,9 @@ def place(uri: str, tracking_uri: str) -> Path | None:
     recorded, file = local_path(uri), database.file(tracking_uri)
     if recorded is None or file is None:
         return recorded
-    here = file.absolute().parent.joinpath(ARTIFACTS, *recorded.parts[-3:])
+    beside_database = file.absolute().parent.joinpath(ARTIFACTS, *recorded.parts[-3:])
     ours = recorded.parts[-4:-3] == (ARTIFACTS,)
-    return here if here.is_dir() or (ours and not recorded.is_dir()) else recorded
+    return beside_database if beside_database.is_dir() or (ours and not recorded.is_dir()) else recorded
 
 
 def are_lost(uri: str, tracking_uri: str, names: Iterable[str]) -> bool:

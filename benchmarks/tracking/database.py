@@ -63,8 +63,8 @@ def check(uri: str) -> None:
     """Raise UserError unless `uri` is an MLflow store; foreign and damaged files are never written to."""
     scheme, colon, _ = uri.partition("://")
     if not colon or scheme.partition("+")[0] not in SCHEMES:
-        known = "sqlite:///FILE, http(s)://…, postgresql://…, mysql://… or mssql://…"
-        raise UserError(f"--tracking-uri {uri}: must be {known}")
+        forms = "sqlite:///FILE, http(s)://…, postgresql://…, mysql://… or mssql://…"
+        raise UserError(f"--tracking-uri {uri}: must be {forms}")
     must_be_an_address("--tracking-uri", uri)
     path = file(uri)
     if path is None and not scheme.startswith("http"):

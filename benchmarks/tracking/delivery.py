@@ -86,19 +86,19 @@ class Delivery:
         Raises:
             UserError: The MLflow store exists and cannot be used.
         """
-        wanted = _requirements(tasks)
+        requirements = _requirements(tasks)
         (suite,) = {task.suite for task in tasks} or {""}
-        finished = self._finished(suite, wanted)
-        left = []
+        finished = self._finished(suite, requirements)
+        remaining = []
         for task in tasks:
             result = self.outbox.get(suite, task.key)
-            lacks = result and not result.requirements.serves(wanted[task.key])
+            lacks = result and not result.requirements.serves(requirements[task.key])
             if result and (lacks or result.status is Status.ERROR):
                 self.outbox.drop(suite, task.key)
                 result = None
             if result is None and task.key not in finished:
-                left.append(task)
-        return left
+                remaining.append(task)
+        return remaining
 
     def _finished(self, suite: str, wanted: Mapping[str, RunRequirements]) -> set[str]:
         """Return a suite's finished keys in MLflow (see `Tracking.finished`); none without a database."""
@@ -113,19 +113,19 @@ class Delivery:
 
     def results(self, suite: str, keys: AbstractSet[str]) -> dict[str, RunResult]:
         """Return the results of finished runs by key, from the outbox and from MLflow."""
-        known = {}
+        found_results = {}
         for key in keys:  # first: what another process sends meanwhile is in MLflow then
             if result := self.outbox.get(suite, key):
-                known[key] = result
+                found_results[key] = result
 
         def read_rest() -> dict[str, RunResult]:
             if self.turn is not None:
                 self._forget()  # others may have written
-            return self._opened().results(suite, keys - known.keys())
+            return self._opened().results(suite, keys - found_results.keys())
 
-        if known.keys() != keys and not database.is_new(self.store.tracking_uri):
-            known |= self._soon(read_rest).result() or {}
-        return known
+        if found_results.keys() != keys and not database.is_new(self.store.tracking_uri):
+            found_results |= self._soon(read_rest).result() or {}
+        return found_results
 
     def announce(self, announcement: Announcement) -> None:
         """Describe a suite, and select the current runs (see `Tracking.select`)."""
@@ -255,7 +255,7 @@ def _requirements(tasks: Sequence[Task]) -> dict[str, RunRequirements]:
     from benchmarks.suite.suite import PlannedRun  # with torch, which a delivery alone can do without
 
     shared: dict[tuple[object, ...], RunRequirements] = {}
-    wanted = {}
+    requirements = {}
     for task in tasks:
         parts: tuple[object, ...] = (task.key,)
         if isinstance(task, PlannedRun):
@@ -263,8 +263,8 @@ def _requirements(tasks: Sequence[Task]) -> dict[str, RunRequirements]:
             parts = id(experiment.scenario), id(experiment.strategy), str(task.evaluate)
         if parts not in shared:
             shared[parts] = _required(task)
-        wanted[task.key] = shared[parts]
-    return wanted
+        requirements[task.key] = shared[parts]
+    return requirements
 
 
 def _required(task: Task) -> RunRequirements:
@@ -308,5 +308,5 @@ def what_happened(error: Exception) -> str:
         return one_line(f"{error.filename}: {error.strerror}")
     if "Max retries exceeded" in str(error):
         return "the server does not answer"
-    said = str(database.sqlite_error(error) or error)  # MLflow's begins with what SQLAlchemy was at
-    return redacted(said).strip().partition("\n")[0].partition(". ")[0][:300]
+    message = str(database.sqlite_error(error) or error)  # MLflow's begins with what SQLAlchemy was at
+    return redacted(message).strip().partition("\n")[0].partition(". ")[0][:300]

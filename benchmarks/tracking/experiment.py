@@ -74,8 +74,8 @@ class TrackedExperiment:
     def name_of(self, pair: Pair) -> str:
         """Return the short name of a strategy in a scenario."""
         if pair not in self.names:
-            there = {study.pair for study in self.studies.values()}
-            self.names = names_of({*self.meant, *self.groups, *there, *self.names, pair}, self.conditions)
+            pairs = {study.pair for study in self.studies.values()}
+            self.names = names_of({*self.meant, *self.groups, *pairs, *self.names, pair}, self.conditions)
         return self.names[pair]
 
     def colour_of(self, strategy: str) -> str:

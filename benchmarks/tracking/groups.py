@@ -36,8 +36,8 @@ def metrics_of(seeds: Sequence[RunResult], tracking_uri: str) -> Iterator[Metric
         finals = dict(spread([seed.metrics for seed in done], curve))
         for row in curve.drop(columns=list(NO_METRICS), errors="ignore").reset_index().to_dict("records"):
             step = int(row.pop(ITERATION))
-            known = {str(name): value for name, value in row.items() if not np.isnan(value)}
-            yield from (Metric(name, value, ended, step) for name, value in known.items())
+            values = {str(name): value for name, value in row.items() if not np.isnan(value)}
+            yield from (Metric(name, value, ended, step) for name, value in values.items())
     finals |= reached([seed.metrics for seed in seeds])
     stalled = sum(seed.status is Status.STALLED for seed in seeds)
     counts: dict[str, int] = {

@@ -30,11 +30,11 @@ def data_set_of(tags: Mapping[str, str], of_seeds: bool = False) -> list[Dataset
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     try:
-        known = json.loads(tags.get(Tag.DATA, "{}")).items()
+        digests = json.loads(tags.get(Tag.DATA, "{}")).items()
     except (ValueError, AttributeError):  # a tag that was damaged
         return []
     left_out = {"weights", "partition"} if of_seeds else {"weights"}
-    data = {name: str(value) for name, value in known if name not in left_out}
+    data = {name: str(value) for name, value in digests if name not in left_out}
     if not data:
         return []
     name = " · ".join(filter(None, [tags[Tag.PROBLEM], tags.get(Tag.PARTITION, "")]))
@@ -53,12 +53,12 @@ def metrics_of(result: RunResult, curve: Mapping[str, Sequence[float | None]]) -
     iteration = 0
     few = {*CURVE_OF_TRIAL, result.tags.get(Tag.METRIC)} if result.kind == Kind.TRIAL else None
     names = {column: METRICS.get(column, column) for column in curve if column not in NO_METRICS}
-    shown = {column: name for column, name in names.items() if few is None or column in few}
-    for row, when in enumerate(result.evaluated):
+    columns = {column: name for column, name in names.items() if few is None or column in few}
+    for row, moment in enumerate(result.evaluated):
         iteration = int(curve[Clock.ITERATION][row] or 0)
-        for column, name in shown.items():
+        for column, name in columns.items():
             if (value := curve[column][row]) is not None:  # None where it was not evaluated
-                points[name, repr(value), when, iteration] = Metric(name, value, when, iteration)
+                points[name, repr(value), moment, iteration] = Metric(name, value, moment, iteration)
     for name, value in result.metrics.items():
         points[name, repr(value), result.end_time, iteration] = Metric(
             name, value, result.end_time, iteration

@@ -71,10 +71,10 @@ class Queries:
 
         With `tags`, only these tags, and of everything else what is not of the type that MLflow writes.
         """
-        which, chosen = "experiment_id = ? AND lifecycle_stage = 'active'", [int(experiment), *ids]
-        which += f" AND run_uuid IN ({_marks(ids)})" if ids else ""
+        condition, chosen = "experiment_id = ? AND lifecycle_stage = 'active'", [int(experiment), *ids]
+        condition += f" AND run_uuid IN ({_marks(ids)})" if ids else ""
         info = "CAST(experiment_id AS TEXT), status, start_time, ifnull(end_time, 0), artifact_uri"
-        query = f"SELECT run_uuid, {info} FROM runs WHERE {which} ORDER BY start_time DESC, run_uuid"
+        query = f"SELECT run_uuid, {info} FROM runs WHERE {condition} ORDER BY start_time DESC, run_uuid"
         rows = list(zip(*self._rows(query, *chosen), strict=True)) or [()] * len(INFO)
         runs = RunColumns(dict(zip(INFO, map(list, rows), strict=True)))
         index = {run: at for at, run in enumerate(runs.info["run_id"])}
@@ -82,7 +82,7 @@ class Queries:
         def fill(
             columns: dict[str, Column], table: str, value: str, types: str, keys: Collection[str]
         ) -> None:
-            query = f"SELECT run_uuid, key, {value} FROM runs JOIN {table} USING (run_uuid) WHERE {which}"
+            query = f"SELECT run_uuid, key, {value} FROM runs JOIN {table} USING (run_uuid) WHERE {condition}"
             if tags is not None:
                 other_types = f"typeof(key) != 'text' OR typeof(value) NOT IN ({types})"
                 query += f" AND (key IN ({_marks(keys)}) OR {other_types})"

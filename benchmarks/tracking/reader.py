@@ -101,10 +101,10 @@ class ClientReader(Reader):
         return columns
 
     def _runs(self, experiment: str, ids: Sequence[str]) -> Iterator[Run]:
-        which = "attributes.run_id IN ({})".format(", ".join(f"'{run}'" for run in ids)) if ids else ""
+        condition = "attributes.run_id IN ({})".format(", ".join(f"'{run}'" for run in ids)) if ids else ""
         token = None
         while True:
-            page = self._client.search_runs([experiment], which, max_results=PAGE, page_token=token)
+            page = self._client.search_runs([experiment], condition, max_results=PAGE, page_token=token)
             yield from page
             token = page.token
             if not token:
@@ -122,8 +122,8 @@ def opened(uri: str) -> Iterator[Reader]:
     A file whose tables are not as expected is read through the client, as a warning says.
     """
     path = database.file(uri)
-    if path is not None and (why := unexpected(path)):
-        warn(f"{path}: {why}. It is read through MLflow's client instead, which takes longer")
+    if path is not None and (reason := unexpected(path)):
+        warn(f"{path}: {reason}. It is read through MLflow's client instead, which takes longer")
         path = None
     if path is None:
         yield ClientReader(database.client(uri))

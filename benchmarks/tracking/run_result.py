@@ -258,8 +258,8 @@ class TrialResult:
     def end(self) -> float | None:
         """Return the metric at the end, mean over seeds; None where a seed diverged."""
         ends = [run.metrics.get(TrialMetric.END) for run in self.runs.values()]
-        known = [end for end in ends if end is not None]
-        return fmean(known) if known and len(known) == len(ends) else None
+        recorded = [end for end in ends if end is not None]
+        return fmean(recorded) if recorded and len(recorded) == len(ends) else None
 
 
 @lru_cache  # thousands of runs have the same
@@ -374,16 +374,16 @@ def _faults(run: RunResult) -> Iterator[str]:
     tags = run.tags
     for table in (tags, run.params, dict.fromkeys(run.metrics, "")):
         usual = {*map(type, table), *map(type, table.values())} <= {str}
-        if other := set() if usual else table.keys() - valid_tags(table).keys():
-            yield f"{min(map(str, other))}: must be a text"
+        if invalid := set() if usual else table.keys() - valid_tags(table).keys():
+            yield f"{min(map(str, invalid))}: must be a text"
             return
     for tag, allowed in NEEDED.get(run.kind, {Tag.KIND: "|".join(NEEDED)}).items():
         if not re.fullmatch(allowed, value := tags.get(tag, "")):
             yield f"tag {tag}: is '{value}'"
-    if other := {name for name, value in run.metrics.items() if not isinstance(value, int | float)}:
-        yield f"metric {min(map(str, other))}: must be a number"
-    for name, when in (("start_time", run.start_time), ("end_time", run.end_time)):
-        if not (isinstance(when, int) and 0 <= when < LATEST):
+    if invalid := {name for name, value in run.metrics.items() if not isinstance(value, int | float)}:
+        yield f"metric {min(map(str, invalid))}: must be a number"
+    for name, moment in (("start_time", run.start_time), ("end_time", run.end_time)):
+        if not (isinstance(moment, int) and 0 <= moment < LATEST):
             yield f"{name}: must be milliseconds since 1970"
     if not isinstance(run.artifact_uri, str):
         yield "artifact_uri: must be an address"

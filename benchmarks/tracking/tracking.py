@@ -119,9 +119,9 @@ class Tracking:
         done = {key for key, run in runs.items() if run.finished} - lacking
         lost = [key for key in asked if key in done and self._is_lost(runs[key])]
         if lost:
-            where = artifact_locations.place(runs[lost[0]].artifact_uri, self._store.tracking_uri)
+            folder = artifact_locations.place(runs[lost[0]].artifact_uri, self._store.tracking_uri)
             warn(
-                f"{many(len(lost), 'finished run')} of {suite} lost files, such as those in {where}: "
+                f"{many(len(lost), 'finished run')} of {suite} lost files, such as those in {folder}: "
                 "computed again; to avoid that, stop and put them back"
             )
         return done - {*lost}
@@ -155,10 +155,10 @@ class Tracking:
         from mlflow.entities import Metric, RunTag
 
         experiment = self._experiment(suite)
-        wanted = {study[Tag.IDENTITY] for study in studies}
+        identities = {study[Tag.IDENTITY] for study in studies}
         pairs = {(study[Tag.SCENARIO], study[Tag.STRATEGY]) for study in studies}
         for identity, known in experiment.studies.items():
-            superseded = identity not in wanted
+            superseded = identity not in identities
             if known.pair in pairs and known.superseded != superseded:
                 trials = (run for run in experiment.runs.values() if run.parent == known.run_id)
                 for run in (known, *trials):
@@ -205,11 +205,11 @@ class Tracking:
         identity = tags[Tag.IDENTITY]
         if identity not in experiment.studies:
             pair = tags[Tag.SCENARIO], tags[Tag.STRATEGY]
-            own: dict[str, str] = {tag: tags[tag] for tag in (Tag.STUDY, Tag.IDENTITY)}
-            own |= {Tag.CONDITIONS: tags.get(Tag.CONDITIONS, "[]")}
-            own |= {Tag.KIND: Kind.STUDY, Tag.SCENARIO: pair[0], Tag.STRATEGY: pair[1]}
-            own[MlflowTag.COLOUR] = experiment.colour_of(pair[1])
-            run = self._client.create_run(experiment.id, now(), own, experiment.name_of(pair))
+            study_tags: dict[str, str] = {tag: tags[tag] for tag in (Tag.STUDY, Tag.IDENTITY)}
+            study_tags |= {Tag.CONDITIONS: tags.get(Tag.CONDITIONS, "[]")}
+            study_tags |= {Tag.KIND: Kind.STUDY, Tag.SCENARIO: pair[0], Tag.STRATEGY: pair[1]}
+            study_tags[MlflowTag.COLOUR] = experiment.colour_of(pair[1])
+            run = self._client.create_run(experiment.id, now(), study_tags, experiment.name_of(pair))
             experiment.add(RunResult.of_run(run))
         return experiment.studies[identity]
 
@@ -239,9 +239,9 @@ class Tracking:
         """
         experiment, taken = self._experiment(suite), set(places.values())
         experiment.conditions |= conditions or {}
-        others = [run for key, run in experiment.runs.items() if key not in places and run.place in taken]
+        replaced = [run for key, run in experiment.runs.items() if key not in places and run.place in taken]
         chosen = [run for key, run in experiment.runs.items() if key in places]
-        for runs, superseded in ((others, True), (chosen, False)):
+        for runs, superseded in ((replaced, True), (chosen, False)):
             for run in runs:
                 self._supersede(run, superseded)
         pairs = {(scenario, strategy) for scenario, strategy, _, _ in places.values()}
@@ -452,10 +452,10 @@ class Tracking:
         """Save views of the scenario, all scenarios and single runs, with links in the suite's note."""
         tags = run.tags
         single = TRAINING if tags.get(Tag.EVALUATE) == "test" else ()  # at the end alone: no curve
-        wanted = tags.get(Tag.SHOW, "").split(",")
-        shown = [name for name in wanted if name in run.metrics and name not in single]
+        requested = tags.get(Tag.SHOW, "").split(",")
+        curve_names = [name for name in requested if name in run.metrics and name not in single]
         declared = from_text(tags.get(Tag.METRICS, ""))
-        metrics = [named(name, declared) for name in shown or [tags[Tag.METRIC]]]
+        metrics = [named(name, declared) for name in curve_names or [tags[Tag.METRIC]]]
         given = {Clock.BYTES: NETWORK, Clock.ENERGY: POWER}
         clocks = [c for c, key in given.items() if any(name.startswith(key) for name in run.params)]
         target = Tag.TARGET in tags
@@ -491,12 +491,12 @@ class Tracking:
         """Return the suite's experiment with an index of the runs; None if missing."""
         if suite not in self._experiments:
             with opened(self._store.tracking_uri) as reader:
-                there = reader.experiments().get(suite)
-                if there is None:
+                entry = reader.experiments().get(suite)
+                if entry is None:
                     return None
-                results = reader.results(there.id, tags=INDEXED)
+                results = reader.results(entry.id, tags=INDEXED)
             must_be_current(results, redacted(self._store.tracking_uri))
-            experiment = TrackedExperiment(there.id, suite, valid_tags(there.tags))
+            experiment = TrackedExperiment(entry.id, suite, valid_tags(entry.tags))
             for result in results:
                 self._index(experiment, result)
             self._experiments[suite] = experiment

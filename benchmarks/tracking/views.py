@@ -85,7 +85,7 @@ def view(
     bytes where there is a network, and energy where the clients' power is given.
     """
     clocks = (*CLOCKS, *more_clocks)
-    which = f" AND {_of_scenario(scenario)}" if scenario else ""
+    condition = f" AND {_of_scenario(scenario)}" if scenario else ""
     values = [metric.name for metric in metrics]
     spread = [f"{SPREAD}{name}" for name in values]
     reached = [clock.to_target for clock in clocks] if target else []
@@ -93,7 +93,7 @@ def view(
     name = _by("To the target", clocks) + "; no bar: not met"
     bars = [_section(TO_TARGET, name)] if target else []
     state = {
-        "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.GROUP}'{which}",
+        "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.GROUP}'{condition}",
         "orderByKey": f"metrics.`{metrics[0].name}`",
         "orderByAsc": metrics[0].higher is False,
         "selectedColumns": [
@@ -138,8 +138,8 @@ def study_view(study: Mapping[str, str], name: str) -> View:
         name: The name of the view.
     """
     metric = _metric(study)
-    which = f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND tags.`{Tag.IDENTITY}` = '{study[Tag.IDENTITY]}'"
-    state = _trials([study], which) | {
+    condition = f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND tags.`{Tag.IDENTITY}` = '{study[Tag.IDENTITY]}'"
+    state = _trials([study], condition) | {
         "compareRunSections": [
             _section(PARAMETERS, "Objective over each parameter"),
             _section(metric.name, _by(metric.heading, CLOCKS)),
@@ -157,9 +157,9 @@ def trials_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
         name: The name of the view.
     """
     scenario = studies[0][Tag.SCENARIO]
-    which = f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND {_of_scenario(scenario)} AND {CURRENT}"
+    condition = f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND {_of_scenario(scenario)} AND {CURRENT}"
     sections = [_section(PARAMETERS, "Objective over each parameter, all strategies")]
-    return View(name, _trials(studies, which) | {"compareRunSections": sections})
+    return View(name, _trials(studies, condition) | {"compareRunSections": sections})
 
 
 def best_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
@@ -170,7 +170,7 @@ def best_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
         name: The name of the view.
     """
     metric, scenario = _metric(studies[0]), studies[0][Tag.SCENARIO]
-    which = f"tags.`{Tag.CHOSEN}` = 'true' AND {_of_scenario(scenario)} AND {CURRENT}"
+    condition = f"tags.`{Tag.CHOSEN}` = 'true' AND {_of_scenario(scenario)} AND {CURRENT}"
     table = _described("DIFFERENCE", "Parameters", PARAMETERS) | {
         "chartName": "Parameters",
         "compareGroups": ["Parameters"],
@@ -178,7 +178,7 @@ def best_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
         "showDifferencesOnly": False,
         "baselineColumnUuid": "",
     }
-    state = _trials(studies, which) | {
+    state = _trials(studies, condition) | {
         "compareRunSections": [
             _section(metric.name, f"{_by(metric.heading, CLOCKS)}, best trial of each strategy"),
             _section(PARAMETERS, "Best parameters", columns=1),
@@ -200,10 +200,10 @@ def of_campaign(studies: Sequence[Mapping[str, str]], names: Mapping[tuple[str, 
     by_scenario: dict[str, list[Mapping[str, str]]] = {}
     for study in studies:
         by_scenario.setdefault(study[Tag.SCENARIO], []).append(study)
-    for scenario, those in by_scenario.items():
-        where = f"{JOINT}{scenario}" if len(by_scenario) > 1 else ""
-        yield best_view(those, f"{BEST}{where}")
-        yield trials_view(those, f"{ALL_TRIALS}{where}")
+    for scenario, scenario_studies in by_scenario.items():
+        suffix = f"{JOINT}{scenario}" if len(by_scenario) > 1 else ""
+        yield best_view(scenario_studies, f"{BEST}{suffix}")
+        yield trials_view(scenario_studies, f"{ALL_TRIALS}{suffix}")
 
 
 def _metric(study: Mapping[str, str]) -> Metric:
@@ -264,9 +264,9 @@ def colours(strategies: Iterable[str]) -> dict[str, str]:
     ordered = sorted(set(strategies), key=lambda label: (order.get(label, len(order)), natural(label)))
     slots: dict[str, int] = {}
     for label in ordered:
-        own = order.get(label, int(hashlib.sha256(label.encode()).hexdigest(), 16)) % len(COLOURS)
-        free = set(range(len(COLOURS))) - {*slots.values()} or {own}
-        slots[label] = min(free, key=lambda slot: (slot - own) % len(COLOURS))
+        usual_slot = order.get(label, int(hashlib.sha256(label.encode()).hexdigest(), 16)) % len(COLOURS)
+        free = set(range(len(COLOURS))) - {*slots.values()} or {usual_slot}
+        slots[label] = min(free, key=lambda slot: (slot - usual_slot) % len(COLOURS))
     return {label: COLOURS[slot] for label, slot in slots.items()}
 
 
@@ -314,8 +314,8 @@ def _by(what: str, clocks: Sequence[Clock]) -> str:
 
     MLflow calls a chart of one metric by that metric's name: what is drawn stands over its charts.
     """
-    *most, last = (clock.words for clock in clocks)
-    return f"{what} by {', '.join(most)} and {last}"
+    *first, last = (clock.words for clock in clocks)
+    return f"{what} by {', '.join(first)} and {last}"
 
 
 def _of_scenario(scenario: str) -> str:

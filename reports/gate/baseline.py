@@ -140,20 +140,23 @@ class Baseline(Frozen):
 def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
     """Return the baseline of a suite's records, without speed; UserError if a run is incomplete."""
     suite = planned[0].suite
-    there = {run.key: run for run in load(tracking_uri, suite).runs}
-    for how, missing in (
-        ("finished", [run for run in planned if run.key not in there or not there[run.key].whole]),
-        ("made by your code as it is now", [run for run in planned if _was_edited(there.get(run.key), run)]),
+    recorded = {run.key: run for run in load(tracking_uri, suite).runs}
+    for state, missing in (
+        ("finished", [run for run in planned if run.key not in recorded or not recorded[run.key].whole]),
+        (
+            "made by your code as it is now",
+            [run for run in planned if _was_edited(recorded.get(run.key), run)],
+        ),
     ):
         if missing:
             first = missing[0]
-            unread = there[first.key].files.unread if first.key in there else ""
+            unread = recorded[first.key].files.unread if first.key in recorded else ""
             raise UserError(
-                f"suite '{suite}': {len(missing)} of {many(len(planned), 'run')} not recorded as {how}, such "
-                f"as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: "
+                f"suite '{suite}': {len(missing)} of {many(len(planned), 'run')} not recorded as {state}, "
+                f"such as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: "
                 f"{f'{unread}; {RUN_AGAIN}' if unread else 'asyncfl run comes first'}"
             )
-    runs = [there[run.key] for run in planned]
+    runs = [recorded[run.key] for run in planned]
     latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)
     origins = {(run.processor, run.device, *sorted(run.versions.items())) for run in runs}
     alike = len(origins) == 1 and latest.processor and all(run.execution == ONE_BY_ONE for run in planned)
@@ -184,8 +187,8 @@ def schedule(run: RecordedRun, tracking_uri: str) -> str:
 
 def _was_edited(recorded: RecordedRun | None, planned: PlannedRun) -> bool:
     """Return whether the user's code differs from the code of the recorded run."""
-    now = named(planned.experiment.description())
-    return recorded is not None and digests(recorded.code) != digests(now)
+    current = named(planned.experiment.description())
+    return recorded is not None and digests(recorded.code) != digests(current)
 
 
 def _goal(run: RecordedRun) -> GateGoal:
@@ -205,9 +208,9 @@ def _losses(run: RecordedRun) -> Sequence[float]:
 def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
     updates, losses = run.files.curve[UPDATES], _losses(run)
     last = len(updates) - 1
-    kept = sorted({round(part * last) for part in GOLDEN_AT})
+    rows = sorted({round(part * last) for part in GOLDEN_AT})
     # A suite may leave the loss out before the end
-    golden = [at for at in kept if at == last or not isnan(losses[at])]
+    golden = [at for at in rows if at == last or not isnan(losses[at])]
     return BaselineRun(
         scenario=run.scenario,
         strategy=run.strategy,
@@ -246,9 +249,10 @@ def read(path: Path) -> Baseline:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        location = ".".join(map(str, first["loc"]))
         place = f"{path}{yaml_io.line_of(text, first['loc'])}"
-        raise UserError(f"{place}: is no baseline: {f'{where}: ' if where else ''}{first['msg']}") from None
+        key = f"{location}: " if location else ""
+        raise UserError(f"{place}: is no baseline: {key}{first['msg']}") from None
     if baseline.checksum and baseline.checksum != _checksum(baseline):
         raise UserError(
             f"{path}: checksum mismatch: the file is corrupt or was edited. "

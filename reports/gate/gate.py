@@ -152,9 +152,9 @@ def verdict(checks: Sequence[GateCheck], suite: str) -> str:
     for kind, words in WORDS.items():
         of_kind = [check for check in checks if check.finding is kind]
         names = list(dict.fromkeys(check.strategy for check in of_kind))
-        others = " and others" if len(names) > 5 else ""
+        rest = " and others" if len(names) > 5 else ""
         if of_kind:
-            ends.append(f"{len(of_kind)} {words} ({', '.join(names[:5])}{others})")
+            ends.append(f"{len(of_kind)} {words} ({', '.join(names[:5])}{rest})")
     return f"{suite}: {many(len(checks), 'check')}, {', '.join(ends) or 'all as before'}."
 
 
@@ -182,7 +182,7 @@ def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck], reason:
     if reason and not worse:
         raise UserError(f"{said}: nothing is worse. Leave out --accept-worse")
     changed = {Finding.CHANGED, Finding.IMPROVED, Finding.ROUNDED}
-    others = dict.fromkeys(check.strategy for check in checks if check.finding in changed)
+    strategies = dict.fromkeys(check.strategy for check in checks if check.finding in changed)
     line = Acceptance(
         date=datetime.now(UTC).date().isoformat(),
         commit=now.commit,
@@ -190,7 +190,7 @@ def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck], reason:
         better=tuple(_said(check) for check in checks if check.finding is Finding.BETTER),
         worse=tuple(map(_said, worse)),
         reason=reason,
-        other=tuple(_counted(strategy, checks) for strategy in others),
+        other=tuple(_counted(strategy, checks) for strategy in strategies),
     )
     lines = (line,) if line.better or line.worse or line.other else ()
     judged = [check for check in checks if check.finding in {Finding.BETTER, Finding.WORSE}]
@@ -211,9 +211,9 @@ def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck], reason:
 
 
 def _said(check: GateCheck) -> str:
-    where = f" in {check.scenario}" if check.scenario else ""
+    place = f" in {check.scenario}" if check.scenario else ""
     detail = f", {check.detail}" if check.detail else ""
-    return f"{check.strategy}{where}: {check.what} {check.before} → {check.now}{detail}"
+    return f"{check.strategy}{place}: {check.what} {check.before} → {check.now}{detail}"
 
 
 def _counted(strategy: str, checks: Sequence[GateCheck]) -> str:
@@ -437,11 +437,11 @@ class Seeds:
     def schedule(self) -> GateCheck:
         """Return the check of arrivals and staleness; of several seeds the first digests are shown."""
         pairs = [(a.schedule, b.schedule) for a, b in zip(self.before, self.now, strict=True)]
-        other = [pair for pair in pairs if pair[0] != pair[1]]
-        if not other:
+        changed = [pair for pair in pairs if pair[0] != pair[1]]
+        if not changed:
             return self._check(SCHEDULE, Finding.SAME, *pairs[0])
-        seeds = f"{len(other)} of {many(len(pairs), 'seed')}"
-        return self._check(SCHEDULE, Finding.CHANGED, *other[0], seeds, "none")
+        seeds = f"{len(changed)} of {many(len(pairs), 'seed')}"
+        return self._check(SCHEDULE, Finding.CHANGED, *changed[0], seeds, "none")
 
     def golden(self, tolerance: float, *, warn: bool) -> GateCheck:
         """Return the check of the loss at every evaluation of every seed; the largest difference is shown.

@@ -49,12 +49,13 @@ def how_compared(before: Baseline, now: Baseline, tolerance: float = GOLDEN) -> 
 
 
 def _commits(baseline: Baseline) -> str:
-    own = baseline.repository if baseline.repository != baseline.commit else ""  # in a clone they are one
-    known = [("your repository", own), ("asyncfl", baseline.commit)]
+    # In a clone both are one.
+    repository = baseline.repository if baseline.repository != baseline.commit else ""
+    commits = [("your repository", repository), ("asyncfl", baseline.commit)]
     return (
         ", ".join(
             f"{name} at {commit[:12]}" + (" with uncommitted changes" if commit.endswith("+") else "")
-            for name, commit in known
+            for name, commit in commits
             if commit
         )
         or "of no known commit"
@@ -127,8 +128,8 @@ def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequenc
 
 
 def _row(check: GateCheck) -> Sequence[str]:
-    where = (check.scenario or "all", check.strategy, check.title)
-    return (*where, check.before, check.now, check.change, check.allowed)
+    identity = (check.scenario or "all", check.strategy, check.title)
+    return (*identity, check.before, check.now, check.change, check.allowed)
 
 
 def markdown(

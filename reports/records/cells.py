@@ -27,9 +27,9 @@ class Spread:
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
         """Return mean and deviation of the values, leaving out NaN."""
-        known = [value for value in values if not np.isnan(value)]
-        mean = float(np.mean(known)) if known else nan
-        return cls(mean, float(np.std(known, ddof=1)) if len(known) > 1 else nan, len(known))
+        finite = [value for value in values if not np.isnan(value)]
+        mean = float(np.mean(finite)) if finite else nan
+        return cls(mean, float(np.std(finite, ddof=1)) if len(finite) > 1 else nan, len(finite))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Cell:
             "unfinished": sum(run.status.unfinished for run in self.runs),
             "unreadable": len(self.having(Status.UNREADABLE)),
         }
-        exceptions = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
+        exceptions = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
         return f"{len(self.runs)} ({exceptions})" if exceptions else str(len(self.runs))
 
     @cached_property
@@ -109,8 +109,8 @@ class Cell:
         """True if most seeds with a met target missed the target at a later evaluation."""
         if self.target is None:
             return False
-        again = sum(run.misses_again(self.target) for run in self.runs)
-        return 2 * again > self.reach(Clock.UPDATES).reached
+        missed = sum(run.misses_again(self.target) for run in self.runs)
+        return 2 * missed > self.reach(Clock.UPDATES).reached
 
     @cached_property
     def staleness(self) -> tuple[float, float]:
@@ -170,8 +170,8 @@ def _common_marks(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> 
 
     Along its budget's clock a run is evaluated at every mark at which its model is a new one: all marks.
     """
-    own = all(run.budget_clock == clock for cell in cells for run in cell.finite)
-    return np.unique(np.concatenate(marks)) if own and marks else common_grid(marks)
+    common = all(run.budget_clock == clock for cell in cells for run in cell.finite)
+    return np.unique(np.concatenate(marks)) if common and marks else common_grid(marks)
 
 
 def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:
@@ -179,5 +179,5 @@ def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:
     marks, values = curve[clock].astype(float), curve[metric].astype(float)
     if not run.status.finite:
         return marks, values
-    there = np.isfinite(values)  # at the marks at which it was evaluated
-    return marks[there], values[there]
+    finite = np.isfinite(values)  # at the marks at which it was evaluated
+    return marks[finite], values[finite]

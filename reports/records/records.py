@@ -167,8 +167,8 @@ class RecordedSuite:
             budgets.setdefault(run.scenario, {})[run.strategy] = ", ".join(limits)
         for scenario, limited in budgets.items():
             if len(set(limited.values())) > 1:
-                said = "; ".join(f"{strategy}: {limits}" for strategy, limits in limited.items())
-                return f"{scenario}: strategies with different budgets, which do not compare: {said}."
+                text = "; ".join(f"{strategy}: {limits}" for strategy, limits in limited.items())
+                return f"{scenario}: strategies with different budgets, which do not compare: {text}."
         return ""
 
     @property
@@ -223,13 +223,14 @@ class RecordedSuite:
         first = runs[0]
         seeds = sorted(runs, key=lambda run: run.seed)
         recorded = {name for run in runs for name in run.files.curve}
-        own = first.measure(first.metric)
-        wanted = [first.measure(name) for name in first.show]
-        shown = tuple(metric for metric in wanted if metric.name in recorded) or (own,)
-        worst = first.measure(own.worst_client.name)
-        columns = tuple(dict.fromkeys((*shown, own, *([worst] if worst.name in recorded else []))))
+        ranking_metric = first.measure(first.metric)
+        requested = [first.measure(name) for name in first.show]
+        shown = tuple(metric for metric in requested if metric.name in recorded) or (ranking_metric,)
+        worst = first.measure(ranking_metric.worst_client.name)
+        columns = tuple(dict.fromkeys((*shown, ranking_metric, *([worst] if worst.name in recorded else []))))
         if columns[0].higher is None:
-            columns = tuple(dict.fromkeys((own, *columns)))  # a metric without a direction cannot rank
+            # A metric without a direction cannot rank.
+            columns = tuple(dict.fromkeys((ranking_metric, *columns)))
         by_strategy = {name: tuple(run for run in seeds if run.strategy == name) for name in self.strategies}
         cells = tuple(
             Cell(name, index[name], of_name, (*columns, *shown), first.target)
@@ -239,7 +240,9 @@ class RecordedSuite:
         pooled = [baseline.metrics for baseline in self.pooled if baseline.problem == first.problem]
         names = {name for metrics in pooled for name in metrics}
         values = {name: tuple(metrics[name] for metrics in pooled if name in metrics) for name in names}
-        return RecordedScenario(label, place, first.problem, cells, own, first.target, columns, shown, values)
+        return RecordedScenario(
+            label, place, first.problem, cells, ranking_metric, first.target, columns, shown, values
+        )
 
 
 def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[RecordedRun, ...]]:

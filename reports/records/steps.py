@@ -13,8 +13,8 @@ def value_at(grid: Array, clock: Array, values: Array) -> Array:
     Where several evaluations share one clock value, the last one counts.
     """
     last = np.searchsorted(clock, grid, side="right") - 1
-    known = np.where(last >= 0, values[last], np.nan) if len(values) else np.full(len(grid), np.nan)
-    return np.asarray(known, float)
+    step_values = np.where(last >= 0, values[last], np.nan) if len(values) else np.full(len(grid), np.nan)
+    return np.asarray(step_values, float)
 
 
 def common_grid(clocks: Sequence[Array]) -> Array:
@@ -22,6 +22,6 @@ def common_grid(clocks: Sequence[Array]) -> Array:
 
     For curves that share their marks these are the marks themselves.
     """
-    most = max((len(clock) for clock in clocks), default=0)
-    marks = [max(clock[min(k, len(clock) - 1)] for clock in clocks if len(clock)) for k in range(most)]
+    longest = max((len(clock) for clock in clocks), default=0)
+    marks = [max(clock[min(k, len(clock) - 1)] for clock in clocks if len(clock)) for k in range(longest)]
     return np.unique(np.array(marks, float))

@@ -61,14 +61,17 @@ def load(
         UserError: The store cannot be read.
     """
     with reading(tracking_uri) as reader:
-        known = reader.experiments()
-        experiment, tuning = known.get(suite), known.get(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}")
+        experiments = reader.experiments()
+        experiment, tuning = (
+            experiments.get(suite),
+            experiments.get(f"{suite.removesuffix(CAMPAIGN)}{CAMPAIGN}"),
+        )
         recorded = reader.results(experiment.id) if experiment else []
         tried = reader.results(tuning.id) if tuning else []
     must_be_current(recorded, redacted(tracking_uri))
     tags = valid_tags(experiment.tags) if experiment else {}
     base = suite.removesuffix(VARIANT)  # of whose campaign a tuned variant has its values
-    tuned = base != suite and f"{base}{CAMPAIGN}" in known
+    tuned = base != suite and f"{base}{CAMPAIGN}" in experiments
     faults = {run.run_id: fault for run in (*recorded, *tried) if (fault := fault_of(run))}
     kinds = [(run, run.tags.get(Tag.KIND)) for run in recorded if run.run_id not in faults]
     runs, older = latest(RecordedRun.of(run) for run, kind in kinds if kind == Kind.RUN)
@@ -141,12 +144,12 @@ def _with_files(
 
     chosen = wanted if callable(wanted) else lambda run: wanted is None or run.key in wanted
     places = {run.id: place(run.folder, tracking_uri) for run in runs if chosen(run)}
-    some = [run for run in runs if run.id in places]
+    stored = [run for run in runs if run.id in places]
     if all(places.values()):  # threads would only wait for each other's Python
-        read_runs = {run.id: read_of(run) for run in some}
+        read_runs = {run.id: read_of(run) for run in stored}
     else:
         with ThreadPoolExecutor(DOWNLOADS) as pool:
-            read_runs = dict(zip(places, pool.map(read_of, some), strict=True))
+            read_runs = dict(zip(places, pool.map(read_of, stored), strict=True))
     return tuple(read_runs.get(run.id, run) for run in runs)
 
 

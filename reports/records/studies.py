@@ -56,8 +56,8 @@ class RecordedStudy:
         """Complete trial with the best value among trials with the most seeds; the first of equals."""
         sign = -1 if self.measure.higher else 1
         complete = [trial for trial in self.judged if trial.complete]
-        most = max((len(trial.by_seed) for trial in complete), default=0)
-        repeated = [trial for trial in complete if len(trial.by_seed) == most]
+        seeds = max((len(trial.by_seed) for trial in complete), default=0)
+        repeated = [trial for trial in complete if len(trial.by_seed) == seeds]
         return min(repeated, key=lambda trial: sign * trial.worth, default=None)
 
     @property

@@ -89,8 +89,8 @@ def section(results: Results) -> Section | None:
     everything = pd.concat([costs.numbers for costs in tables.values()])
     link = download("Costs of all runs", results.suite.name, "cost", everything)
     shows, printed = {"blocks": blocks}, list(tables.values())
-    there = {heading for costs in printed for heading in costs.headings}
-    note = " ".join([NOTE, *(text for heading, text in OF_COLUMN.items() if heading in there)])
+    headings = {heading for costs in printed for heading in costs.headings}
+    note = " ".join([NOTE, *(text for heading, text in OF_COLUMN.items() if heading in headings)])
     return Section("cost", "Cost", "cost.html.j2", note, shows, tables=printed, downloads=[link])
 
 
@@ -113,24 +113,27 @@ def table(problem: str, scenarios: Sequence[RecordedScenario]) -> PageTable:
         }
         for strategy, run in ended
     )
-    known = [heading for heading in COLUMNS if ended and costs[heading].notna().any()]
+    columns = [heading for heading in COLUMNS if ended and costs[heading].notna().any()]
     lines = [
         (
             TableEntry(strategy),
-            *(entry(costs[heading][costs["strategy"] == strategy], COLUMNS[heading][1]) for heading in known),
+            *(
+                entry(costs[heading][costs["strategy"] == strategy], COLUMNS[heading][1])
+                for heading in columns
+            ),
         )
         for strategy in sorted({strategy for strategy, _ in ended}, key=str.casefold)
     ]
-    unknown = [heading for heading in COLUMNS if heading not in known and ended]
+    unknown = [heading for heading in COLUMNS if heading not in columns and ended]
     rows = costs.drop(columns=unknown).rename(columns=str.lower)
-    return PageTable(problem or "problem", rows, ["Strategy", *known], lines)
+    return PageTable(problem or "problem", rows, ["Strategy", *columns], lines)
 
 
 def entry(values: Sequence[float] | pd.Series, write: Callable[[float], str]) -> TableEntry:
     """Return median and range; ∞ counts, unknown values do not."""
-    known = [float(value) for value in values if not isnan(value)]
-    if not known:
+    numbers_known = [float(value) for value in values if not isnan(value)]
+    if not numbers_known:
         return UNKNOWN
-    middle = float(np.median(known))
-    low, high = write(min(known)), write(max(known))
+    middle = float(np.median(numbers_known))
+    low, high = write(min(numbers_known)), write(max(numbers_known))
     return TableEntry(write(middle), f"({low} to {high})" if low != high else "", middle)

@@ -35,7 +35,7 @@ def section(results: Results) -> Section | None:
     blocks = [
         (metric.title, cards)
         for metric, bands in everything.items()
-        if (cards := _cards(metric, [other for other in scenarios if metric in other.shown], bands, results))
+        if (cards := _cards(metric, [place for place in scenarios if metric in place.shown], bands, results))
     ]
     if not blocks:
         return None
@@ -130,11 +130,11 @@ class Plot:
     def draw(self) -> svg.Drawing:
         """Return the figure."""
         about = f"{self.metric.title} against {self.clock.words}, {self.scenario.label}: {self._finding()}"
-        said = {}
+        texts = {}
         for line in self.bands:
             ends = f"{self._end(line)} at the end" if line.n else "diverged" if line.lost else "no value"
-            said[line.cell.index] = f"{line.cell.strategy}: {ends}"
-        return svg.Drawing(self._paint, about, legend=legend(self.scenario.cells), said=said)
+            texts[line.cell.index] = f"{line.cell.strategy}: {ends}"
+        return svg.Drawing(self._paint, about, legend=legend(self.scenario.cells), said=texts)
 
     def _end(self, line: CurveBand) -> str:
         return self.metric.with_unit(float(line.mean[-1]))
@@ -142,10 +142,10 @@ class Plot:
     def _finding(self) -> str:
         """Return the highest and the lowest strategy at the end, in words."""
         ended = sorted((line for line in self.bands if line.n), key=lambda line: float(line.mean[-1]))
-        said = [f"{line.cell.strategy} with {self._end(line)}" for line in ended]
-        if len(said) < 2:
-            return said[0] if said else "no run has ended"
-        return f"highest at the end is {said[-1]}, lowest {said[0]}"
+        texts = [f"{line.cell.strategy} with {self._end(line)}" for line in ended]
+        if len(texts) < 2:
+            return texts[0] if texts else "no run has ended"
+        return f"highest at the end is {texts[-1]}, lowest {texts[0]}"
 
     def _paint(self, axes: svg.Axes) -> None:
         for line in sorted(self.bands, key=lambda line: look.layer(line.cell.index)):
@@ -175,8 +175,8 @@ class Plot:
                 line.grid, line.mean, linestyle=svg.line_style(index), linewidth=look.width(index), **style
             )
             # Markers of overlapping lines are placed side by side.
-            every, last = max(1, len(line.grid) // 5), len(line.grid) - 1
-            svg.markers(axes, index, line.grid, line.mean, [*range(index % every, last, every), last])
+            spacing, last = max(1, len(line.grid) // 5), len(line.grid) - 1
+            svg.markers(axes, index, line.grid, line.mean, [*range(index % spacing, last, spacing), last])
         for marks, values in line.lost:
             inside = self.scale.clip(values)
             axes.plot(marks, inside, linewidth=0.9, **style)

@@ -90,8 +90,8 @@ def section(results: Results) -> Section | None:
         figures += [
             (f"{scenario.label} {SYMBOLS[term]}", panel) for term, panel in zip(terms, panels, strict=True)
         ]
-        shown = {curve.cell.strategy for lines in terms.values() for curve in lines}
-        cells = [cell for cell in scenario.cells if cell.strategy in shown]
+        strategies = {curve.cell.strategy for lines in terms.values() for curve in lines}
+        cells = [cell for cell in scenario.cells if cell.strategy in strategies]
         card = {
             "scenario": scenario.label,
             "panels": panels,
@@ -119,8 +119,12 @@ def _caption(scenario: RecordedScenario, errors: Lines, scale: Scale) -> str:
         if nil := [curve.cell.strategy for curve in lines if not (curve.value > scale.low).any()]:
             parts.append(f"{SYMBOLS[term]} vanishes for {', '.join(nil)}.")
     measured = {curve.cell.strategy for curve in errors.get(Name.NOISE, [])}
-    if measured and (left := [cell.strategy for cell in scenario.cells if cell.strategy not in measured]):
-        parts.append(f"Not measured, since their steps are not linear in the updates: {', '.join(left)}.")
+    if measured and (
+        unmeasured := [cell.strategy for cell in scenario.cells if cell.strategy not in measured]
+    ):
+        parts.append(
+            f"Not measured, since their steps are not linear in the updates: {', '.join(unmeasured)}."
+        )
     return " ".join(parts)
 
 
@@ -129,14 +133,14 @@ def _table(scenario: RecordedScenario, cells: Sequence[Cell], terms: Lines) -> P
     columns = []
     for lines in terms.values():
         texts = {curve.cell.strategy: numbers.number(curve.mean, 3) for curve in lines}
-        least = min(lines, key=lambda curve: curve.mean).cell.strategy
+        lowest = min(lines, key=lambda curve: curve.mean).cell.strategy
         columns.append(
             {
                 curve.cell.strategy: TableEntry(
                     text := texts[curve.cell.strategy],
                     "",
                     curve.mean,
-                    len(lines) > 1 and text == texts[least],
+                    len(lines) > 1 and text == texts[lowest],
                 )
                 for curve in lines
             }
@@ -162,10 +166,10 @@ def frame(measured: Sequence[tuple[RecordedScenario, Lines]]) -> pd.DataFrame:
 def _scale(lines: Sequence[ErrorLine]) -> Scale:
     """Return a vertical axis with room for all values above rounding."""
     values = np.concatenate([np.zeros(0), *(curve.value for curve in lines)])
-    most = float(values[np.isfinite(values)].max(initial=0.0))
-    if not most:
+    largest = float(values[np.isfinite(values)].max(initial=0.0))
+    if not largest:
         return Scale(0.1, 1.0, "log")
-    return Scale(float(values[values > most / DEEP].min()) / 1.5, most * 1.5, "log")
+    return Scale(float(values[values > largest / DEEP].min()) / 1.5, largest * 1.5, "log")
 
 
 def _draw(scenario: RecordedScenario, term: str, lines: Sequence[ErrorLine], scale: Scale) -> svg.Drawing:
@@ -182,8 +186,8 @@ def _paint(axes: svg.Axes, term: str, lines: Sequence[ErrorLine], scale: Scale) 
         axes.plot(curve.iteration, value, linestyle=dash, linewidth=look.width(index), **svg.style(index))
         if look.quiet(index):
             continue
-        every = max(1, len(value) // 4)
-        svg.markers(axes, index, curve.iteration, value, np.arange(index % every, len(value), every))
+        spacing = max(1, len(value) // 4)
+        svg.markers(axes, index, curve.iteration, value, np.arange(index % spacing, len(value), spacing))
     svg.clock_axis(axes, "Server iterations", [curve.iteration for curve in lines], room=1.02)
     scale.apply(axes)
     axes.yaxis.set_major_formatter(svg.tick_text(share=False))

@@ -76,22 +76,22 @@ def compared_by(scenario: RecordedScenario) -> Measure:
 
 def _draw(scenario: RecordedScenario, metric: Measure, rows: Sequence[Clients]) -> svg.Drawing:
     worst = {row.cell: metric.with_unit(row.worst) for row in rows}
-    said = [(cell, f"{cell.strategy}: worst client {text}") for cell, text in worst.items()]
+    texts = [(cell, f"{cell.strategy}: worst client {text}") for cell, text in worst.items()]
     best = (max if metric.higher else min)(rows, key=lambda row: row.worst)
     description = (
         f"Final {metric.in_text} of every client by strategy, {scenario.label}: the worst client is best off "
         f"with {best.cell.strategy}, {worst[best.cell]}"
     )
-    return draw(said, partial(_paint, metric=metric, rows=rows), description)
+    return draw(texts, partial(_paint, metric=metric, rows=rows), description)
 
 
 def _paint(axes: svg.Axes, metric: Measure, rows: Sequence[Clients]) -> None:
     for y, row in enumerate(rows):
         index, style = row.cell.index, svg.style(row.cell.index)
-        shown = row.values
-        if len(shown) > MOST:
-            shown = np.quantile(shown, np.linspace(0, 1, MOST))
-        svg.strokes(axes, index, shown, y)
+        values = row.values
+        if len(values) > MOST:
+            values = np.quantile(values, np.linspace(0, 1, MOST))
+        svg.strokes(axes, index, values, y)
         axes.plot([row.worst, row.mean], [y, y], linewidth=1.4, **style)
         svg.dot(axes, index, (row.mean, y), 7)
         svg.dot(axes, index, (row.worst, y), 7, edge=1.6, hollow=True)

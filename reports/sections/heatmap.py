@@ -60,9 +60,9 @@ class Heatmaps:
     @property
     def range(self) -> tuple[float, float]:
         """Least and greatest value of all strategies, the ends of a common scale of colours."""
-        every = [self.value(strategy, place) for strategy in self.means for place in self.places]
-        known = [value for value in every if not isnan(value)] or [0.0]
-        return min(known), max(known)
+        values = [self.value(strategy, place) for strategy in self.means for place in self.places]
+        finite = [value for value in values if not isnan(value)] or [0.0]
+        return min(finite), max(finite)
 
     @property
     def column(self) -> float:
@@ -78,12 +78,12 @@ class Heatmaps:
 
     def extremes(self, strategy: str) -> str:
         """Return the strategy's worst and best place in words."""
-        known = {place: value for place in self.places if not isnan(value := self.value(strategy, place))}
-        if not known:
+        values = {place: value for place in self.places if not isnan(value := self.value(strategy, place))}
+        if not values:
             return "no value"
         low, high = (
-            f"{self.measure.with_unit(known[place])} with {place[0]} under {place[1]}"
-            for place in (min(known, key=known.__getitem__), max(known, key=known.__getitem__))
+            f"{self.measure.with_unit(values[place])} with {place[0]} under {place[1]}"
+            for place in (min(values, key=values.__getitem__), max(values, key=values.__getitem__))
         )
         return f"from {low} to {high}"
 
@@ -105,8 +105,8 @@ def heatmaps(scenarios: Iterable[RecordedScenario]) -> list[Heatmaps]:
     for (problem, metric), group in by_problem.items():
         places = {_place(scenario): scenario.ranked for scenario in group}
         partitions, delays = (tuple(sorted(set(names), key=natural)) for names in zip(*places, strict=True))
-        whole = len(places) == len(group) == len(partitions) * len(delays)
-        if not whole or len(partitions) < 2 or len(delays) < 2 or not all(partitions):
+        complete = len(places) == len(group) == len(partitions) * len(delays)
+        if not complete or len(partitions) < 2 or len(delays) < 2 or not all(partitions):
             continue
         means: dict[str, dict[Place, Cell]] = {}
         for place, cells in places.items():
@@ -142,11 +142,11 @@ def section(results: Results) -> Section | None:
     ]
     numbers = pd.concat([frame(grid) for grid in grids])
     metrics = {grid.measure for grid in grids}
-    what = f"Final {grids[0].measure.in_text}" if len(metrics) == 1 else "Final value"
+    quantity = f"Final {grids[0].measure.in_text}" if len(metrics) == 1 else "Final value"
     unit = " (%)" if all(metric.share for metric in metrics) else ""
     note = (
-        f"Number and colour: {what[0].lower()}{what[1:]}{unit}{results.mean_over_seeds}. Rows: delay. "
-        "Columns: how the data are split. All strategies share a scale: a stronger colour means more. "
+        f"Number and colour: {quantity[0].lower()}{quantity[1:]}{unit}{results.mean_over_seeds}. Rows: "
+        "delay. Columns: how the data are split. All strategies share a scale: a stronger colour is more. "
         f"In bold: the best strategy of that place.{results.only_foremost}"
     )
     if any(isnan(grid.value(name, place)) for grid in grids for name in grid.means for place in grid.places):
@@ -187,8 +187,8 @@ def _table(grid: Heatmaps, strategy: str) -> PageTable:
         for delay in grid.delays
     ]
     numbers = frame(grid)
-    own = numbers[numbers.strategy == strategy]
-    return PageTable(f"{grid.problem} {strategy}", own, [strategy, *grid.partitions], lines)
+    rows = numbers[numbers.strategy == strategy]
+    return PageTable(f"{grid.problem} {strategy}", rows, [strategy, *grid.partitions], lines)
 
 
 def level(value: float, low: float, high: float) -> int:
@@ -197,11 +197,11 @@ def level(value: float, low: float, high: float) -> int:
 
 
 def _draw(grid: Heatmaps, strategy: str) -> svg.Drawing:
-    left = 12 + LETTER * max(len(line) for delay in grid.delays for line in _row_name(delay))
+    margin = 12 + LETTER * max(len(line) for delay in grid.delays for line in _row_name(delay))
     bottom = 16 + LEADING * max(name.count("\n") + 1 for name in grid.headings)
-    size = (left + grid.column * len(grid.partitions), 2 + SIDE * len(grid.delays) + bottom)
+    size = (margin + grid.column * len(grid.partitions), 2 + SIDE * len(grid.delays) + bottom)
     about = f"{grid.measure.title} by delay and partition, {strategy}: {grid.extremes(strategy)}"
-    return svg.Drawing(partial(_paint, grid=grid, strategy=strategy), about, size, (left, 2, 2, bottom))
+    return svg.Drawing(partial(_paint, grid=grid, strategy=strategy), about, size, (margin, 2, 2, bottom))
 
 
 def _row_name(delay: str) -> list[str]:

@@ -66,8 +66,8 @@ class Answer:
     def caption(self) -> str:
         """Caption of the standings: strategies, seeds, and the test of separation."""
         n, seeds = len(self.standings.lines), self.standings.seeds
-        own = ", and the highlighted" if len(self.shown) > SHOWN else ""
-        text = f"The first {SHOWN} of {n}{own}. " if n > SHOWN else ""
+        highlighted = ", and the highlighted" if len(self.shown) > SHOWN else ""
+        text = f"The first {SHOWN} of {n}{highlighted}. " if n > SHOWN else ""
         if seeds < 2:
             return f"{text}One seed, hence no interval."
         return (
@@ -110,33 +110,33 @@ class Answer:
 
     def draw(self) -> svg.Drawing:
         """Return a figure with a row per first strategy: mean, interval, separation from the leader."""
-        said = []
+        texts = []
         for line in self.shown:
             entry = effect_entry(line.score, self.write)
             text = f"{line.strategy} {entry.text} {entry.detail}".rstrip()
-            how = ", not separated from the leader" if line.open else ""
-            said.append((Cell(line.strategy, self.results.index[line.strategy], ()), text + how))
-        return draw(said, self._paint, f"{self.title}: {'; '.join(text for _, text in said)}", ROW)
+            separation = ", not separated from the leader" if line.open else ""
+            texts.append((Cell(line.strategy, self.results.index[line.strategy], ()), text + separation))
+        return draw(texts, self._paint, f"{self.title}: {'; '.join(text for _, text in texts)}", ROW)
 
     def _paint(self, axes: svg.Axes) -> None:
         by_rank, lines = self.standings.by_rank, self.shown
         means = [line.score.mean for line in lines]
         ends = [end for line in lines if line.score.n > 1 for end in (line.score.low, line.score.high)]
         if by_rank:
-            left, right = 1.0, float(len(self.standings.lines))
+            start, right = 1.0, float(len(self.standings.lines))
         else:
             reach = (max(means) - min(means)) or abs(means[0]) or 1.0
-            left = max(min([*means, *ends]), min(means) - reach)
+            start = max(min([*means, *ends]), min(means) - reach)
             right = min(max([*means, *ends]), max(means) + reach)
-        room = 0.04 * (right - left) or 0.5
-        axes.set_xlim(left - room, right + room)
-        edges = (left, right) if by_rank else (left - room, right + room)
+        room = 0.04 * (right - start) or 0.5
+        axes.set_xlim(start - room, right + room)
+        edges = (start, right) if by_rank else (start - room, right + room)
         for y, line in enumerate(lines):
             index, score = self.results.index[line.strategy], line.score
             if isfinite(score.low):
                 low, high = score.low, score.high
                 if by_rank:  # there is no rank beyond
-                    low, high = max(low, left), min(high, right)
+                    low, high = max(low, start), min(high, right)
                 svg.interval(axes, index, y, (low, high), edges)
             mark, size = ("D", 7.5) if line is self.standings.leader else ("o", 8)
             svg.dot(axes, index, (score.mean, y), size, mark, edge=1.8, hollow=line.open or score.n < 2)

@@ -16,7 +16,7 @@ def strategies(results: Results) -> Section:
     """Return the section with an entry per strategy; common hyper-parameters are listed once, above."""
     suite = results.suite
     runs = {name: [run for run in suite.runs if run.strategy == name] for name in suite.strategies}
-    values = {name: settings(own) for name, own in runs.items()}
+    values = {name: settings(strategy_runs) for name, strategy_runs in runs.items()}
     common = set.intersection(*map(set, values.values())) if len(values) > 1 else set()
     entries = [
         {

@@ -154,8 +154,8 @@ def who_leads(results: Results) -> str:
     names = _named([line.strategy for line in standings.lines if line.score.mean == best], "strategies")
     if standings.by_rank:
         metric_text = f" in {metric.in_text}" if metric else ""
-        where, n = many(standings.scenarios, "scenario"), len(standings.lines)
-        return f"Best mean rank{metric_text} over {where}: {names} ({best:.1f} of {n}){_open(standings)}."
+        scenarios, n = many(standings.scenarios, "scenario"), len(standings.lines)
+        return f"Best mean rank{metric_text} over {scenarios}: {names} ({best:.1f} of {n}){_open(standings)}."
     assert metric is not None
     extreme = "Highest" if metric.higher else "Lowest"
     return f"{extreme} mean {metric.in_text}: {names} ({metric.with_unit(best)}){_open(standings)}."
@@ -172,17 +172,17 @@ def how_sure(results: Results) -> str:
     standings = results.standings
     if standings is None:
         return ""
-    compared, left, leader = standings.compared, standings.open, standings.leader
+    compared, unseparated, leader = standings.compared, standings.open, standings.leader
     if not compared:
         return "" if standings.seeds > 1 else ONE_SEED
     apart = [line.strategy for line in compared if not line.open]
     captions = []
     if apart:
         captions.append(f"Separated: {_named(apart, 'others')}.")
-    if left:
-        captions.append(f"Not separated: {_named([line.strategy for line in left], 'others')}.")
-        if needed := seeds_text(left[0].gap):
-            captions.append(f"To separate {left[0].strategy}: {needed}.")
+    if unseparated:
+        captions.append(f"Not separated: {_named([line.strategy for line in unseparated], 'others')}.")
+        if needed := seeds_text(unseparated[0].gap):
+            captions.append(f"To separate {unseparated[0].strategy}: {needed}.")
     measure = "mean rank" if standings.by_rank else "final value"
     over = f"compared in {measure} over {many(standings.seeds, 'seed')}"
     return f"{leader.strategy} {over}. {' '.join(captions)}"
@@ -200,13 +200,13 @@ def how_tested(results: Results) -> str:
         return ""
     holding = sum(contrast.holds for contrast in contrasts)
     first = _foremost(contrasts)
-    shown = (
+    statistics = (
         f"{first.question.capitalize()}: {many(first.effect.n, 'seed')}, {numbers.p_value(first.p)}. "
         if first
         else ""
     )
     return (
-        f"{shown}{holding} of {many(len(contrasts), 'difference')} between two strategies hold: "
+        f"{statistics}{holding} of {many(len(contrasts), 'difference')} between two strategies hold: "
         "paired t-tests at 5\N{NO-BREAK SPACE}%, Holm’s adjustment for all."
     )
 
@@ -234,12 +234,12 @@ def _place(contrast: PairedContrast, results: Results) -> str:
 def _where_nothing_holds(contrasts: Sequence[PairedContrast]) -> str:
     """Return the scenarios without a significant contrast, in a sentence; empty without any."""
     tested = list(dict.fromkeys(contrast.scenario.label for contrast in contrasts))
-    shown = {contrast.scenario.label for contrast in contrasts if contrast.holds}
-    quiet = [label for label in tested if label not in shown]
+    decided = {contrast.scenario.label for contrast in contrasts if contrast.holds}
+    quiet = [label for label in tested if label not in decided]
     if not quiet:
         return ""
-    where = quiet[0] if len(quiet) == 1 else f"{len(quiet)} of {len(tested)} scenarios"
-    return f"No difference holds in {where}."
+    places = quiet[0] if len(quiet) == 1 else f"{len(quiet)} of {len(tested)} scenarios"
+    return f"No difference holds in {places}."
 
 
 def _times(contrast: PairedContrast) -> str:

@@ -53,12 +53,14 @@ def section(results: Results) -> Section | None:
 
 def _foremost(results: Results, differences: Sequence[Difference]) -> list[Difference]:
     """Return the best of a scenario and the foremost strategies."""
-    best, *others = differences
-    return [best, *(other for other in others if other.strategy in results.foremost)]
+    best, *rest = differences
+    return [best, *(difference for difference in rest if difference.strategy in results.foremost)]
 
 
 def _note(compared: Sequence[Compared]) -> str:
-    n = [other.gap.effect.n for _, differences in compared for other in differences if other.gap]
+    n = [
+        difference.gap.effect.n for _, differences in compared for difference in differences if difference.gap
+    ]
     over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
         f"Across: how far a strategy is behind the best of the scenario on the same seed ({over}). Stroke: "
@@ -74,11 +76,11 @@ def _note(compared: Sequence[Compared]) -> str:
 
 def _caption(differences: Sequence[Difference]) -> str:
     """Return the number of separated strategies, and the seeds to separate the closest other strategy."""
-    compared = [other for other in differences[1:] if other.gap]
-    left = [other for other in compared if other.open]
-    text = f"Separated from {differences[0].strategy}: {len(compared) - len(left)} of {len(compared)}."
-    if left and (seeds := seeds_text(left[0].gap)):
-        text += f" To separate {left[0].strategy}: {seeds}."
+    compared = [difference for difference in differences[1:] if difference.gap]
+    unseparated = [difference for difference in compared if difference.open]
+    text = f"Separated from {differences[0].strategy}: {len(compared) - len(unseparated)} of {len(compared)}."
+    if unseparated and (seeds := seeds_text(unseparated[0].gap)):
+        text += f" To separate {unseparated[0].strategy}: {seeds}."
     return text
 
 
@@ -103,19 +105,19 @@ def _table(scenario: RecordedScenario, differences: Sequence[Difference]) -> Pag
     nothing = TableEntry("")
     lines = [
         (
-            TableEntry(other.strategy),
-            difference_entry(other.gap.effect, metric),
-            TableEntry(numbers.number(other.gap.p, 2)),
-            TableEntry("yes" if other.gap.worse else "no"),
-            TableEntry("" if other.gap.needed is None else f"{other.gap.needed:,}"),
+            TableEntry(difference.strategy),
+            difference_entry(difference.gap.effect, metric),
+            TableEntry(numbers.number(difference.gap.p, 2)),
+            TableEntry("yes" if difference.gap.worse else "no"),
+            TableEntry("" if difference.gap.needed is None else f"{difference.gap.needed:,}"),
         )
-        if other.gap
+        if difference.gap
         else (
-            TableEntry(other.strategy),
-            TableEntry("best" if other is differences[0] else numbers.MISSING),
+            TableEntry(difference.strategy),
+            TableEntry("best" if difference is differences[0] else numbers.MISSING),
             *(nothing, nothing, nothing),
         )
-        for other in differences
+        for difference in differences
     ]
     unit = " (points)" if metric.share else ""
     headings = ["Strategy", f"Behind in {metric.in_text}{unit}", "p (Holm)", "Separated", "Seeds that would"]
@@ -132,7 +134,7 @@ def frame(compared: Sequence[Compared]) -> pd.DataFrame:
             "scenario": scenario.label,
             "metric": scenario.columns[0].name,
             "best": differences[0].strategy,
-            "strategy": other.strategy,
+            "strategy": difference.strategy,
             "behind": gap.effect.mean,
             "low": gap.effect.bounds[0],
             "high": gap.effect.bounds[1],
@@ -143,31 +145,34 @@ def frame(compared: Sequence[Compared]) -> pd.DataFrame:
             "seeds that would separate": gap.needed,
         }
         for scenario, differences in compared
-        for other in differences
-        if (gap := other.gap)
+        for difference in differences
+        if (gap := difference.gap)
     )
 
 
 def _draw(scenario: RecordedScenario, differences: Sequence[Difference]) -> svg.Drawing:
     metric, best = scenario.columns[0], differences[0]
     description = f"How far strategies stay behind {best.strategy}, {scenario.label}: {_caption(differences)}"
-    said = []
-    for other in differences:
-        words = "the best" if other is best else "not compared"
-        if other.gap:
-            entry = difference_entry(other.gap.effect, metric)
+    texts = []
+    for difference in differences:
+        words = "the best" if difference is best else "not compared"
+        if difference.gap:
+            entry = difference_entry(difference.gap.effect, metric)
             behind = f"{entry.text}{' points' if metric.share else ''} behind {entry.detail}"
-            words = f"{behind}, {'not separated' if other.open else 'separated'}"
-        said.append((other.cell, f"{other.strategy}: {words}"))
+            words = f"{behind}, {'not separated' if difference.open else 'separated'}"
+        texts.append((difference.cell, f"{difference.strategy}: {words}"))
     paint = partial(_paint, differences=differences, metric=metric)
-    return draw(said, paint, description)
+    return draw(texts, paint, description)
 
 
 def _paint(axes: svg.Axes, differences: Sequence[Difference], metric: Measure) -> None:
-    seen = [value for other in differences for value in other.values]
+    seen = [value for difference in differences for value in difference.values]
     reach = max((abs(value) for value in seen), default=0.0) or 1.0
     ends = [
-        end for other in differences if other.gap for end in (other.gap.effect.low, other.gap.effect.high)
+        end
+        for difference in differences
+        if difference.gap
+        for end in (difference.gap.effect.low, difference.gap.effect.high)
     ]
     low = max(min([0.0, *seen, *ends]), min([0.0, *seen]) - ROOM * reach / 2)
     high = min(max([0.0, *seen, *ends]), max([0.0, *seen]) + ROOM * reach / 2)
@@ -175,14 +180,14 @@ def _paint(axes: svg.Axes, differences: Sequence[Difference], metric: Measure) -
     edges = (low - room, high + room)
     axes.set_xlim(*edges)
     axes.axvline(0, color=svg.MUTED, linewidth=0.8)
-    for y, other in enumerate(differences):
-        index = other.cell.index
-        svg.strokes(axes, index, other.values, y)
-        if other.gap:
-            effect = other.gap.effect
+    for y, difference in enumerate(differences):
+        index = difference.cell.index
+        svg.strokes(axes, index, difference.values, y)
+        if difference.gap:
+            effect = difference.gap.effect
             if isfinite(effect.low):
                 svg.interval(axes, index, y, (effect.low, effect.high), edges)
-            svg.dot(axes, index, (effect.mean, y), 8, edge=1.8, hollow=not other.gap.worse)
+            svg.dot(axes, index, (effect.mean, y), 8, edge=1.8, hollow=not difference.gap.worse)
         elif y == 0:  # the best itself; others without an effect diverged
             svg.dot(axes, index, (0, y), 7, "D")
     axes.locator_params(axis="x", nbins=6)

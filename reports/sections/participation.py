@@ -69,9 +69,9 @@ def _paint(drawn: rows.Rows, axes: svg.Axes) -> None:
         np.array([part.mean() for part in np.array_split(share, min(len(share), MOST))]) for _, share in drawn
     ]
     everything = np.concatenate(points_of)
-    least, most = float(everything[everything > 0].min()), float(everything.max())
-    log = most / least > TALL
-    low, high = (least / 1.6, most * 1.3) if log else (0.0, most * 1.08)
+    smallest, largest = float(everything[everything > 0].min()), float(everything.max())
+    log = largest / smallest > TALL
+    low, high = (smallest / 1.6, largest * 1.3) if log else (0.0, largest * 1.08)
     axes.axvline(1 / max(len(share) for _, share in drawn), color=svg.MUTED, linewidth=0.8)
     for y, ((cell, share), means) in enumerate(zip(drawn, points_of, strict=True)):
         points, style = np.maximum(means, low), svg.style(cell.index)

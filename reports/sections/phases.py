@@ -27,8 +27,8 @@ def shares(cell: Cell) -> Array:
 def _of_run(run: RecordedRun) -> Array:
     clients = run.files.clients
     spent = np.array([clients[part].sum() if part in clients else 0.0 for part in PARTS])
-    whole = float(run.files.curve[TIME][-1]) * len(clients[Name.CLIENT]) or 1.0  # a run may end at time 0
-    return np.array([*spent, max(0.0, whole - spent.sum())]) / whole
+    total = float(run.files.curve[TIME][-1]) * len(clients[Name.CLIENT]) or 1.0  # a run may end at time 0
+    return np.array([*spent, max(0.0, total - spent.sum())]) / total
 
 
 def section(results: Results) -> Section | None:
@@ -61,7 +61,7 @@ def _in_words(share: Array) -> str:
 def _paint(drawn: rows.Rows, axes: svg.Axes) -> None:
     for y, (cell, share) in enumerate(drawn):
         style = svg.style(cell.index)
-        for left, part, shade in zip(np.cumsum(share) - share, share, SHADES, strict=True):
-            axes.barh(y, max(0.0, part - GAP), HEIGHT, left, alpha=shade, linewidth=0, **style)
+        for start, part, shade in zip(np.cumsum(share) - share, share, SHADES, strict=True):
+            axes.barh(y, max(0.0, part - GAP), HEIGHT, start, alpha=shade, linewidth=0, **style)
     axes.set_xlim(0, 1)
     svg.across(axes, "Share of the clients' time (%)", share=True)

@@ -61,14 +61,14 @@ def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
         "Damaged records": list(suite.damaged),
         "Unreadable": [f"{run.id}: {run.files.unread}" for run in suite.unread],
     }
-    known = {name: list(filter(None, values)) for name, values in properties.items()}
-    return [(name, values) for name, values in known.items() if values]
+    recorded = {name: list(filter(None, values)) for name, values in properties.items()}
+    return [(name, values) for name, values in recorded.items() if values]
 
 
 def _described(suite: RecordedSuite) -> list[str]:
     """Return the conditions of scenarios with a label of the suite's own."""
-    known = {run.scenario: JOINT.join(run.conditions) for run in suite.runs if run.conditions}
-    return [f"{label}: {conditions}" for label, conditions in known.items() if label != conditions]
+    descriptions = {run.scenario: JOINT.join(run.conditions) for run in suite.runs if run.conditions}
+    return [f"{label}: {conditions}" for label, conditions in descriptions.items() if label != conditions]
 
 
 def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:

@@ -109,15 +109,15 @@ def _record(scenario: RecordedScenario, cell: Cell) -> dict[str, object]:
 def against(differences: Sequence[Difference]) -> list[TableEntry]:
     """Return an entry per line of a scenario: separated from the best or not, and the seeds needed."""
     entries = []
-    for at, other in enumerate(differences):
-        if other.gap is None:
+    for at, difference in enumerate(differences):
+        if difference.gap is None:
             entries.append(UNKNOWN if at else TableEntry("best", value=-1))
-        elif other.gap.worse:
+        elif difference.gap.worse:
             entries.append(TableEntry("separated", value=0))
         else:
-            needed = seeds_text(other.gap)
+            needed = seeds_text(difference.gap)
             would = f"{needed} would" if needed else ""
-            entries.append(TableEntry("not separated", would, other.gap.needed or inf))
+            entries.append(TableEntry("not separated", would, difference.gap.needed or inf))
     return entries
 
 
@@ -127,11 +127,11 @@ def _finding(ranking: Ranking, differences: Sequence[Difference]) -> str:
     if leader.diverged or isnan(leader.final[metric.name].mean):
         return ""
     text = f"{leader.strategy} {entries[0].text}{' %' if metric.share else ''} in {metric.in_text}"
-    gaps = [other.gap for other in differences if other.gap]
+    gaps = [difference.gap for difference in differences if difference.gap]
     if not gaps:
         return text
-    apart, every = sum(gap.worse for gap in gaps), many(len(gaps), "other")
-    return f"{text}, {f'separated from {apart} of' if apart else 'not separated from any of'} {every}"
+    apart, rest = sum(gap.worse for gap in gaps), many(len(gaps), "other")
+    return f"{text}, {f'separated from {apart} of' if apart else 'not separated from any of'} {rest}"
 
 
 def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> PageTable:
@@ -171,8 +171,8 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
 def _steps(rankings: Sequence[Ranking]) -> str:
     """Return in words how far evaluations are apart, and thus how exact times to target are."""
     scenarios = [ranking.scenario for ranking in rankings if ranking.scenario.target]
-    every = [scenario.evaluation_step(Clock.TIME) for scenario in scenarios]
-    if not (steps := [step for step in every if not isnan(step)]):
+    all_steps = [scenario.evaluation_step(Clock.TIME) for scenario in scenarios]
+    if not (steps := [step for step in all_steps if not isnan(step)]):
         return ""
     low, high = (numbers.moment(step) for step in (min(steps), max(steps)))
     unit = scenarios[0].runs[0].time_unit or "units of time"
@@ -206,14 +206,16 @@ def at_a_glance(results: Results) -> dict[str, Any]:
 
 def _glances(scenario: RecordedScenario, order: list[str], differences: Sequence[Difference]) -> list[Glance]:
     apart = {
-        other.strategy: "not separated" if other.open else "separated" for other in differences if other.gap
+        difference.strategy: "not separated" if difference.open else "separated"
+        for difference in differences
+        if difference.gap
     }
     metric = scenario.columns[0]
     means = {cell.strategy: cell.final[metric.name].mean for cell in scenario.cells}
-    whole = [means[cell.strategy] for cell in scenario.cells if not cell.diverged]
-    top = (max if metric.higher else min)((mean for mean in whole if not isnan(mean)), default=nan)
-    known = [mean for mean in means.values() if np.isfinite(mean)] or [0.0]
-    worst, room = min(known) if metric.higher else max(known), max(known) - min(known)
+    finished = [means[cell.strategy] for cell in scenario.cells if not cell.diverged]
+    top = (max if metric.higher else min)((mean for mean in finished if not isnan(mean)), default=nan)
+    finite = [mean for mean in means.values() if np.isfinite(mean)] or [0.0]
+    worst, room = min(finite) if metric.higher else max(finite), max(finite) - min(finite)
     glances = {}
     for cell in scenario.cells:
         mean = means[cell.strategy]

@@ -45,9 +45,9 @@ def draw(
         for y, lines in enumerate(names):
             svg.row_name(axes, y, lines)
 
-    left = 18 + LETTER * max(len(line) for lines in names for line in lines)
+    margin = 18 + LETTER * max(len(line) for lines in names for line in lines)
     height = row * len(said) * (LOW if len(said) > MANY else 1)
-    size, margins = (WIDTH, TOP + BOTTOM + height), (left, RIGHT, TOP, BOTTOM)
+    size, margins = (WIDTH, TOP + BOTTOM + height), (margin, RIGHT, TOP, BOTTOM)
     return svg.Drawing(rows, description, size, margins, said={cell.index: text for cell, text in said})
 
 
@@ -87,18 +87,27 @@ def section(
     """
     groups: dict[tuple[tuple[str, bytes], ...], tuple[list[RecordedScenario], Rows]] = {}
     for scenario in results.scenarios:
-        shown = [cell for cell in scenario.cells if everyone or cell.strategy in results.foremost]
-        if cells := [(cell, values) for cell in shown if len(values := measured(cell))]:
+        cells_shown = [cell for cell in scenario.cells if everyone or cell.strategy in results.foremost]
+        if cells := [(cell, values) for cell in cells_shown if len(values := measured(cell))]:
             content = tuple((cell.strategy, values.tobytes()) for cell, values in cells)
             groups.setdefault(content, ([], cells))[0].append(scenario)
     cards = []
     for scenarios, rows in groups.values():
-        heading, where = _together(scenarios)
-        said = [(cell, f"{cell.strategy}: {words(values)}") for cell, values in rows]
-        description = f"{about}, {heading}: {'; '.join(text for _, text in said)}"
-        figure = draw(said, partial(paint, rows), description, row)
+        heading, labels = _together(scenarios)
+        texts = [(cell, f"{cell.strategy}: {words(values)}") for cell, values in rows]
+        description = f"{about}, {heading}: {'; '.join(text for _, text in texts)}"
+        figure = draw(texts, partial(paint, rows), description, row)
         runs = sum(len(scenario.runs) for scenario in scenarios)
-        cards.append(Card(heading, {None: figure}, where, (), [other.place for other in scenarios], runs))
+        cards.append(
+            Card(
+                heading,
+                {None: figure},
+                labels,
+                (),
+                [member.place for member in scenarios],
+                runs,
+            )
+        )
     note += "" if everyone else results.only_foremost
     return cards_section(anchor, title, note, [("", cards)]) if cards else None
 
@@ -109,6 +118,6 @@ def _together(scenarios: Sequence[RecordedScenario]) -> tuple[str, str]:
     conditions = [scenario.conditions for scenario in scenarios]
     if len(labels) == 1:
         return labels[0], ""
-    common = [words for words in conditions[0] if all(words in other for other in conditions)]
+    common = [words for words in conditions[0] if all(words in parts for parts in conditions)]
     title = JOINT.join(common) or f"{len(labels)} scenarios"
     return title, f"The same in {len(labels)} scenarios: {'; '.join(labels)}."

@@ -39,15 +39,15 @@ class Results:
         """
         scenarios = suite.scenarios()
         index = {name: at for at, name in enumerate(suite.strategies)}
-        own = [name for name in suite.highlight if name in index]
-        if own or len(index) > len(look.LIGHT):
+        highlighted = [name for name in suite.highlight if name in index]
+        if highlighted or len(index) > len(look.LIGHT):
             order = ranked.order if (ranked := standings(scenarios)) else suite.strategies
-            leaders = [name for name in order if name not in own][:LEADERS]
+            leaders = [name for name in order if name not in highlighted][:LEADERS]
             first = [name for name in suite.strategies if name in leaders]
-            others = [name for name in suite.strategies if name not in (*first, *own)]
+            quiet = [name for name in suite.strategies if name not in (*first, *highlighted)]
             index = {name: at for at, name in enumerate(first)}
-            index |= {name: look.OWN + at for at, name in enumerate(own)}
-            index |= {name: look.QUIET + at for at, name in enumerate(others)}
+            index |= {name: look.OWN + at for at, name in enumerate(highlighted)}
+            index |= {name: look.QUIET + at for at, name in enumerate(quiet)}
             scenarios = suite.scenarios(index)
         return cls(suite, scenarios, index)
 
@@ -77,8 +77,12 @@ class Results:
     def only_foremost(self) -> str:
         """Note on strategies left out of figures; empty if figures show all strategies."""
         n, first = len(self.index), len(self.foremost)
-        own = " and the highlighted" if any(map(look.own, self.index.values())) else ""
-        return f" Shown are {first} of {n} strategies, the leaders{own}; files have all." if first < n else ""
+        highlighted = " and the highlighted" if any(map(look.own, self.index.values())) else ""
+        return (
+            f" Shown are {first} of {n} strategies, the leaders{highlighted}; files have all."
+            if first < n
+            else ""
+        )
 
     @cached_property
     def rankings(self) -> list[Ranking]:
@@ -153,5 +157,5 @@ def mean_over(seeds: Sequence[int]) -> str:
 
 def over(seeds: Sequence[int]) -> str:
     """Return the number of seeds of each cell: "over 3 seeds", "over 2 to 5 seeds"."""
-    least, most = min(seeds), max(seeds)
-    return f"over {most} seeds" if least == most else f"over {least} to {most} seeds"
+    fewest, largest = min(seeds), max(seeds)
+    return f"over {largest} seeds" if fewest == largest else f"over {fewest} to {largest} seeds"

@@ -56,8 +56,8 @@ def section(results: Results) -> Section | None:
 def _typical(share: Array) -> str:
     """Return the bin with most updates in words."""
     top = int(np.argmax(share))
-    least = 0 if top == 0 else 2 ** (top - 2) + 1 if top > 1 else 1
-    bounds = bin_text(top) if bin_text(top) == str(least) else f"{least} to {bin_text(top)}"
+    lowest = 0 if top == 0 else 2 ** (top - 2) + 1 if top > 1 else 1
+    bounds = bin_text(top) if bin_text(top) == str(lowest) else f"{lowest} to {bin_text(top)}"
     return f"{100 * share[top]:.0f} % of updates have staleness {bounds}"
 
 

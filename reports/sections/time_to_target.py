@@ -113,12 +113,12 @@ def _draw(scenario: RecordedScenario, clock: Clock, rows: Rows) -> svg.Drawing:
     if isfinite(median := _median(runs)):
         finding = f"{cell.strategy} is the fastest with a median of {numbers.moment(median)}"
     about = f"When seeds met the target against {clock.words}, {scenario.label}: {finding}"
-    said = [
+    texts = [
         (cell, f"{cell.strategy}: median {median}, {np.isfinite(runs['met at']).sum()} of {len(runs)} seeds")
         for cell, runs in rows
         for median in [numbers.moment(_median(runs))]
     ]
-    return draw(said, partial(_paint, title=scenario.axis_title(clock), rows=rows), about)
+    return draw(texts, partial(_paint, title=scenario.axis_title(clock), rows=rows), about)
 
 
 def _paint(axes: svg.Axes, title: str, rows: Rows) -> None:
@@ -128,8 +128,8 @@ def _paint(axes: svg.Axes, title: str, rows: Rows) -> None:
     last = float(max([*times, *ends])) or 1.0  # met at time 0, and over
     first = float(min(times[times > 0], default=last))
     log = last > svg.WIDE * first
-    left = first / 1.5 if log else 0.0
-    edge = last * (last / left) ** NEVER if log else last * (1 + NEVER)
+    start = first / 1.5 if log else 0.0
+    edge = last * (last / start) ** NEVER if log else last * (1 + NEVER)
     for y, (cell, of_strategy) in enumerate(rows):
         reached = np.sort(of_strategy.loc[met.loc[of_strategy.index], "met at"])
         if len(reached) > 1:
@@ -141,7 +141,7 @@ def _paint(axes: svg.Axes, title: str, rows: Rows) -> None:
             svg.dot(axes, cell.index, (edge, y), 8, edge=1.8, hollow=True)
     if log:
         axes.set_xscale("log")
-        axes.set_xlim(left, edge * 1.1 if len(ends) else last * 1.08)
+        axes.set_xlim(start, edge * 1.1 if len(ends) else last * 1.08)
     else:
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlim(0, edge * 1.03 if len(ends) else last * 1.04)

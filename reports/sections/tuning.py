@@ -93,7 +93,7 @@ def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:
 def _block(
     studies: Sequence[RecordedStudy], index: Mapping[str, int], basins: Sensitivities
 ) -> dict[str, Any]:
-    shown = [study for study in studies if study.judged and study.space]
+    judged = [study for study in studies if study.judged and study.space]
     amounts = Amounts.of(studies)
     keys = [(index[study.strategy], study.strategy) for study in studies]
     return {
@@ -103,7 +103,7 @@ def _block(
         "error": amounts.scale.kind == "error",
         "cards": [
             (study, landscape(study, index[study.strategy], amounts), index[study.strategy])
-            for study in shown
+            for study in judged
         ],
         "history": history(studies, [colour for colour, _ in keys]),
         "legend": keys,
@@ -131,8 +131,8 @@ def leads(studies: Sequence[RecordedStudy], sensitivities: Sensitivities) -> str
     """
     basins = _means(studies, lambda study: sensitivities[study.id].near)
     scenarios = set(Counter(study.strategy for study in studies).values())  # of each strategy
-    which = f"{max(scenarios)} scenarios" if len(scenarios) == 1 else "its scenarios"
-    over = f", mean over {which}" if max(scenarios) > 1 else ""
+    scope = f"{max(scenarios)} scenarios" if len(scenarios) == 1 else "its scenarios"
+    over = f", mean over {scope}" if max(scenarios) > 1 else ""
     ways = {basin.of_space for basin in sensitivities.values()}
     searched = "what was searched" if len(ways) > 1 else "the space" if ways == {True} else "the trials"
     widest, narrowest = (end(basins, key=basins.__getitem__, default="") for end in (max, min))
@@ -186,8 +186,8 @@ def shares(suite: RecordedSuite) -> str:
     seeds = _range((len(study.seeds) for study in studies), "seed")
     budgets = " or ".join(dict.fromkeys(study.budget for study in studies))
     alike = "" if unequal(studies) else ", the same for every strategy"
-    which = sorted({seed for study in studies for seed in study.seeds})
-    apart = suite.runs and not set(which) & set(suite.seeds)
+    all_seeds = sorted({seed for study in studies for seed in study.seeds})
+    apart = suite.runs and not set(all_seeds) & set(suite.seeds)
     objectives = " or ".join(dict.fromkeys(study.measure.in_text for study in studies))
     data = " or ".join(dict.fromkeys(study.judged_on for study in studies))
     samplers = ", ".join(dict.fromkeys(SAMPLERS.get(study.sampler, study.sampler) for study in studies))
@@ -195,7 +195,7 @@ def shares(suite: RecordedSuite) -> str:
     return (
         f"Each strategy had, in each scenario, {trials} × {seeds} × {budgets}{alike}"
         f": {many(total, 'trial')} of {many(len(studies), 'study')}, {many(simulations, 'simulation')}. "
-        f"Objective: {objectives}, on {data}. Seeds {', '.join(map(str, which))}"
+        f"Objective: {objectives}, on {data}. Seeds {', '.join(map(str, all_seeds))}"
         f"{', none of them a seed of the suite’s own runs' if apart else ''}. "
         f"Sampler: {samplers}; {f'pruned by {listed(pruners)}' if pruners else 'no pruner'}."
     )
@@ -213,8 +213,8 @@ def unequal(studies: Sequence[RecordedStudy]) -> list[str]:
     }
     scenarios = {study.scenario for study in studies}
     return [
-        what
-        for what, share in shared.items()
+        quantity
+        for quantity, share in shared.items()
         if len({(study.scenario, share(study)) for study in studies}) > len(scenarios)
     ]
 
@@ -259,8 +259,8 @@ def _means(studies: Sequence[RecordedStudy], share: Callable[[RecordedStudy], fl
 
 def _range(counts: Iterable[int], thing: str) -> str:
     ordered = sorted(counts)
-    least, most = ordered[0], ordered[-1]
-    return many(least, thing) if least == most else f"{least} to {many(most, thing)}"
+    lowest, highest = ordered[0], ordered[-1]
+    return many(lowest, thing) if lowest == highest else f"{lowest} to {many(highest, thing)}"
 
 
 def percent(share: float) -> str:
@@ -327,8 +327,8 @@ def _importance(study: RecordedStudy) -> TableEntry:
     order = sorted(study.importance.items(), key=lambda item: -item[1])
     if not order:
         return UNKNOWN
-    first, *others = (f"{name} {percent(share)}" for name, share in order)
-    return TableEntry(first, f"({', '.join(others)})" if others else "", order[0][1])
+    first, *rest = (f"{name} {percent(share)}" for name, share in order)
+    return TableEntry(first, f"({', '.join(rest)})" if rest else "", order[0][1])
 
 
 def _spread(study: RecordedStudy) -> float:
@@ -472,13 +472,13 @@ def _paint_history(axes: svg.Axes, studies: Sequence[RecordedStudy], indices: Se
     lines, measure = [best_so_far(study) for study in studies], studies[0].measure
     scale = vertical(measure, np.concatenate(lines))
     longest = max(1, *map(len, lines))
-    every = max(1, longest // 6)
+    spacing = max(1, longest // 6)
     for line, index in zip(lines, indices, strict=True):
         x = np.arange(1, len(line) + 1)
         y = np.where(np.isnan(line), np.nan, scale.clip(line))
         dash = svg.line_style(index)
         axes.step(x, y, where="post", linestyle=dash, linewidth=1.5, **svg.style(index))
-        svg.markers(axes, index, x, y, np.arange(index % every, len(x), every))
+        svg.markers(axes, index, x, y, np.arange(index % spacing, len(x), spacing))
     scale.apply(axes)
     axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
     axes.set_xlim(0.5, longest + 0.5)
@@ -510,8 +510,8 @@ def landscape(study: RecordedStudy, index: int, amounts: Amounts) -> svg.Drawing
     else:
         draw = _paint_cells if across.choices and up.choices else _paint_points
         paint = partial(draw, study=study, across=across, up=up, amounts=amounts)
-    left = MARGINS[0] + (30 if up and not up.ordered else 0)
-    return svg.Drawing(paint, f"{about}, {study.scenario}", SIZE, (left, *MARGINS[1:]))
+    margin = MARGINS[0] + (30 if up and not up.ordered else 0)
+    return svg.Drawing(paint, f"{about}, {study.scenario}", SIZE, (margin, *MARGINS[1:]))
 
 
 def axes_of(study: RecordedStudy) -> tuple[Parameter, Parameter | None]:

@@ -124,7 +124,7 @@ def test_what_failed_in_trials_is_said_once(write: Write, store: Store, tmp_path
         ),
         (("--objective", "auk"), "Error: Invalid value for '--objective'"),
         (("--set", "tuning.metric=accuracy"), "Error: tuning.metric: quadratic has no metric 'accuracy'"),
-        (("--set", "tuning.seeds=[0]"), "Error: tuning.seeds: 0 is a seed of the suite itself"),
+        (("--set", "tuning.seeds=[0]"), "Error: tuning.seeds: 0 is also a seed of the suite"),
         (("--set", "tuning.space={}", "--set", "strategies=[fedbuf]"), "Error: --set strategies.0"),
     ],
 )
