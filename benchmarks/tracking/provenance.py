@@ -9,6 +9,7 @@ from pathlib import Path
 from fl_core.schema import Tag
 
 ROOT = Path(__file__).parents[2]
+NO_SOURCES = (":(top,exclude)benchmarks/claims/results", ":(top,exclude)benchmarks/claims/decisions")
 LIBRARIES = ("torch", "torchvision", "pytorch-lightning", "numpy", "scikit-learn", "pydantic", "mlflow")
 
 
@@ -41,6 +42,8 @@ def versions() -> dict[str, str]:
 def commit(folder: Path = ROOT) -> str:
     """Return the commit of the git repository of a folder, with `+` if tracked files were changed.
 
+    Stored numbers are results and no sources: storing those of one look must not spoil the next.
+
     Args:
         folder: Any folder of the repository; by default that of the sources of this package.
 
@@ -50,7 +53,8 @@ def commit(folder: Path = ROOT) -> str:
     if folder == ROOT and not (ROOT / ".git").exists():  # installed, maybe inside of another repository
         return ""
     head = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
-    changed = head and _git(folder, "-c", "core.fsmonitor=", "status", "--porcelain", "--untracked-files=no")
+    status = ("status", "--porcelain", "--untracked-files=no", "--", ":/", *NO_SOURCES)
+    changed = head and _git(folder, "-c", "core.fsmonitor=", *status)
     return head + "+" if changed else head
 
 
