@@ -21,8 +21,8 @@ from fl_core.strategies.asgd import ASGD
 
 # What the docstring of Server promises, and nothing else.
 READ = (
-    "model version now time updates n p sizes mean_time service_time lr in_flight jobs due idle present ringing"
-    " newly_gone blocks"
+    "model version now time updates n p sizes mean_time service_time lr in_flight jobs due idle present"
+    " ringing newly_gone blocks"
 )
 WRITTEN = "memory local local_lr misread"
 VERBS = "step dismiss collect wake draw stream zeros ticks losses jobs_of"
