@@ -12,16 +12,17 @@ import pandas as pd
 
 from fl_core.streams import stream
 from fl_core.time_to_target import time_to_target
-from reports.inference import percentiles
+from reports.inference import percentiles, spearman
 from reports.leaderboard.board_tables import BoardTables, numbers
 from reports.leaderboard.rank_groups import PopulationBoard, rank_groups
 
 REFERENCE = "FedAvg"  # whose median time is the unit
 COPY = " (copy)"  # ends the label of a copy of an entry, tuned by studies of its own
 RESAMPLES = 2000
-HIGH = 0.98  # of the best median at the end: the high target
+OF_BEST = 0.98  # of the best median at the end: a second target
 DISTANCES = (0.9, 0.95, 1.05)  # from the first model to the target, at which the order is looked at again
 TRIALS = (6, 12, 24)  # of a study; beside them all trials of all studies
+LAST = 1e9  # in place of the log of an endless time, where ranks alone count
 ROUNDING = 5e-5  # of the values of a stored curve
 NEVER = 0  # the rank group of entries whose median run never meets the target
 
@@ -74,8 +75,8 @@ class PopulationScores:
 
     @property
     def comparable(self) -> bool:
-        """Return whether the reference has two studies at least, so that luck can be estimated."""
-        return REFERENCE in self.times and self.times[REFERENCE].shape[1] > 1
+        """Return whether two entries have two studies at least, so that luck can be estimated."""
+        return REFERENCE in self.times and self.times[REFERENCE].shape[1] > 1 and len(self._ranked) > 1
 
     @property
     def entries(self) -> list[str]:
@@ -127,17 +128,17 @@ class PopulationScores:
         return replace(self, tables=BoardTables(self.tables.trials, reached))._blocks("reached")
 
     @cached_property
-    def high_targets(self) -> dict[str, float]:
-        """Return the high target of each scenario: `HIGH` of the best entry's median at the end."""
+    def best_targets(self) -> dict[str, float]:
+        """Return the second target of each scenario: `OF_BEST` of the best entry's median at the end."""
         ends = self._blocks("end")
         best = np.max([np.median(ends[name], axis=(1, 2)) for name in self.entries], axis=0)
-        return {scale: HIGH * float(value) for scale, value in zip(self.scales, best, strict=True)}
+        return {scale: OF_BEST * float(value) for scale, value in zip(self.scales, best, strict=True)}
 
     @cached_property
-    def sooner_at_high(self) -> dict[str, float]:
-        """Return how many times as soon as the reference each entry meets the high target."""
+    def sooner_at_best(self) -> dict[str, float]:
+        """Return how many times as soon as the reference each entry meets the second target."""
         medians = {
-            name: np.median(own, axis=(1, 2)) for name, own in self.times_to(self.high_targets).items()
+            name: np.median(own, axis=(1, 2)) for name, own in self.times_to(self.best_targets).items()
         }
         return {name: _sooner(medians[REFERENCE], medians[name]) for name in self.entries}
 
@@ -217,12 +218,14 @@ class PopulationScores:
     def groups(self) -> dict[str, int]:
         """Rank group of each entry, 1 for the soonest; NEVER where the median run never meets the target."""
         ranked = self._ranked
+        if len(ranked) < 2:
+            return {name: int(name in ranked) for name in self.entries}  # 0 is NEVER
         groups = dict(zip(ranked, rank_groups(self.board.means, log(self.resolution)), strict=True))
         return {name: groups.get(name, NEVER) for name in self.entries}
 
     def order(self) -> list[str]:
         """Return the entries by rank group, and by time within a group; those that never meet it last."""
-        means = dict(zip(self._ranked, self.board.means, strict=True))
+        means = {name: float(self._logs(name).mean()) for name in self._ranked}
         return sorted(self.entries, key=lambda name: (self.groups[name] or inf, means.get(name, inf), name))
 
 
@@ -239,8 +242,8 @@ def correlation(first: PopulationScores, second: PopulationScores) -> float:
     names = [name for name in first.entries if name in second.entries]
     if len(names) < 6:
         return nan
-    ranks = [pd.Series([own.order().index(name) for name in names]).rank() for own in (first, second)]
-    return float(ranks[0].corr(ranks[1]))
+    logs = (np.array([np.log(own.medians[name]).mean() for name in names]) for own in (first, second))
+    return spearman(*(np.nan_to_num(own, posinf=LAST) for own in logs))
 
 
 def _median_best(times: np.ndarray, trials: int) -> float:

@@ -112,7 +112,7 @@ def population_table(own: PopulationScores) -> str:
                 sooner,
                 f"{low:.2f} to {high:.2f}",
                 f"{own.met(name):.0%}",
-                _times(own.sooner_at_high[name]),
+                _times(own.sooner_at_best[name]),
                 *(_count(own, name, column) for column in ("updates", "uploads", "downloads")),
             ]
         )
@@ -122,7 +122,7 @@ def population_table(own: PopulationScores) -> str:
         f"As soon as {REFERENCE}",
         "95 %",
         "Target met",
-        "High target",
+        "To 98 % of the best",
         "Updates",
         "Uploaded",
         "Downloaded",
@@ -170,7 +170,8 @@ def heat_map(scores: Mapping[str, PopulationScores]) -> svg.Drawing:
 def _beside(own: PopulationScores) -> Iterator[str]:
     """Yield what stands beside the table of a population: targets, and the order at other targets."""
     targets = (
-        f"{scale} {own.goals[scale].target:.1%} (high: {own.high_targets[scale]:.1%})" for scale in own.scales
+        f"{scale} {own.goals[scale].target:.1%} (98 % of the best: {own.best_targets[scale]:.1%})"
+        for scale in own.scales
     )
     yield f"\nTargets: {', '.join(targets)}. Counts are medians of the runs that meet the target, up to then."
     orders = [(distance, own.agreement(distance)) for distance in DISTANCES]
@@ -193,7 +194,7 @@ def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     for name, own in scores.items():
         first = [entry for entry in own.order() if own.groups[entry] == 1]
         if len(first) > len(own.entries) / 2:
-            finding = f"no few entries stand out: {len(first)} of {len(own.entries)} share the first group"
+            finding = f"no entry stands out: {len(first)} of {len(own.entries)} share the first group"
         else:
             finding = f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
         yield f"- **{NAMES.get(name, name).capitalize()}** ({WHAT.get(name, name)}): {finding}."

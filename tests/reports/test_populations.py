@@ -102,7 +102,7 @@ def test_times_to_other_targets_are_read_off_the_curves() -> None:
         assert (np.abs(at_target[name][met] - own.times[name][met]) <= 1.1).all()  # marks are 1 apart
         assert (np.abs(half_way[name][met] - own.times[name][met] / 2) <= 1.1).all()
     assert np.isinf(half_way[MOTIONLESS]).all()
-    assert own.agreement(0.9) > 0.9 and not own.sooner_at_high[FLIPPED] > 0
+    assert own.agreement(0.9) > 0.9 and not own.sooner_at_best[FLIPPED] > 0
 
 
 def test_the_best_of_few_trials_is_that_of_all_their_choices() -> None:
