@@ -85,14 +85,13 @@ def test_every_block_of_a_page_runs_as_pasted(page: Path, tmp_path: Path) -> Non
 
 BLOCKS_NOT_RUN = {
     "needs Flower": 6,
-    "needs NVIDIA FLARE": 1,
     "needs PostgreSQL": 2,
     "needs Ray": 1,
     "needs a GPU": 3,
     "needs a network": 5,
     "part of Flower's configuration": 1,
     "part of a module": 1,
-    "part of a suite": 1,
+    "part of a suite": 4,
     "stays open": 2,
     "takes an hour": 1,
     "takes hours": 3,

@@ -34,7 +34,7 @@ SLOW = {"report": 3, "check": 2, "run": 12}  # of so many damages one is tried
 SAID = {
     "table metrics dropped": "is damaged: MLflow's table 'metrics' is missing",
     "column runs.status renamed": "no such column: runs.status",
-    "database of 0 bytes": "holds no tables",
+    "database of 0 bytes": "has no tables",
     "database of 4096 bytes": "database disk image is malformed",
     "database is a broken link": "unable to open database file",
     "runs.start_time = X'ff00'": "start_time: must be milliseconds since 1970",

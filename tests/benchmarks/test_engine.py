@@ -11,7 +11,7 @@ from fl_core.problems.digits import Digits
 
 def test_local_is_worker_processes() -> None:
     assert engine("local", None, 3) == Local(3)
-    with pytest.raises(UserError, match=r"^--address 10\.0\.0\.1:6379: is for --engine ray$"):
+    with pytest.raises(UserError, match=r"^--address 10\.0\.0\.1:6379: needs --engine ray$"):
         engine("local", "10.0.0.1:6379", None)
 
 

@@ -482,7 +482,7 @@ def announced(store: Store) -> None:
     ("spoil", "sentence"),
     [
         (rubbish, "cannot be read as an SQLite database"),
-        (other_tables, "it holds other tables, such as 'customers'"),
+        (other_tables, "it has other tables, such as 'customers'"),
         (newer_schema, "install that one, or keep a copy and run mlflow db upgrade"),
         (folder, "cannot be read as an SQLite database"),
     ],

@@ -227,7 +227,7 @@ def test_pages_are_of_all_papers(toy: Path) -> None:
     """Or one paper's would replace the summary of all."""
     at = ["--claims", str(toy), "--paper", "toy", "--markdown", str(toy / "docs")]
     said = CliRunner().invoke(command, at)
-    assert said.exit_code == 2 and "without --paper" in said.output
+    assert said.exit_code == 2 and "--paper" in said.output
     assert not (toy / "docs").exists()
 
 

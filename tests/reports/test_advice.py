@@ -206,8 +206,8 @@ def test_mistakes_are_one_line(kept: Path, tmp_path: Path) -> None:
     (tmp_path / "none.csv").write_text("client,length\n")
     for arguments, message in (
         (("--trace", str(tmp_path / "log.csv")), "a row is a client and lengths"),
-        (("--trace", str(tmp_path / "log.csv"), "--slow", "0.1"), "--slow: the trace says"),
-        (("--trace", str(tmp_path / "none.csv")), "none.csv: has no jobs"),
+        (("--trace", str(tmp_path / "log.csv"), "--slow", "0.1"), "--slow cannot be combined with --trace"),
+        (("--trace", str(tmp_path / "none.csv")), "none.csv: no job found"),
         (("--out", str(tmp_path / "log.csv")), "exists already"),
         (("--uplink", "5"), "--message: give the size"),
         (("--message", "5MB"), "--message: give the size"),

@@ -180,6 +180,7 @@ def test_one_time_to_target_everywhere(outcome: str) -> None:
             "time": 1.5 * at,
             "bytes": 8.0 * at,
             "uploads_bytes": 4 * at,
+            "energy": 2.5 * at,
             METRIC: value,
         }
         for at, value in zip(updates, values, strict=True)
@@ -217,7 +218,7 @@ def test_one_time_to_target_everywhere(outcome: str) -> None:
         assert frames.runs(suite)[name][0] == met[clock]  # the table
     times = times_to_target(scenario)  # the section of times, for the clocks that the page shows
     assert dict(zip(times["clock"], times["met at"], strict=True)) == {
-        clock.value: met[clock] for clock in (Clock.UPDATES, Clock.TIME)
+        clock.value: met[clock] for clock in (Clock.UPDATES, Clock.TIME, Clock.ENERGY)
     }
     assert baseline._outcome(run, "0").updates_to_target == met[Clock.UPDATES]  # the gate
     a_sample = sample.samples["a"]

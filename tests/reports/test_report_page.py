@@ -99,7 +99,7 @@ def test_the_parts_stand_in_their_order(text: str) -> None:
 
 def test_it_needs_nothing_from_anywhere(text: str) -> None:
     page = Page(text)
-    runs = "http://127.0.0.1:5000/#/experiments/1/runs/"  # as asyncfl ui serves them
+    runs = "http://127.0.0.1:5000/#/experiments/1/runs"  # as asyncfl ui serves them
     addresses = page.values("href") + page.values("src")
     assert [one for one in addresses if not one.startswith(("#", "data:", runs))] == []
     rest = text.replace(f'<a href="{runs}', "")
