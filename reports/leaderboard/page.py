@@ -52,7 +52,7 @@ FLAWS = """\
 
 The numbers are computed as described and are kept for reference. A [second
 version](how-to/leaderboard.md#version-20) with five populations of clients, four independent studies an
-entry and rank groups is being made.
+entry and rank groups is being made; its [first runs](populations.md) are there.
 """
 HOW = """\
 ## How it is measured

@@ -12,7 +12,7 @@ import pandas as pd
 
 from fl_core.streams import stream
 from fl_core.time_to_target import time_to_target
-from reports.inference import percentiles, spearman
+from reports.inference import LEVEL, spearman
 from reports.leaderboard.board_tables import BoardTables, numbers
 from reports.leaderboard.rank_groups import PopulationBoard, rank_groups
 
@@ -96,7 +96,7 @@ class PopulationScores:
         return _sooner(self.medians[REFERENCE], self.medians[name])
 
     def interval(self, name: str) -> tuple[float, float]:
-        """Return the 95 % interval of `sooner`, over studies and seeds."""
+        """Return the 95 % interval of `sooner` over studies and seeds; ∞ where the reference never is."""
         rng = stream(0, "populations")
         reference, own = self.times[REFERENCE], self.times[name]
         _, studies, seeds = own.shape
@@ -109,8 +109,11 @@ class PopulationScores:
                 for times, at in zip((reference, own), which, strict=True)
             )
             draws.append(_sooner(first, second))
-        low, high = percentiles(np.nan_to_num(np.array(draws), nan=inf))
-        return float(low), float(high)
+        ordered = np.sort(
+            np.nan_to_num(draws, nan=inf)
+        )  # of values that may be infinite, none is interpolated
+        out = round((1 - LEVEL) / 2 * RESAMPLES)
+        return float(ordered[out]), float(ordered[-1 - out])
 
     def times_to(self, targets: Mapping[str, float]) -> dict[str, np.ndarray]:
         """Return the times to other targets, read off the learning curves [scenarios, studies, seeds].

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ def write(tables: BoardTables, goals: Mapping[str, ScenarioGoal], folder: Path) 
     scores = {name: own for name, own in scores.items() if own.comparable}
     heat_map(scores).save(folder / f"{STEM}-heat.svg")
     path = folder / f"{STEM}.md"
-    path.write_text("\n".join(page(tables, scores)), encoding="utf-8")
+    path.write_text("\n".join(page(tables, scores)) + "\n", encoding="utf-8")
     return path
 
 
@@ -68,7 +68,7 @@ def page(tables: BoardTables, scores: Mapping[str, PopulationScores]) -> Iterato
         scores: Population → scores, of populations with whole entries.
     """
     yield "# Leaderboard 2.0: who is soonest, for which clients\n"
-    yield "Made by `asyncfl leaderboard page`; nothing here is written by hand.\n"
+    yield f"{_size(tables, scores)} Made by `asyncfl leaderboard page`; nothing here is written by hand.\n"
     yield from _leaders(scores)
     yield f"\n{CAN_NOT_SAY}\n"
     yield "## Rank groups\n"
@@ -86,8 +86,6 @@ def page(tables: BoardTables, scores: Mapping[str, PopulationScores]) -> Iterato
         yield f"{WHAT.get(name, name).capitalize()}. Scenarios: {', '.join(own.scales)}.\n"
         yield population_table(own)
         yield from _beside(own)
-    yield "\n## What was run\n"
-    yield _size(tables, scores)
 
 
 def matrix(scores: Mapping[str, PopulationScores]) -> str:
@@ -110,7 +108,7 @@ def population_table(own: PopulationScores) -> str:
                 "" if own.groups[name] == NEVER else str(own.groups[name]),
                 name,
                 sooner,
-                f"{low:.2f} to {high:.2f}",
+                f"{_end(low)} to {_end(high)}",
                 f"{own.met(name):.0%}",
                 _times(own.sooner_at_best[name]),
                 *(_count(own, name, column) for column in ("updates", "uploads", "downloads")),
@@ -186,6 +184,10 @@ def _beside(own: PopulationScores) -> Iterator[str]:
         yield tuning_table(own)
 
 
+def _end(ratio: float) -> str:
+    return "never" if ratio == 0 else "∞" if ratio == inf else f"{ratio:.2f}"
+
+
 def _times(ratio: float) -> str:
     return "–" if isnan(ratio) else "never" if ratio == 0 else f"{ratio:.2f} ×"
 
@@ -201,6 +203,8 @@ def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     everywhere = [
         entry for entry in _order(scores) if all(own.groups.get(entry) == 1 for own in scores.values())
     ]
+    if len(scores) < 2:
+        return
     if everywhere:
         yield f"\nIn the first group of every population: {listed(everywhere)}."
     else:
@@ -278,11 +282,12 @@ def _count(own: PopulationScores, name: str, column: str) -> str:
 
 def _size(tables: BoardTables, scores: Mapping[str, PopulationScores]) -> str:
     entries = {name for own in scores.values() for name in own.entries}
-    studies = sorted({*tables.finals["study"]})
+    own = tables.finals[tables.finals["strategy"] == REFERENCE]
+    studies = own["study"].nunique()
     commits = sorted({*tables.finals["commit"]})
     return (
-        f"{many(len(entries), 'entry')}, {many(len(tables.scales), 'scenario')}, "
-        f"{many(len(studies), 'study')} of {many(tables.trials['trial'].nunique(), 'trial')}, "
+        f"So far {many(len(entries), 'entry')}, {many(len(tables.scales), 'scenario')}, "
+        f"each entry with {many(studies, 'study')} of {many(tables.trials['trial'].nunique(), 'trial')}, "
         f"{many(len(tables.trials), 'run')} for tuning and {many(len(tables.finals), 'final run')}, "
         f"from {many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
     )
