@@ -233,7 +233,7 @@ def run_studies(
     out: Path,
     dry_run: bool,
 ) -> None:
-    """Run what is missing of the board: studies, and the final runs of their best trials.
+    """Run the missing studies of the board, and the final runs of the best trials.
 
     What the tables of DIR have is not run again. Tables are written after every few entries, so the command
     can be stopped at any time; the same command goes on.

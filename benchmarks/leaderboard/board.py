@@ -1,4 +1,4 @@
-"""Studies and final runs of the leaderboard's entries in a scenario, as rows of its tables.
+"""Studies and final runs of leaderboard entries in a scenario, as rows of tables.
 
 A scenario is a scale of the board's suite: a workload and a population of clients. An entry is tuned by
 `STUDIES` independent studies there. The best trial of each makes final runs on fresh seeds, which are judged
@@ -22,7 +22,7 @@ from benchmarks.suite.suite import Suite, load
 from fl_core.schema import Clock, Name, TrialMetric
 from fl_core.strategies.hyperparameters import Values
 from reports.leaderboard.board_tables import BoardTables
-from reports.leaderboard.populations import ScenarioGoal
+from reports.leaderboard.populations import COPY, ScenarioGoal
 from reports.records.records import RecordedSuite
 from reports.records.runs import RecordedRun
 from tuning.plan import plan
@@ -32,7 +32,6 @@ from tuning.study import Campaign
 STUDIES = (1, 2, 3, 4)  # of an entry in a scenario
 COPY_STUDIES = (5, 6, 7, 8)  # of its copy
 COPIED = ("FedBuff", "ASGD", "ACE")
-COPY = " (copy)"  # ends the label of a copy
 SEEDS = 10  # seeds of a study are counted from so many times its number
 AT_ONCE = 8  # entries that are tuned together; tables are written after them
 TUNING = 1000  # seeds of trials are so far above
@@ -121,7 +120,7 @@ class StudyOfScale:
                     }
 
     def rows_of_finals(self, recorded: RecordedSuite) -> Iterator[dict[str, Any]]:
-        """Yield a row for each final run, with its learning curve."""
+        """Yield a row for each final run, with the learning curve."""
         for run in recorded.runs:
             yield {
                 "scale": self.scale,
@@ -150,7 +149,7 @@ def _strategy(written: str) -> Any:
 
 
 def scales(suite: str) -> list[str]:
-    """Return the scenarios of a board's suite: its scales, or the suite's own where it has none."""
+    """Return the names of all scales of a suite; an empty name for a suite without scales."""
     return list(yaml_io.read(load(suite, tuned=False).source).get("scales") or {}) or [""]
 
 

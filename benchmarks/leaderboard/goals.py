@@ -39,7 +39,6 @@ class PilotResult:
     target: float  # the same on the half for final runs: one half is harder than the other
     time: float  # median time of the fastest FedAvg to the target, on that half
     share: float  # of its runs that meet the target
-    marks: float  # evaluations of a final run up to then
     budget: float  # twice the time
     best: Values  # the point that holds most
     fastest: Values  # the point that is soonest at the target
@@ -87,7 +86,6 @@ def goal(suite: str, scale: str, processes: Count) -> PilotResult:
         target,
         time,
         share=fmean(time < np.inf for time in times),
-        marks=long_enough.evaluations / 2,
         budget=float(f"{2 * time:.{DIGITS}g}"),
         best=points[best],
         fastest=points[fastest],

@@ -248,7 +248,8 @@ class Simulation:
     def _computable(self) -> Iterator[Job]:
         """Yield jobs in service without a result, earliest first."""
         queue = self.state.queue
-        yield from (job for job in self.state.at_server[1:] if job.delta is None)  # next to be served
+        if self.state.at_server:
+            yield from (job for job in self.state.at_server[1:] if job.delta is None)  # next to be served
         for place, entry in enumerate(queue.earliest()):
             if is_missing(entry):
                 yield entry[-1]
