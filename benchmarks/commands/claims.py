@@ -157,6 +157,24 @@ def open_claims(plan: ClaimPlan, results: Path) -> list[Open]:
     return still_open(plan.paper, plan.scale, plan.claims, results)
 
 
+def untraceable_plans(plans: list[ClaimPlan], results: Path) -> Iterator[ClaimPlan]:
+    """Yield plans of the seeds with untraceable stored numbers, one for claims with equal seeds."""
+    from benchmarks.claims import stored_numbers
+    from benchmarks.claims.plan import ClaimPlan
+
+    for plan in plans:
+        seeds: dict[str, set[int]] = {}
+        for number in stored_numbers.read(stored_numbers.path(plan.paper.name, plan.scale, results)):
+            if not stored_numbers.traceable(number.origin):
+                seeds.setdefault(number.claim, set()).add(number.seed)
+        claims: dict[tuple[int, ...], list[Claim]] = {}
+        for claim in plan.claims:
+            if claim.id in seeds:
+                claims.setdefault(tuple(sorted(seeds[claim.id])), []).append(claim)
+        for of_claims, mine in claims.items():
+            yield ClaimPlan(plan.paper, plan.scale, tuple(mine), of_claims)
+
+
 @click.command()
 @paper
 @click.option(
@@ -177,6 +195,11 @@ def open_claims(plan: ClaimPlan, results: Path) -> list[Open]:
 @click.option(
     "--hours", type=click.FloatRange(min=0, min_open=True), help="With --until-decided: start nothing later."
 )
+@click.option(
+    "--untraceable",
+    is_flag=True,
+    help="Run seeds again whose stored numbers are from no clean commit; new numbers replace them.",
+)
 @click.option("--dry-run", is_flag=True, help="Show how many runs it takes.")
 @options.verbose
 @click.option("--quiet", is_flag=True, help="No progress, only what went wrong.")
@@ -192,6 +215,7 @@ def run(
     workers: int | None,
     until_decided: bool,
     hours: float | None,
+    untraceable: bool,
     dry_run: bool,
     quiet: bool,
 ) -> None:
@@ -204,6 +228,8 @@ def run(
     """
     if hours is not None and not until_decided:
         raise click.UsageError("--hours needs --until-decided")
+    if untraceable and until_decided:
+        raise click.UsageError("--untraceable repeats stored seeds. Leave out --until-decided")
     from benchmarks import engine as engines
 
     papers = papers_of(folder_of_claims, wanted)
@@ -215,6 +241,8 @@ def run(
             f"--id {' '.join(ids)}: no claim of that name can run; `asyncfl claims show ID` says why"
         )
     results = results_of(folder_of_claims)
+    if untraceable:
+        plans = list(untraceable_plans(plans, results))
     if dry_run:
         say_cost(plans, results) if until_decided else _say_size(plans)
         return

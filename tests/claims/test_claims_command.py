@@ -18,7 +18,7 @@ from toy_paper import CLAIMS
 from benchmarks.claims import register, stored_numbers
 from benchmarks.claims.files import papers
 from benchmarks.claims.plan import ClaimPlan
-from benchmarks.commands.claims import command
+from benchmarks.commands.claims import command, plans_of, untraceable_plans
 from benchmarks.engine import Local
 from benchmarks.errors import UserError
 from benchmarks.runs.session import Session
@@ -265,6 +265,25 @@ def test_the_cost_counts_a_paper_s_own_scale_where_two_cores_are_enough(toy: Pat
     of_one = CliRunner().invoke(command, ["cost", "--paper", "toy", "--scale", "small", *at]).output
     [row] = [re.split("  +", line) for line in of_one.splitlines() if line.startswith("T-")]
     assert row == ["T-better/slow", "small", "3", "6"]  # three seeds of two runs
+
+
+def test_seeds_without_a_clean_commit_are_run_again(toy: Path) -> None:
+    """They alone, and all strategies of the claim under them."""
+    text = (toy / "toy.yaml").read_text().replace('{name: "sluggish:Slow", pause: 0.004}', "fedbuff")
+    (toy / "toy.yaml").write_text(text.replace('"sluggish:Slow"', "fedbuff"))
+    clean, changed = f"{'0' * 40}, python", f"{'0' * 40}+, python"
+    numbers = [
+        stored_numbers.Number("T-better/slow", sample, seed, 0.5, "k", "2026-11-27T00:00:00+00:00", origin)
+        for seed, origin in enumerate([clean, changed, "no commit, python"])
+        for sample in "ab"
+    ]
+    stored_numbers.merge(stored_numbers.path("toy", "small", toy / "results"), ["T-better/slow"], numbers)
+    [everything] = plans_of(papers(toy)["toy"], [papers(toy)["toy"].claims["T-better/slow"]], "small", ())
+    [plan] = untraceable_plans([everything], toy / "results")
+    assert [claim.id for claim in plan.claims] == ["T-better/slow"]
+    assert sorted((run.experiment.seed, run.strategy) for run in plan.runs()) == sorted(
+        (run.experiment.seed, run.strategy) for run in everything.runs() if run.experiment.seed in {1, 2}
+    )
 
 
 def test_numbers_that_wait_outside_of_mlflow_are_said(
