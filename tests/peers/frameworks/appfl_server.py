@@ -5,18 +5,9 @@ from typing import Any
 import protocol
 import torch
 
-protocol.bare_package("appfl", "appfl.misc", "appfl.algorithm", "appfl.algorithm.aggregator")
-import appfl.algorithm.aggregator as package  # noqa: E402
-from appfl.algorithm.aggregator.base_aggregator import BaseAggregator  # noqa: E402
+protocol.bare_package("appfl", "appfl.misc")
+from appfl.algorithm import aggregator as aggregators  # noqa: E402
 from omegaconf import OmegaConf  # noqa: E402
-
-package.BaseAggregator = BaseAggregator
-from appfl.algorithm.aggregator.fedasync_aggregator import FedAsyncAggregator  # noqa: E402
-
-package.FedAsyncAggregator = FedAsyncAggregator
-from appfl.algorithm.aggregator.fedbuff_aggregator import FedBuffAggregator  # noqa: E402
-from appfl.algorithm.aggregator.fedcompass_aggregator import FedCompassAggregator  # noqa: E402
-from appfl.algorithm.aggregator.fedqueue_aggregator import FedQueueAggregator  # noqa: E402
 
 
 class Server(protocol.Server):
@@ -28,8 +19,7 @@ class Server(protocol.Server):
     def __init__(self, model: protocol.Array, options: dict[str, Any]) -> None:
         network = torch.nn.Module()
         network.w = torch.nn.Parameter(torch.from_numpy(model))
-        kinds = (FedAsyncAggregator, FedBuffAggregator, FedCompassAggregator, FedQueueAggregator)
-        kind = next(kind for kind in kinds if kind.__name__ == f"{options['algorithm']}Aggregator")
+        kind = getattr(aggregators, f"{options['algorithm']}Aggregator")
         self.group = options.get(
             "group", 0
         )  # updates given together; 0: each by itself, its staleness counted
@@ -66,4 +56,5 @@ class Server(protocol.Server):
         return self.aggregator.get_parameters()["w"].detach().numpy()
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

@@ -34,4 +34,5 @@ class Server(protocol.Server):
         return parameters_to_ndarrays(self.parameters)[0]
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

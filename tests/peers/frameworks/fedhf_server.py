@@ -44,4 +44,5 @@ class Server(protocol.Server):
         return np.array(self.parameters)
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

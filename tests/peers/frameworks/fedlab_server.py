@@ -30,4 +30,5 @@ class Server(protocol.Server):
         return self.handler.model_parameters.detach().numpy()
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

@@ -34,4 +34,5 @@ class Server(protocol.Server):
         return self.aggregator.model_weights["w"].numpy()
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

@@ -27,4 +27,5 @@ class Server(protocol.Server):
         return self.master.weights
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

@@ -46,4 +46,5 @@ class Server(protocol.Server):
         return self.server.model.w.detach().numpy()
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

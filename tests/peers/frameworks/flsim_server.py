@@ -64,4 +64,5 @@ class Server(protocol.Server):
         return self.global_model.module.w.detach().numpy()
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

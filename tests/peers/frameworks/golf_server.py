@@ -42,4 +42,5 @@ class Server(protocol.Server):
         return self.parameters[0]
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

@@ -38,4 +38,5 @@ class Server(protocol.Server):
         return np.array(self.manager.current_model.data["w"])
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

@@ -19,4 +19,5 @@ class Server(protocol.Server):
         AsyncTrainer(learners=[], aggregator=None)
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)

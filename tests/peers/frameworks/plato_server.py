@@ -67,4 +67,5 @@ class Server(protocol.Server):
         return self.algorithm.model.w.detach().numpy()
 
 
-protocol.run(Server)
+if __name__ == "__main__":
+    protocol.run(Server)
