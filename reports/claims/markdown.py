@@ -118,8 +118,8 @@ PROVENANCE = """\
 
 {traced:,} of {all:,} stored numbers ({share:.0f} %) come from a commit of the repository without uncommitted
 changes. Since {since} a number is stored only if it does. {mark} beside the seeds of an entry: not all of its
-numbers do. They are shown and judged as before. `asyncfl claims run --untraceable --dry-run` lists them; without
-`--dry-run` they are run again, and the new numbers replace them.
+numbers do. They are shown and judged as before. `asyncfl claims run --untraceable` runs them again, and new
+numbers replace them.
 """
 CHANGES = """\
 ## Changes after numbers were seen

@@ -1,7 +1,7 @@
 """Matrix of main results by arrangement and workload of readings, and summaries in sentences."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby, product
 from math import inf, isfinite, nan
@@ -162,7 +162,7 @@ def _sentence(text: str) -> str:
 def sentence(outcome: Outcome) -> str:
     """Return sentences on conditions, counts, pooled effect, printed tables, and open points."""
     sentences = [where(outcome), counts(outcome), pooled(outcome), aside(outcome)]
-    sentences += [said for table in tables(outcome.readings) for said in of_table(table)]
+    sentences += [said for table in tables(outcome.readings) for said in of_table(table, outcome.paper.words)]
     return " ".join(filter(None, (*sentences, outcome.result.open)))
 
 
@@ -215,24 +215,26 @@ def aside(outcome: Outcome) -> str:
     return f"Not counted: {'; '.join(parts)}." if parts else ""
 
 
-def of_table(table: PrintedTable) -> list[str]:
+def of_table(table: PrintedTable, words: Mapping[str, str]) -> list[str]:
     """Return sentences on a printed table as a whole, systematic differences, and placebos."""
     away = table.difference
     write = partial(numbers.number, digits=2)
     difference = f"{write(away.mean)} {numbers.interval(away.low, away.high, write)}"
     differing = [
-        f"{group.condition} {group.value}: {write(group.difference.mean)}, above in {group.above} of "
-        f"{group.difference.n} cells"
+        f"{words.get(group.condition, group.condition)} {group.value}: {write(group.difference.mean)}, "
+        f"above in {group.above} of {group.difference.n} cells"
         for group in table.own.groups
         if group.differs
     ]
     passing = sum(placebo.passes for placebo in table.placebos)
-    each = [f"{placebo.name} exchanged: {checked(placebo)}" for placebo in table.placebos]
-    away_from = f"ours − printed {difference} on average over {table.cells} cells"
-    near = f"root mean square difference {write(table.error)}, {away_from}"
+    each = [
+        f"{words.get(placebo.name, placebo.name)} exchanged: {agreement(placebo)}, {checked(placebo)}"
+        for placebo in table.placebos
+    ]
+    average = f"ours − printed {difference} on average over {table.cells} cells"
     beyond = f"{table.outside} of them beyond 95 % of our runs (a cell holds within ± {table.margin:g})"
     sentences = [
-        f"{table.name}: correlation with the printed numbers {write(table.correlation)}, {near}, {beyond}",
+        f"{table.name} against the printed numbers: {agreement(table.own)}, {average}, {beyond}",
         f"{table.name} {'passes' if table.own.passes else 'does not pass'}: {checked(table.own)}",
     ]
     if differing:
@@ -240,6 +242,12 @@ def of_table(table: PrintedTable) -> list[str]:
     if each:
         sentences.append(f"Placebos that pass: {passing} of {len(each)} ({'; '.join(each)})")
     return [f"{sentence}." for sentence in sentences]
+
+
+def agreement(check: TableCheck) -> str:
+    """Return correlation and root mean square difference of our numbers and the printed numbers, as text."""
+    write = partial(numbers.number, digits=2)
+    return f"correlation {write(check.correlation)}, root mean square difference {write(check.error)}"
 
 
 def checked(check: TableCheck) -> str:

@@ -40,6 +40,8 @@ class TableCheck:
     """Result of the rule for a table or a placebo."""
 
     name: str  # of the condition whose values are exchanged; empty for the table's own numbers
+    correlation: float  # of ours with the printed numbers
+    error: float  # root mean square of ours − printed
     words: Mapping[Word, int]  # of its cells
     groups: tuple[GroupDifference, ...]
 
@@ -58,8 +60,6 @@ class PrintedTable:
     margin: float  # within which of its printed number a cell holds
     outside: int  # cells whose printed number is outside of its 95 % interval
     difference: Effect  # ours − printed: its mean over cells, with an interval
-    correlation: float  # of ours with the printed numbers
-    error: float  # root mean square of ours − printed
     own: TableCheck
     placebos: tuple[TableCheck, ...]
 
@@ -89,16 +89,13 @@ def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
 
 def _table(readings: Sequence[Reading]) -> PrintedTable:
     cells = [_cell(reading) for reading in readings]
-    ours, printed = np.array([cell.ours for cell in cells]), np.array([cell.printed for cell in cells])
     margin = max(cell.claim.allowed for cell in cells)
     return PrintedTable(
         readings[0].claim.place,
         len(cells),
         margin,
         sum(p is not None and p <= ERROR for p in (reading.verdict.unlike for reading in readings)),
-        paired_effect(ours - printed),
-        float(np.corrcoef(ours, printed)[0, 1]) if ours.std() and printed.std() else nan,
-        float(np.sqrt(((ours - printed) ** 2).mean())),
+        paired_effect([cell.ours - cell.printed for cell in cells]),
         _check("", cells, margin),
         tuple(_check(name, wrong, margin) for name in _conditions(cells) if (wrong := placebo(cells, name))),
     )
@@ -112,6 +109,7 @@ def _cell(reading: Reading) -> PrintedCell:
 
 def _check(name: str, cells: Sequence[PrintedCell], margin: float) -> TableCheck:
     """Judge all cells by the rule of printed numbers, and the groups of each condition."""
+    ours, printed = np.array([cell.ours for cell in cells]), np.array([cell.printed for cell in cells])
     claims: dict[str, Claim] = {cell.claim.id: cell.claim for cell in cells}
     judged = verdicts(claims, {cell.claim.id: cell.values for cell in cells})
     by_group: dict[tuple[str, str], list[PrintedCell]] = {}
@@ -121,7 +119,13 @@ def _check(name: str, cells: Sequence[PrintedCell], margin: float) -> TableCheck
     tested = {key: mine for key, mine in by_group.items() if FEWEST_CELLS <= len(mine) < len(cells)}
     level = simultaneous_level(len(tested))
     groups = tuple(_group(*key, mine, margin, level) for key, mine in tested.items())
-    return TableCheck(name, Counter(verdict.word for verdict in judged.values()), groups)
+    return TableCheck(
+        name,
+        float(np.corrcoef(ours, printed)[0, 1]) if ours.std() and printed.std() else nan,
+        float(np.sqrt(((ours - printed) ** 2).mean())),
+        Counter(verdict.word for verdict in judged.values()),
+        groups,
+    )
 
 
 def _group(

@@ -42,7 +42,7 @@ LEVELS = {(p, c): 0.86 + 0.01 * p + 0.005 * (c == 5) for p in (1, 2, 3, 4) for c
 
 def test_own_numbers_pass_and_those_of_a_neighbour_do_not() -> None:
     found = table(LEVELS)
-    assert found.own.passes and found.correlation > 0.95 and found.error < MARGIN
+    assert found.own.passes and found.own.correlation > 0.95 and found.own.error < MARGIN
     assert [placebo.name for placebo in found.placebos] == ["p", "c"]
     assert not any(placebo.passes for placebo in found.placebos)
     assert found.placebos[0].words["refuted"] > 0
@@ -76,7 +76,25 @@ def test_placebos_of_the_shipped_tables_fail(anarchic: Paper) -> None:
     }
     assert not any(placebo.passes for one in found for placebo in one.placebos)
     for one in found:
-        assert one.correlation > 0.9 and one.error < 0.01
+        assert one.own.correlation > 0.9 and one.own.error < 0.01
+        for placebo in one.placebos:
+            assert placebo.correlation < one.own.correlation and placebo.error > one.own.error
+
+
+def test_sentences_on_p_1_tell_the_numbers_that_are_stored(anarchic: Paper) -> None:
+    """Means of ours − printed with dynamic steps, and intervals of differences from synchronous rounds."""
+    found = {one.claim.id: one.verdict for one in readings(anarchic, "paper")}
+    away = []
+    for id_, claim in anarchic.claims.items():
+        if id_.startswith("N-table-2-LR/p1-m5-") and id_.endswith("_dynamic"):
+            assert isinstance(claim, Value) and claim.printed is not None
+            away.append(100 * (float(claim.printed) - (found[id_].found or 0.0)))
+    assert len(away) == 4
+    assert f"{min(away):.1f} to {max(away):.1f} points" in anarchic.main["table-2-logistic"].open
+    of_p1 = [verdict for id_, verdict in found.items() if id_.startswith("N-async-free/mnist-p1-c")]
+    assert len(of_p1) == 6 and all(verdict.high is not None and verdict.high < 0 for verdict in of_p1)
+    refuted = sorted(f"{-100 * (v.found or 0.0):.1f}" for v in of_p1 if v.word == "refuted")
+    assert f"{refuted[0]}, {refuted[1]} and {refuted[2]} points" in anarchic.main["anarchy-is-free"].open
 
 
 @pytest.mark.parametrize(
