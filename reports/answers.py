@@ -7,7 +7,7 @@ from fl_core.text import many
 from reports import numbers
 from reports.comparisons import Comparison
 from reports.inference import Effect, seeds_to_decide, simultaneous_level
-from reports.records.measures import Measure
+from reports.numbers import Measure
 
 
 def answer(comparison: Comparison, first: str, second: str) -> Iterator[str]:

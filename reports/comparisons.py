@@ -26,11 +26,10 @@ from reports.inference import (
     simultaneous_level,
     two_sided,
 )
-from reports.records.cells import Cell
-from reports.records.measures import Measure
+from reports.numbers import Measure
+from reports.records.cells import Cell, value_at
 from reports.records.records import RecordedScenario
 from reports.records.runs import RecordedRun
-from reports.records.steps import value_at
 
 Pair = tuple[float, float]
 AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width

@@ -1,7 +1,10 @@
-"""Numbers as text."""
+"""Numbers as text, and metrics whose values are written as text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import floor, inf, isfinite, isnan, log10
+
+from fl_core.metrics import Metric, named
 
 MISSING = "–"
 INFINITE = "∞"
@@ -98,3 +101,30 @@ def energy(joules: float) -> str:
 def about_seeds(needed: int) -> str:
     """Return an estimated number of seeds in words."""
     return f"about {rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Metric):
+    """A metric with methods to write values as text."""
+
+    def text(self, value: float) -> str:
+        """Return a value as text, without the unit."""
+        return percent(value) if self.share else number(value)
+
+    def with_unit(self, value: float) -> str:
+        """Return a value as text, with the sign of per cent for a share."""
+        return f"{self.text(value)} %" if self.share else self.text(value)
+
+    def round_text(self, value: float) -> str:
+        """Return a round value, for example a target, as text with the unit: 85 %, 0.05."""
+        if not self.share:
+            return short(value)
+        return f"{short(round(100 * value, 10))}\N{NO-BREAK SPACE}%"
+
+
+def measure(name: str, declared: Sequence[Metric] = (), higher: bool | None = None) -> Measure:
+    """Return the metric of a name as declared by the runs; `higher` is the direction if undeclared."""
+    metric = named(name, declared)
+    if all(other.name != name for other in declared) and higher is not None:
+        metric = replace(metric, higher=higher)
+    return Measure(**asdict(metric))

@@ -13,8 +13,8 @@ from fl_core.schema import Clock, Status
 from reports import numbers
 from reports.comparisons import Gap, behind, differences
 from reports.inference import Effect, paired_effect, ranks
+from reports.numbers import Measure
 from reports.records.cells import Cell, Reach, Spread
-from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.tables import TableEntry
 

@@ -73,9 +73,9 @@ def results(suite: str, *, store: str | Path | None = None, tracking_uri: str | 
 
     Raises UserError if nothing is recorded.
     """
-    from reports.records import frames
+    from reports.records.records import run_table
 
-    return frames.runs(_recorded(suite, store, tracking_uri, curves_only=True))
+    return run_table(_recorded(suite, store, tracking_uri, curves_only=True))
 
 
 def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None) -> pd.DataFrame:
@@ -83,9 +83,9 @@ def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | N
 
     Raises UserError if nothing is recorded.
     """
-    from reports.records import frames
+    from reports.records.records import curve_table
 
-    return frames.curves(_recorded(suite, store, tracking_uri, curves_only=True))
+    return curve_table(_recorded(suite, store, tracking_uri, curves_only=True))
 
 
 def figures(

@@ -21,8 +21,8 @@ from fl_core.diagnostics.volatility import volatility
 from fl_core.metrics import FP_LOSS
 from fl_core.schema import BY_BUDGET, Clock, Name, Status, Total
 from fl_core.time_to_target import time_to_target
+from reports.records.cells import value_at
 from reports.records.runs import RecordedRun
-from reports.records.steps import value_at
 
 
 def kept_bytes(runs: Sequence[RecordedRun]) -> float:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from reports.records.steps import Array
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -29,7 +27,7 @@ class Scale:
     kind: Literal["linear", "log", "error"] = "linear"
 
     @classmethod
-    def around(cls, values: Array, *, higher: bool | None = None, share: bool = False) -> Scale:
+    def around(cls, values: np.ndarray, *, higher: bool | None = None, share: bool = False) -> Scale:
         """Return an axis with room for all finite values, of the kind with the best separation."""
         values = values[np.isfinite(values)]
         if not len(values):
@@ -48,7 +46,7 @@ class Scale:
         """Note on the scale for a heading; empty for a linear axis."""
         return NOTES[self.kind]
 
-    def clip(self, values: Array) -> Array:
+    def clip(self, values: np.ndarray) -> np.ndarray:
         """Return the values, with values outside the axis moved to the edge."""
         finite = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
         return np.clip(finite, self.low, self.high)
@@ -82,10 +80,10 @@ class Scale:
         return sorted(shares)
 
 
-def _nines(share: Array) -> Array:
+def _nines(share: np.ndarray) -> np.ndarray:
     """Return −log₁₀ of the error: 0.9 → 1, 0.99 → 2."""
     return -np.log10(np.clip(1 - np.asarray(share, float), 1e-9, None))
 
 
-def _share(nines: Array) -> Array:
+def _share(nines: np.ndarray) -> np.ndarray:
     return 1 - 10.0 ** -np.asarray(nines, float)

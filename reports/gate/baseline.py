@@ -24,7 +24,7 @@ from fl_core.recording.atomic import whole
 from fl_core.schema import ARRIVALS, UPDATES, Status
 from fl_core.sources import digests, named
 from fl_core.text import many
-from reports.records.measures import Measure, measure
+from reports.numbers import Measure, measure
 from reports.records.runs import RecordedRun
 from reports.records.store import load
 

@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.errors import UserError
 from fl_core.schema import ITERATION, STRATEGY_NAME, TIME
 from fl_core.time_to_target import time_to_target
+from reports.records.cells import value_at
 from reports.records.runs import Columns, RecordedRun
-from reports.records.steps import value_at
 
 REFERENCE = "fedavg"  # strategy by name
 EASY, HARD = 0.9, 0.98  # shares of what the best strategy's median reaches within the budget

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from math import inf, isfinite, nan
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,8 +18,41 @@ from benchmarks.tracking.run_result import RunResult
 from fl_core.metrics import Metric, from_text
 from fl_core.schema import DIAGNOSED, OF_BUDGET, Clock, Reason, Status, Tag
 from fl_core.time_to_target import meets, observed_until, time_to_target
-from reports.records.measures import Measure, measure
-from reports.records.values import clean, moment, number, parsed
+from reports.numbers import Measure, measure
+
+T = TypeVar("T", dict[str, Any], list[Any])
+
+
+@lru_cache(maxsize=2**16)  # thousands of runs have the same
+def clean(text: str) -> str:
+    """Return a text without invisible characters and without characters invalid in HTML or XML."""
+    if not text.isprintable():  # quick, and nearly all are
+        text = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text)
+    return text.strip()
+
+
+def number(text: str) -> float | None:
+    """Return the finite number in a text, or None."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def parsed(text: str, otherwise: T) -> T:
+    """Return the JSON in a text, or `otherwise` if invalid or of another type."""
+    try:
+        content = json.loads(text or "null")
+    except ValueError:
+        return otherwise
+    return content if isinstance(content, type(otherwise)) else otherwise
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """Return a time stored by MLflow in milliseconds, or None."""
+    return None if not milliseconds else datetime.fromtimestamp(milliseconds / 1000, UTC)
+
 
 TARGET_MARKS = "problem.target_marks"  # the parameter of that name
 Columns = Mapping[str, np.ndarray]  # a table; to make a frame of one takes longer than to read it

@@ -31,9 +31,8 @@ from fl_core.schema import (
 )
 from fl_core.text import many, nearest
 from reports.records.records import Pooled, RecordedSuite, latest
-from reports.records.runs import Files, RecordedRun
+from reports.records.runs import Files, RecordedRun, clean, number, parsed
 from reports.records.studies import read_studies
-from reports.records.values import clean, number, parsed
 
 DOWNLOADS = 8  # at a time, from a server
 

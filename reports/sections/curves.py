@@ -9,8 +9,8 @@ import pandas as pd
 from fl_core.schema import Clock
 from reports.figures import look, svg
 from reports.figures.scale import Scale
+from reports.numbers import Measure
 from reports.records.cells import CurveBand, band
-from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.sections.section import Card, Results, Section, cards_section, legend, over
 from reports.tables import PageTable, download

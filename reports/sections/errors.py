@@ -12,9 +12,8 @@ from fl_core.schema import ITERATION, Name
 from reports import numbers
 from reports.figures import look, svg
 from reports.figures.scale import Scale
-from reports.records.cells import Cell
+from reports.records.cells import Array, Cell
 from reports.records.records import RecordedScenario
-from reports.records.steps import Array
 from reports.sections.section import Results, Section, legend
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 

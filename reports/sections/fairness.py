@@ -8,10 +8,9 @@ import numpy as np
 
 from fl_core.schema import Name
 from reports.figures import svg
-from reports.records.cells import Cell
-from reports.records.measures import Measure
+from reports.numbers import Measure
+from reports.records.cells import Array, Cell
 from reports.records.records import RecordedScenario
-from reports.records.steps import Array
 from reports.sections.rows import draw
 from reports.sections.section import Card, Results, Section, cards_section, mean_over
 

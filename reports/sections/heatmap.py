@@ -13,8 +13,8 @@ import pandas as pd
 from fl_core.schema import JOINT
 from fl_core.text import natural
 from reports.figures import look, svg
+from reports.numbers import Measure
 from reports.records.cells import Cell
-from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, TableEntry, download

@@ -10,9 +10,9 @@ from fl_core.schema import Clock
 from fl_core.text import many
 from reports import numbers
 from reports.figures import look, svg
+from reports.numbers import Measure
 from reports.rankings import Standings, StrategyStanding
 from reports.records.cells import Cell, band, over_scenarios
-from reports.records.measures import Measure
 from reports.records.records import RecordedScenario
 from reports.sections.curves import Plot, scale
 from reports.sections.paired_differences import effect_entry, seeds_text

@@ -8,9 +8,9 @@ from fl_core.schema import Clock, Status, Total
 from fl_core.text import duration, many
 from reports import numbers
 from reports.comparisons import PairedContrast, Question, seeds_to_show
+from reports.numbers import Measure
 from reports.rankings import Standings
 from reports.records.cells import Cell
-from reports.records.measures import Measure
 from reports.records.records import RecordedSuite
 from reports.records.runs import RecordedRun
 from reports.sections.paired_differences import seeds_text

@@ -11,7 +11,7 @@ from reports import numbers
 from reports.comparisons import Difference, Gap
 from reports.figures import svg
 from reports.inference import Effect
-from reports.records.measures import Measure
+from reports.numbers import Measure
 from reports.records.records import RecordedScenario
 from reports.sections.rows import draw
 from reports.sections.section import Card, Results, Section, cards_section

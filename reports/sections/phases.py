@@ -5,9 +5,8 @@ import numpy as np
 from fl_core.schema import PHASES, PHASES_AT_SERVER, TIME, Name
 from reports import numbers
 from reports.figures import svg
-from reports.records.cells import Cell
+from reports.records.cells import Array, Cell
 from reports.records.runs import RecordedRun
-from reports.records.steps import Array
 from reports.sections import rows
 from reports.sections.section import Results, Section
 

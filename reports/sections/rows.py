@@ -5,9 +5,8 @@ from functools import partial
 
 from fl_core.schema import JOINT
 from reports.figures import svg
-from reports.records.cells import Cell
+from reports.records.cells import Array, Cell
 from reports.records.records import RecordedScenario
-from reports.records.steps import Array
 from reports.sections.section import Card, Results, Section, cards_section
 
 Rows = Sequence[tuple[Cell, Array]]  # strategies, and what is drawn of each

@@ -6,8 +6,7 @@ import numpy as np
 
 from reports.figures import svg
 from reports.numbers import tick
-from reports.records.cells import Cell
-from reports.records.steps import Array
+from reports.records.cells import Array, Cell
 from reports.sections import rows
 from reports.sections.section import Results, Section
 

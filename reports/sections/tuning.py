@@ -17,11 +17,18 @@ from fl_core.text import listed, many, natural
 from reports import numbers
 from reports.figures import look, svg
 from reports.figures.scale import Scale
-from reports.records.measures import Measure
+from reports.numbers import Measure
+from reports.records.cells import Array
 from reports.records.records import RecordedSuite
-from reports.records.space import Parameter, is_number
-from reports.records.steps import Array
-from reports.records.studies import POINTS, RecordedStudy, Sensitivity, is_near, sensitivity
+from reports.records.studies import (
+    POINTS,
+    Parameter,
+    RecordedStudy,
+    Sensitivity,
+    is_near,
+    is_number,
+    sensitivity,
+)
 from reports.sections.heatmap import level
 from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry, download

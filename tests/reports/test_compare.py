@@ -19,7 +19,7 @@ from benchmarks.errors import UserError
 from reports.answers import answer
 from reports.comparisons import Comparison, compare, overall
 from reports.inference import paired_effect, seeds_to_decide
-from reports.records.measures import measure
+from reports.numbers import measure
 
 ONE, TWO = (0.90, 0.93, 0.95, 0.91), (0.88, 0.92, 0.95, 0.90)
 

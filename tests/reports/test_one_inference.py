@@ -30,8 +30,7 @@ from reports.leaderboard import standing as standing_module
 from reports.leaderboard.goals import Configuration
 from reports.leaderboard.rules import SCENARIO
 from reports.leaderboard.tables import TUNED
-from reports.records import frames
-from reports.records.records import RecordedSuite
+from reports.records.records import RecordedSuite, run_table
 from reports.sections.time_to_target import times_to_target
 from tuning import objective
 
@@ -215,7 +214,7 @@ def test_one_time_to_target_everywhere(outcome: str) -> None:
         assert written.get(name, inf) == met[clock]  # MLflow
         assert run.time_to_target(clock, TARGET) == met[clock]
         assert cell.reach(clock).median == met[clock]  # the ranking
-        assert frames.runs(suite)[name][0] == met[clock]  # the table
+        assert run_table(suite)[name][0] == met[clock]  # the table
     times = times_to_target(scenario)  # the section of times, for the clocks that the page shows
     assert dict(zip(times["clock"], times["met at"], strict=True)) == {
         clock.value: met[clock] for clock in (Clock.UPDATES, Clock.TIME, Clock.ENERGY)

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_studies import RATES, one, rate, tried
 
-from reports.records.space import Parameter, read_parameter
-from reports.records.studies import sensitivity, shares
+from reports.records.studies import Parameter, read_parameter, sensitivity, shares
 from reports.sections import tuning
 
 # Edges.
