@@ -6,6 +6,7 @@ import inspect
 import typing
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -113,30 +114,37 @@ def _said(named: Any) -> str:
 
 
 def _peers() -> str:
-    """The table of other frameworks' servers on the recorded arrivals."""
-    header = ("framework", "algorithm", "setting", "paper's rule", "computes", "the same here", "note")
-    rows = [
-        (
-            f"{one.framework} {one.version}",
-            f"{one.algorithm}: `{one.where}`",
-            text(one.setting),
-            one.verdict,
-            text(one.computes),
-            f"`{one.options}`" if one.options else "–",
-            text(f"{one.note} {f'Stands in: {one.stubs}.' if one.stubs else ''}".strip()),
-        )
-        for one in peers()
-    ]
-    return table(header, rows)
+    """The tables of other frameworks' servers on the recorded arrivals, one for each framework."""
+    header = ("server and setting", "paper's rule", "computes", "the same here")
+    parts = []
+    for _, group in groupby(peers(), lambda one: one.framework):
+        servers = list(group)
+        rows = [
+            (
+                f"{one.algorithm}, `{one.where}`: {text(one.setting)}",
+                one.verdict,
+                text(". ".join(filter(None, (one.computes, one.note)))),
+                f"`{one.options}`" if one.options else "–",
+            )
+            for one in servers
+        ]
+        parts += [f"### {servers[0].framework} {servers[0].version}", table(header, rows)]
+        if servers[0].stubs:
+            parts.append(f"Stubs: {text(servers[0].stubs)}.")
+    return "\n\n".join(parts)
 
 
 def _repeats() -> str:
     """The table of other frameworks' runs, made twice with the same seed."""
     rows = [
-        (f"{run.framework} {run.version}", text(run.example), text(run.setting), run.verdict, text(run.note))
+        (
+            f"{run.framework} {run.version}",
+            text("; ".join(filter(None, (run.example, run.setting)))),
+            text(". ".join(filter(None, (run.verdict, run.note)))),
+        )
         for run in repeats()
     ]
-    return table(("framework", "run", "setting", "same seed twice", "note"), rows)
+    return table(("framework", "run", "same seed twice"), rows)
 
 
 def readings(path: Path) -> str:

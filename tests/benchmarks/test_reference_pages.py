@@ -13,6 +13,7 @@ from benchmarks.catalogue import FAMILIES, family
 from benchmarks.commands.group import COMMANDS
 from benchmarks.commands.group import asyncfl as commands
 from benchmarks.engine import Local
+from benchmarks.peers import peers
 from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import load
@@ -136,3 +137,16 @@ def test_readings_are_paired_with_the_papers_rule(tmp_path: Path) -> None:
         "| `fedbuff base=current` | 62.0 | +2.0 ± 2.5 | never |",
         "| `fedbuff max_staleness=5` | 60.0 | +0.0 | 5 |",
     ]
+
+
+def test_each_framework_has_a_section_with_all_of_its_servers(made: dict[str, str]) -> None:
+    """Rows of a framework stand together, and have all of its settings in order."""
+    sections = re.split(r"^### ", made["peers"], flags=re.MULTILINE)[1:]
+    titles = [f"{one.framework} {one.version}" for one in peers()]
+    assert [section.splitlines()[0] for section in sections] == [*dict.fromkeys(titles)]
+    for section, title in zip(sections, dict.fromkeys(titles), strict=True):
+        rows = [line for line in section.splitlines() if line.startswith("| Fed")]
+        servers = [one for one, its in zip(peers(), titles, strict=True) if its == title]
+        assert [row.split("|")[-2].strip() for row in rows] == [
+            f"`{one.options}`" if one.options else "–" for one in servers
+        ]

@@ -1,4 +1,6 @@
 try:
-    import flsim.trainers.async_trainer  # noqa: F401
+    import flsim.trainers.async_trainer
+
+    print(flsim.trainers.async_trainer)
 except ValueError as error:
     print(error)

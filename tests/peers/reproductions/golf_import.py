@@ -1,4 +1,6 @@
 try:
-    import golf_federated  # noqa: F401
+    import golf_federated
+
+    print(golf_federated)
 except ModuleNotFoundError as error:
     print(error)
