@@ -163,7 +163,7 @@ class Claim(Sample):
     table: str = ""  # file of the published table that it is a cell of
     unjudged: str = ""  # why there is no verdict: what is left open, or that no sentence claims it
     looks: Looks | None = None  # the scenario's, if not named
-    clock: Literal["iterations", "updates", "time"] | None = None
+    clock: Literal["iterations", "updates", "time", "energy"] | None = None
     rates: Literal["paper", "tuned", "stated"] | None = None
     higher: bool | None = None  # better; None where the metric is declared so
     note: str = ""  # what the paper leaves open, and our reading of it
@@ -248,7 +248,9 @@ class Claim(Sample):
                 if getattr(sample, key) is None:
                     raise ValueError(f"{name} has no {key}")
         if self.clock is None:
-            raise FieldError("clock", "must say on which axis runs are compared: iterations, updates or time")
+            raise FieldError(
+                "clock", "must say on which axis runs are compared: iterations, updates, time or energy"
+            )
         if self.rates is None:
             raise FieldError("rates", "must say whose learning rates these are: paper, tuned or stated")
         return self

@@ -23,7 +23,7 @@ from benchmarks.suite.suite import PlannedRun, Suite, build
 from benchmarks.yaml_io import read
 from fl_core.import_guard import guarded
 from fl_core.parts import exact
-from fl_core.schema import CLAIMS
+from fl_core.schema import CLAIMS, Clock
 from fl_core.text import nearest
 
 Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
@@ -99,7 +99,7 @@ class ClaimPlan:
         for name, sample in claim.samples.items():
             assert sample.scenario is not None
             try:
-                by_sample[name] = self._scenario(sample.scenario).picked(sample)
+                by_sample[name] = self._scenario(sample.scenario).picked(sample, claim.clock)
             except ValueError as error:
                 where = f"{self.paper.files[sample.scenario]}: claims.{claim.id}"
                 raise SampleError(where, f"{name}: {error} (scale {self.scale})") from None
@@ -132,7 +132,7 @@ class ClaimScenario:
     name: str
     suite: Suite
 
-    def picked(self, sample: Sample) -> Picked:
+    def picked(self, sample: Sample, clock: str | None = None) -> Picked:
         """Return the runs of a sample, by seed; ValueError if the sample leaves the runs open."""
         points = [at for at, spec in enumerate(self._said) if matches(spec, sample.where)]
         if not points:
@@ -147,6 +147,8 @@ class ClaimScenario:
         for run in (row[0] for row in rows):
             if reason := run.experiment.lacks(sample.metric or ""):
                 raise ValueError(f"{run.strategy} in {run.scenario}: {reason}")
+            if clock == Clock.ENERGY and run.experiment.scenario.timing.power is None:
+                raise ValueError(f"{self.name} has no energy: give the clients' power as timing.power")
         return {runs[0].experiment.seed: runs for runs in zip(*rows, strict=True)}
 
     def problems(self, where: Where) -> Iterator[str]:

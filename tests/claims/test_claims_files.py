@@ -31,6 +31,14 @@ SCENARIOS: dict[str, Any] = {
         "strategies": ["asgd"],
         "lr": 0.1,
     },
+    "powered": {
+        "seeds": 3,
+        "problem": {"name": "quadratic", "noise": 0},
+        "timing": {"power": {"computation": 3}},
+        "budget": {"updates": 100},
+        "strategies": ["asgd", {"name": "ace", "cache": "int8"}],
+        "lr": 0.1,
+    },
     "shipped": {"suite": "quickstart", "set": {"seeds": 4, "budget.updates": 50}, "scales": {"small": {}}},
 }
 CLAIM: dict[str, Any] = {
@@ -101,6 +109,13 @@ def test_a_metric_that_its_runs_do_not_record_is_a_mistake(tmp_path: Path) -> No
     paper = written(tmp_path, {**CLAIM, "metric": "sp/loss"}, inline=inline)
     with pytest.raises(UserError, match=r"claims\.T-row/case: a: ASGD in .*: no 'sp/loss' is recorded"):
         ClaimPlan(paper, "small", ()).picked(paper.claims["T-row/case"])
+
+
+def test_a_clock_of_energy_needs_the_power_of_clients(tmp_path: Path) -> None:
+    entry = {**CLAIM, "clock": "energy", "reach": 0.5, "higher": False}
+    assert mistakes([written(tmp_path, {**entry, "scenario": "powered"})]) == []
+    without = mistakes([written(tmp_path, entry)])
+    assert len(without) == 2 and all("timing.power" in mistake for mistake in without)  # at both scales
 
 
 def test_shared_runs_are_made_once_and_unused_ones_never(tmp_path: Path) -> None:

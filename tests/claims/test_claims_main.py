@@ -173,6 +173,7 @@ MAIN = {
         ),
         *("number-of-tasks", "steadier"),
     ),
+    "asyncsgd_energy": ("less-time", "less-energy", "reductions"),
     "fraboni": (
         *("time-based", "surrogate", "sync-async", "balance", "fedbuff-async", "rate-sensitivity", "bounds"),
         "exponential-times",

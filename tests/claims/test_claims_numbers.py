@@ -34,9 +34,10 @@ def _code_is_allowed() -> Iterator[None]:
 
 
 def recorded(key: str, seed: int, distances: Sequence[float], status: str = "done") -> RecordedRun:
-    """A run that was evaluated every 10 updates, an iteration every fifth update, time 2 an update."""
+    """A run evaluated every 10 updates, an iteration every fifth update, time 2 and 3 joules an update."""
     at = np.arange(len(distances))
     curve = {"iteration": 2 * at, "updates": 10 * at, "time": 20.0 * at, "distance": np.array(distances)}
+    curve["energy"] = 30.0 * at
     texts = dict.fromkeys(
         ("scenario", "problem", "partition", "timing", "strategy", "paper", "reason", "version"), ""
     )
@@ -80,6 +81,7 @@ def numbers(folder: Path, status: str = "done", **change: Any) -> dict[str, floa
         ({"at": "end", "along": "step_std"}, np.std([-0.4, 0.2, -0.4]), np.std([-0.2, -0.2])),
         ({"reach": 0.5}, 10, 20),
         ({"reach": 0.5, "clock": "time"}, 20, 40),
+        ({"reach": 0.5, "clock": "energy", "scenario": "powered"}, 30, 60),
         ({"reach": 0.35}, 30, np.inf),
         ({"metric": "staleness/mean"}, 1.5, 1.5),
         ({"metric": "diverged"}, 0, 0),
