@@ -36,7 +36,7 @@ from reports.sections import (
 )
 from reports.sections.section import Results, Section
 
-# Parts on how runs went, closed at first where there are more strategies than colours
+# Parts on how runs went, closed at first where there are many strategies
 FOLDED = ("fairness", "staleness", "participation", "phases", "errors", "cost", "strategies")
 MOST_SCENARIOS = 6  # below one another; of more, the reader picks one
 TEMPLATES = Path(__file__).parent / "templates"
@@ -110,7 +110,7 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
             own=suite.highlight,
             settings=results.index if suite.runs else {},
             grey=grey,
-            folded=FOLDED if len(results.index) > len(look.LIGHT) else (),
+            folded=FOLDED if len(results.index) > look.MOST_COLOURED else (),
             picked=list(enumerate(labels, 1)) if len(labels) > MOST_SCENARIOS else [],
         )
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from benchmarks.tracking import views
+from benchmarks.colours import colours
 from benchmarks.tracking.run_result import NEEDED, Pair, RunResult, names_of
 from benchmarks.tracking.store import Store
 from fl_core.schema import Kind, MlflowTag, Tag
@@ -80,7 +80,7 @@ class TrackedExperiment:
 
     def colour_of(self, strategy: str) -> str:
         """Return the colour of a strategy."""
-        return views.colours({strategy, *(label for _, label in self.names)})[strategy]
+        return colours({strategy, *(label for _, label in self.names)})[strategy]
 
     def add(self, run: RunResult) -> None:
         """Add a run of MLflow to the index."""

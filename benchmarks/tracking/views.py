@@ -7,14 +7,13 @@ deflated). The format is that of MLflow 3.17; a version that does not know it ig
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import compress
 
 from fl_core.metrics import Metric, from_text, named
 from fl_core.schema import JOINT, OF_STRATEGY, SPREAD, Clock, JudgedOn, Kind, Tag, Total, TrialMetric
-from fl_core.text import natural
 
 TAG = "mlflow.sharedViewState."
 OURS = "asyncfl-"  # begins the keys of our views; users may save others
@@ -23,20 +22,6 @@ SINGLE = "Single runs"
 BEST = "Best of each strategy"  # of a campaign
 ALL_TRIALS = "All trials"  # … of all strategies
 FIRST = 1_000_000_000_000  # milliseconds; the menu shows views by age, so theirs gives them an order
-
-# Hues far from each other (OKLab), each with a contrast of 3 : 1 to MLflow's light and dark background.
-COLOURS = (
-    *("#3673cb", "#f46622", "#27a833", "#d05df2", "#8f5d04", "#be0693", "#938fa3", "#e30e2d"),
-    *("#108968", "#873bdd", "#f83b8c", "#a0832a", "#8f6584", "#7e77fa", "#0fa196", "#b163b9"),
-)
-# The strategy of each colour, then again from the first: those that are often compared lie far apart.
-COLOURED = (
-    *("FedBuff", "ASGD", "ACE", "FedAvg", "Async FedAvg", "FedFix", "CA²FL", "FedAsync"),
-    *("Generalized AsyncSGD", "ACED", "AFA-CD", "AFA-CS", "Delay-adaptive ASGD", "FedStale", "MIFA"),
-    *("FAVAS", "FedFa", "Rennala SGD", "Ringmaster ASGD", "Ringleader ASGD", "MindFlayer SGD", "FADAS"),
-    *("Malenia SGD", "QuAFL", "FedAST", "FedBuff-c", "AsyncFedED", "CGAD", "AsGrad", "Delayed Nesterov"),
-    *("HeLoCo", "ASGD (server nesterov)", "ASGD (server look_ahead)", "FedAvg (server nesterov)"),
-)
 
 CLOCKS = (Clock.UPDATES, Clock.TIME)  # of the charts of a metric
 TO_TARGET = "to_target"  # the section of charts of it
@@ -252,22 +237,6 @@ def _trials(studies: Sequence[Mapping[str, str]], which: str) -> dict[str, Any]:
 def log10(parameter: str) -> str:
     """Return the name of the metric for the decimal logarithm of a parameter."""
     return f"log10/{parameter}"
-
-
-def colours(strategies: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each label: the strategy's usual colour, unless taken by another label.
-
-    A label that is not listed has one by its hash, or the next that is free; once all are taken they are
-    given again.
-    """
-    order = {label: at for at, label in enumerate(COLOURED)}
-    ordered = sorted(set(strategies), key=lambda label: (order.get(label, len(order)), natural(label)))
-    slots: dict[str, int] = {}
-    for label in ordered:
-        usual_slot = order.get(label, int(hashlib.sha256(label.encode()).hexdigest(), 16)) % len(COLOURS)
-        free = set(range(len(COLOURS))) - {*slots.values()} or {usual_slot}
-        slots[label] = min(free, key=lambda slot: (slot - usual_slot) % len(COLOURS))
-    return {label: COLOURS[slot] for label, slot in slots.items()}
 
 
 def saved(tags: Mapping[str, str]) -> list[tuple[str, str]]:

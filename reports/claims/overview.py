@@ -26,11 +26,11 @@ LETTERS = 62  # of a line of words
 MOST_LETTERS = 42  # of a written effect
 MOST_POINTS = 30  # of accuracy at both ends of the axis
 COLOURS: dict[MainWord, str] = {
-    "holds": "s2",
-    "mostly holds": "s2",
-    "mixed": "s3",
-    "mostly fails": "s1",
-    "fails": "s1",
+    "holds": "holds",
+    "mostly holds": "holds",
+    "mixed": "mixed",
+    "mostly fails": "fails",
+    "fails": "fails",
     "undecided": "muted",
     "not run": "muted",
 }
@@ -84,7 +84,7 @@ def figure(every: Sequence[Outcome]) -> Markup:
 
 def file(every: Sequence[Outcome]) -> str:
     """Return the plot as a file, in the colours of light and dark themes, on paper."""
-    names = ("ink", "muted", "rule", "paper", "s0", "s1", "s2", "s3")
+    names = ("ink", "muted", "rule", "paper", "equal", "fails", "holds", "mixed")
     light, dark = (
         "".join(f"--{name}:{look.palette(dark)[name]};" for name in names) for dark in (False, True)
     )
@@ -130,7 +130,7 @@ def _bar(outcome: Outcome, middle: float) -> Iterator[str]:
     failing = sum(reading.word == "refuted" for reading in decided)
     holding = len(outcome.holding)
     x = float(BAR)
-    for n, colour in ((holding, "s2"), (len(decided) - holding - failing, "s0"), (failing, "s1")):
+    for n, colour in ((holding, "holds"), (len(decided) - holding - failing, "equal"), (failing, "fails")):
         width = BAR_WIDTH * n / len(decided)
         if n:
             size = f'width="{width:.1f}" height="10"'

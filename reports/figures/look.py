@@ -1,16 +1,15 @@
-"""Colour, dash and marker of a strategy in every figure.
-
-The colours are the Okabe–Ito hues, moved until each keeps a contrast of 3 : 1 to the paper and the nearest
-two stay as far apart as they can for normal, protanope, deuteranope and tritanope eyes, in both themes.
-"""
+"""Colour, dash and marker of a strategy in every figure; the colours are those of `benchmarks.colours`."""
 
 from markupsafe import Markup
 
-LIGHT = ("#244d85", "#cf2f17", "#3a7e66", "#d77f29", "#a280b1", "#4e94fe", "#3e204a", "#7f43cf")
-DARK = ("#5c8bb3", "#ea5935", "#48c7a0", "#f7a420", "#bb9ff9", "#b2daf4", "#fffee3", "#a959fd")
+from benchmarks.colours import COLOURS
+
+MOST_COLOURED = 8  # strategies of a figure; of more, only the leaders have colours
 LIGHT_PAPER, DARK_PAPER = "#ffffff", "#15181d"
 LIGHT_TEXT = {"ink": "#1c2026", "muted": "#5f6773", "rule": "#e2e5ea", "quiet": "#8b929c"}
 DARK_TEXT = {"ink": "#e7e9ec", "muted": "#9aa3af", "rule": "#2c323b", "quiet": "#6f7782"}
+LIGHT_OUTCOMES = {"holds": "#3a7e66", "mixed": "#d77f29", "fails": "#cf2f17", "equal": "#244d85"}
+DARK_OUTCOMES = {"holds": "#48c7a0", "mixed": "#f7a420", "fails": "#ea5935", "equal": "#5c8bb3"}
 
 # One hue from paper to ink for amounts: the first five are read with ink on them, the others with paper.
 LIGHT_AMOUNTS = (
@@ -41,7 +40,7 @@ _IN_THE_MIDDLE = 'transform="translate(15 6) scale(3.6)" fill="currentColor"'
 
 def colour(index: int) -> str:
     """Return the name of a strategy's colour in the palette."""
-    return "quiet" if quiet(index) else "ink" if own(index) else f"s{index % len(LIGHT)}"
+    return "quiet" if quiet(index) else "ink" if own(index) else f"s{index % len(COLOURS)}"
 
 
 def own(index: int) -> bool:
@@ -65,17 +64,17 @@ def quiet(index: int) -> bool:
 
 
 def dash(index: int) -> tuple[float, ...]:
-    """Return lengths of ink and gap in line widths, none for a solid line; changes when colours repeat."""
+    """Return lengths of ink and gap in line widths, none for a solid line; changes when markers repeat."""
     if quiet(index):
         return ()
     index %= OWN
-    return DASHES[(index + index // len(LIGHT)) % len(DASHES)]
+    return DASHES[(index + index // len(MARKERS)) % len(DASHES)]
 
 
 def marker(index: int) -> str:
     """Return matplotlib's letter for a strategy's marker; the marker changes when colours repeat."""
     index %= OWN
-    return MARKERS[(index + index // len(LIGHT)) % len(MARKERS)]
+    return MARKERS[(index + index // len(COLOURS)) % len(MARKERS)]
 
 
 def swatch(index: int) -> Markup:
@@ -91,11 +90,12 @@ def swatch(index: int) -> Markup:
 
 
 def palette(dark: bool = False) -> dict[str, str]:
-    """Return a theme's colours by name: ink, muted, rule, quiet, paper, strategies s0 …, amounts a0 …."""
+    """Return a theme's colours by name: text, paper, outcomes, strategies s0 …, amounts a0 …."""
     text, paper = (DARK_TEXT, DARK_PAPER) if dark else (LIGHT_TEXT, LIGHT_PAPER)
-    shades, amounts = (DARK, DARK_AMOUNTS) if dark else (LIGHT, LIGHT_AMOUNTS)
-    strategies = {f"s{at}": shade for at, shade in enumerate(shades)}
-    return {**text, "paper": paper, **strategies, **{f"a{at}": shade for at, shade in enumerate(amounts)}}
+    outcomes, amounts = (DARK_OUTCOMES, DARK_AMOUNTS) if dark else (LIGHT_OUTCOMES, LIGHT_AMOUNTS)
+    strategies = {f"s{at}": shade for at, shade in enumerate(COLOURS)}
+    levels = {f"a{at}": shade for at, shade in enumerate(amounts)}
+    return {**text, "paper": paper, **outcomes, **strategies, **levels}
 
 
 def theme() -> Markup:

@@ -26,7 +26,7 @@ from reports.figures import look
 from reports.figures.scale import Scale
 
 # A placeholder colour for each of the page's own.
-STAND_INS = {f"#0000{0xC0 + at:02x}": name for at, name in enumerate(look.palette())}
+STAND_INS = {f"#0000{0xA0 + at:02x}": name for at, name in enumerate(look.palette())}
 HALO = "halo"  # the `gid` of text that stands on lines
 LEFT_OUT = ("metadata", "style")
 SMALL_TEXT = "font-size: 9.5px"
@@ -101,7 +101,7 @@ def _two_decimals(number: re.Match[str]) -> str:
 
 def _style(text: str) -> str:
     text = re.sub(rf"font-family: [^;]*;?|font-size: 11px;?|{SMALL_TEXT};?", "", text)
-    text = re.sub(r"#0000[cd][0-9a-f]", lambda shade: f"var(--{STAND_INS[shade[0]]})", text)
+    text = re.sub(r"#0000[abc][0-9a-f]", lambda shade: f"var(--{STAND_INS[shade[0]]})", text)
     return ";".join(part for piece in text.split(";") if (part := piece.strip().replace(": ", ":")))
 
 

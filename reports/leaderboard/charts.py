@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.colours import slots
 from reports import numbers
 from reports.figures import look, svg
 from reports.figures.names import name_points
@@ -30,7 +31,7 @@ def colours(order: Sequence[str], reference: str) -> dict[str, int]:
         order: All strategies, the first first.
         reference: The strategy whose times are the unit.
     """
-    return {name: at for at, name in enumerate(order[:LEADERS])} | {reference: look.OWN}
+    return slots(order[:LEADERS]) | {reference: look.OWN}
 
 
 def speedup_figure(table: pd.DataFrame, reference: str, shown: Mapping[str, int]) -> svg.Drawing:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
+from benchmarks.colours import slots
 from benchmarks.tracking import views
 from benchmarks.tracking.database import UI_HOST, UI_PORT
 from fl_core.metrics import SURROGATE
@@ -215,7 +216,7 @@ class RecordedSuite:
 
     def scenarios(self, index: Mapping[str, int] | None = None) -> list[RecordedScenario]:
         """Return the runs by scenario and strategy; strategies have the given indices, if any."""
-        index = index or {strategy: at for at, strategy in enumerate(self.strategies)}
+        index = index or slots(self.strategies)
         labels = sorted({run.scenario for run in self.runs}, key=natural)
         return [self._scenario(label, place, index) for place, label in enumerate(labels, 1)]
 

@@ -38,9 +38,7 @@ class Heatmaps:
     @property
     def cells(self) -> list[Cell]:
         """A cell of each strategy."""
-        return sorted(
-            (next(iter(cells.values())) for cells in self.means.values()), key=lambda cell: cell.index
-        )
+        return [next(iter(cells.values())) for cells in self.means.values()]
 
     @property
     def places(self) -> list[Place]:
@@ -103,7 +101,7 @@ def heatmaps(scenarios: Iterable[RecordedScenario]) -> list[Heatmaps]:
         by_problem.setdefault((scenario.problem, scenario.columns[0]), []).append(scenario)
     grids = []
     for (problem, metric), group in by_problem.items():
-        places = {_place(scenario): scenario.ranked for scenario in group}
+        places = {_place(scenario): scenario.cells for scenario in group}
         partitions, delays = (tuple(sorted(set(names), key=natural)) for names in zip(*places, strict=True))
         complete = len(places) == len(group) == len(partitions) * len(delays)
         if not complete or len(partitions) < 2 or len(delays) < 2 or not all(partitions):

@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import Template
 
+from benchmarks.colours import COLOURS, slots
 from fl_core.schema import Clock
 from reports.comparisons import Difference, PairedContrast, contrasts, differences
 from reports.figures import look
@@ -18,7 +19,7 @@ from reports.records.cells import Cell
 from reports.records.records import RecordedScenario, RecordedSuite
 from reports.tables import Download, PageTable
 
-LEADERS = 6  # strategies in colour where there are more than colours
+LEADERS = 6  # strategies in colour where there are many
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,18 +35,20 @@ class Results:
     def of(cls, suite: RecordedSuite) -> Results:
         """Return the results of a suite.
 
-        Highlighted strategies are drawn in ink; beside them, or of more strategies than there are colours,
-        the leaders get colours.
+        Highlighted strategies are drawn in ink; beside them, or of many strategies, only the leaders get
+        colours.
         """
-        scenarios = suite.scenarios()
-        index = {name: at for at, name in enumerate(suite.strategies)}
+        places = slots([*suite.strategies, *(study.strategy for study in suite.studies)])
+        index = {name: places[name] for name in suite.strategies}
+        scenarios = suite.scenarios(index)
         highlighted = [name for name in suite.highlight if name in index]
-        if highlighted or len(index) > len(look.LIGHT):
+        if highlighted or len(index) > look.MOST_COLOURED:
             order = ranked.order if (ranked := standings(scenarios)) else suite.strategies
             leaders = [name for name in order if name not in highlighted][:LEADERS]
             first = [name for name in suite.strategies if name in leaders]
             quiet = [name for name in suite.strategies if name not in (*first, *highlighted)]
-            index = {name: at for at, name in enumerate(first)}
+            repeated = len(places) > len(COLOURS)  # leaders are told apart even then
+            index = slots(first) if repeated else {name: places[name] for name in first}
             index |= {name: look.OWN + at for at, name in enumerate(highlighted)}
             index |= {name: look.QUIET + at for at, name in enumerate(quiet)}
             scenarios = suite.scenarios(index)
@@ -70,7 +73,7 @@ class Results:
     @property
     def foremost(self) -> list[str]:
         """Strategies with a separate row or panel in figures: the highlighted and the leaders."""
-        few = len(self.index) <= len(look.LIGHT)
+        few = len(self.index) <= look.MOST_COLOURED
         return [name for name in self.order if few or not look.quiet(self.index[name])]
 
     @property

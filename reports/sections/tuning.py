@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 
+from benchmarks.colours import slots
 from benchmarks.tracking.run_result import TrialResult
 from fl_core.schema import TrialState
 from fl_core.text import listed, many, natural
@@ -81,11 +82,10 @@ def section(results: Results) -> Section | None:
 
 
 def indices(results: Results) -> dict[str, int]:
-    """Return colours: the colours of the suite's runs, and further colours for strategies only tuned."""
-    tuned = sorted({study.strategy for study in results.suite.studies}, key=natural)
-    order = list(dict.fromkeys([*results.index, *tuned]))
-    first = 0 if len(order) <= len(look.LIGHT) else look.QUIET
-    return {name: results.index.get(name, first + at) for at, name in enumerate(order)}
+    """Return colours: the colours of the suite's runs, and colours for strategies only tuned, if few."""
+    places = slots([*results.index, *(study.strategy for study in results.suite.studies)])
+    first = 0 if len(places) <= look.MOST_COLOURED else look.QUIET
+    return {name: results.index.get(name, first + place) for name, place in places.items()}
 
 
 def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:

@@ -19,7 +19,6 @@ from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from recorded import runs, write_suite
 
-from benchmarks.catalogue import entries
 from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
@@ -30,8 +29,9 @@ from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from fl_core.metrics import LOSS
 from fl_core.schema import Clock
-from fl_core.strategies.strategy import Strategy
+from reports.figures import look
 from reports.records.store import load as load_report
+from reports.sections.section import Results
 
 
 def groups(store: Store, view: int = ViewType.ACTIVE_ONLY) -> dict[str, Run]:
@@ -301,29 +301,8 @@ def test_a_strategy_keeps_its_colour_beside_others(tmp_path: Path, store: Store)
     deliver(tmp_path, store, strategies="ace, fedbuff, asgd")
     assert shown("group") == shown("run") == before | {"ACE": shown("group")["ACE"]}
     assert len({*shown("group").values()}) == 3
-
-
-def luminance(colour: str) -> float:
-    """Return the relative luminance of WCAG 2."""
-    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-@pytest.mark.parametrize("background", ["#ffffff", "#11171c"])  # MLflow's light and dark mode
-def test_colours_are_seen_in_light_and_dark_mode(background: str) -> None:
-    for colour in views.COLOURS:
-        dark, light = sorted([luminance(colour), luminance(background)])
-        assert (light + 0.05) / (dark + 0.05) >= 3, colour
-
-
-def test_every_strategy_has_a_colour_of_its_own_in_shipped_suites() -> None:
-    names = [entry.name for entry in entries("strategies")]
-    assert {Strategy.model_validate({"name": name}).label() for name in names} == {*views.COLOURED}
-    for suite in ("quickstart", "standard", "ace"):
-        labels = {run.strategy for run in load(suite).runs()}
-        apart = min(len(labels), len(views.COLOURS))
-        assert len({*views.colours(labels).values()}) == apart, suite
+    page = Results.of(load_report(store.tracking_uri, "small")).index
+    assert shown("group") == {name: look.palette()[look.colour(index)] for name, index in page.items()}
 
 
 def test_names_say_what_varies_and_are_short() -> None:

@@ -7,7 +7,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from benchmarks.catalogue import entries
+from benchmarks.colours import COLOURS, STRATEGIES, colours, slots
+from benchmarks.suite.suite import load
+from fl_core.strategies.strategy import Strategy
 from reports.figures import look
 from reports.page import TEMPLATES
 
@@ -37,7 +43,7 @@ TO_OKLAB = np.array(
     ]
 )
 OKABE_ITO = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
-THEMES = {"light": (look.LIGHT, look.LIGHT_PAPER), "dark": (look.DARK, look.DARK_PAPER)}
+BACKGROUNDS = (look.LIGHT_PAPER, look.DARK_PAPER, "#ffffff", "#11171c")  # of pages, of MLflow
 
 
 def linear(shade: str) -> np.ndarray:
@@ -57,25 +63,47 @@ def nearest(shades: tuple[str, ...], eye: str) -> float:
     return min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2))
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_every_line_stands_out_from_the_paper(theme: str) -> None:
-    shades, paper = THEMES[theme]
-    assert min(contrast(shade, paper) for shade in shades) >= 2.99
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_every_line_stands_out_from_the_background(background: str) -> None:
+    assert min(contrast(shade, background) for shade in COLOURS) >= 3
 
 
 @pytest.mark.parametrize("eye", EYES)
-@pytest.mark.parametrize("theme", THEMES)
-def test_no_two_colours_are_alike_to_any_eye(theme: str, eye: str) -> None:
+def test_no_two_colours_are_alike_to_any_eye(eye: str) -> None:
+    """Normal eyes tell all colours apart, others the first eight; dash and mark tell the rest."""
     worst = min(nearest(OKABE_ITO, any_eye) for any_eye in EYES)
-    assert nearest(THEMES[theme][0], eye) > 1.4 * worst
+    seen = COLOURS if eye == "normal" else COLOURS[: look.MOST_COLOURED]
+    assert nearest(seen, eye) > 1.4 * worst
+
+
+def test_dash_and_mark_tell_apart_all_colours() -> None:
+    marks = [(look.marker(at), look.dash(at)) for at in range(len(COLOURS))]
+    assert len(set(marks)) == len(COLOURS)
 
 
 def test_dash_and_mark_tell_apart_what_shares_a_colour() -> None:
-    looks = [(look.colour(at), look.dash(at), look.marker(at)) for at in range(32)]
-    assert len(set(looks)) == 32
-    for one, other in combinations(range(32), 2):
-        if look.colour(one) == look.colour(other) and abs(one - other) < 32:
+    looks = [(look.colour(at), look.dash(at), look.marker(at)) for at in range(64)]
+    assert len(set(looks)) == 64
+    for one, other in combinations(range(64), 2):
+        if look.colour(one) == look.colour(other):
             assert look.marker(one) != look.marker(other)
+
+
+def test_every_strategy_has_a_colour_of_its_own_in_shipped_suites() -> None:
+    names = [entry.name for entry in entries("strategies")]
+    assert {Strategy.model_validate({"name": name}).label() for name in names} == {*STRATEGIES}
+    for suite in ("quickstart", "standard", "ace"):
+        labels = {run.strategy for run in load(suite).runs()}
+        assert len({*colours(labels).values()}) == min(len(labels), len(COLOURS)), suite
+
+
+@given(st.sets(st.sampled_from([*STRATEGIES, *(f"mine {at}" for at in range(9))]), min_size=1))
+def test_a_colour_is_the_usual_one_unless_taken(labels: set[str]) -> None:
+    chosen = slots(labels)
+    assert len({*chosen.values()}) == len(labels)
+    assert len({*colours(labels).values()}) == min(len(labels), len(COLOURS))
+    for label in labels & {*STRATEGIES[: len(COLOURS)]}:
+        assert colours(labels)[label] == COLOURS[STRATEGIES.index(label)]
 
 
 @pytest.mark.parametrize("theme", [False, True], ids=["light", "dark"])

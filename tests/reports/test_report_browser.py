@@ -13,6 +13,7 @@ import pytest
 from patience import PATIENCE
 from synthetic import POOLED, curve, diverged, plausible, quickstart, records
 
+from benchmarks.colours import COLOURS
 from reports.figures import look
 from reports.page import write
 from reports.records.records import RecordedSuite
@@ -325,7 +326,7 @@ def test_of_many_strategies_the_leaders_have_colours(opened: Any, many: str) -> 
     drawn = "[...document.querySelectorAll('#curves figure:not([hidden]) .tab.c2 [data-s] path')]"
     strokes = tab.evaluate(f"[...new Set({drawn}.map(one => getComputedStyle(one).stroke))]")
     of = look.palette()
-    coloured = {rgb(of[f"s{at}"]) for at in range(8)} & set(strokes)
+    coloured = {rgb(shade) for shade in COLOURS} & set(strokes)
     assert len(coloured) == 6 and rgb(of["quiet"]) in strokes
     keys = tab.locator("#curves .keys").first.locator("li").all_inner_texts()
     assert keys == [*(f"strategy {at}" for at in range(6)), "19 others"]
