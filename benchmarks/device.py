@@ -35,15 +35,15 @@ def named(name: str) -> torch.device:
         return torch.device("cpu")
     match = re.fullmatch(r"cuda(?::(\d+))?", name)
     if match is None:
-        raise UserError(f"--device {name}: no device of that name; there are cpu, cuda and cuda:N")
+        raise UserError(f"--device {name}: unknown device. Available: cpu, cuda, cuda:N")
     if not torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]
         raise UserError(f"--device {name}: this PyTorch has no CUDA; use --device cpu")
     count, number = torch.cuda.device_count(), int(match[1] or 0)
     if not count:
         raise UserError(f"--device {name}: PyTorch finds no GPU here; use --device cpu")
     if number >= count:
-        there = "only GPU here is cuda:0" if count == 1 else f"GPUs here are cuda:0 … cuda:{count - 1}"
-        raise UserError(f"--device {name}: the {there}")
+        available = "cuda:0" if count == 1 else f"cuda:0 … cuda:{count - 1}"
+        raise UserError(f"--device {name}: no such GPU. Available: {available}")
     return torch.device("cuda", number)
 
 

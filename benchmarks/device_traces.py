@@ -173,7 +173,7 @@ def _parsed(path: Path, content: bytes) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: is no JSON: {error}") from None
+        raise UserError(f"{path}: is not JSON: {error}") from None
 
 
 def _compare(path: Path, content: bytes, published: Published) -> None:

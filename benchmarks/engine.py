@@ -102,6 +102,6 @@ def must_be_fit(expected: Mapping[str, str], worlds: Worlds) -> None:
     here = libraries()
     if differ := [name for name in expected if here.get(name) != expected[name]]:
         differences = ", ".join(f"{name} {here.get(name)}, not {expected[name]}" for name in differ)
-        raise UserError(f"has other versions than the driver: {differences}")
+        raise UserError(f"has other versions than the driver: {differences}. Install the same versions")
     for problem, seed in worlds.items():
         problem.check(seed)

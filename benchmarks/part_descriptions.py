@@ -68,7 +68,7 @@ def described(kind: str | None, name: str) -> Description:
     if not parts and ":" in name:
         raise UserError(reasons[0])
     if not parts and name in shipped():
-        raise UserError(f"{name} is a suite: asyncfl show {name}")
+        raise UserError(f"'{name}' is a suite. Use asyncfl show {name}")
     if not parts:
         known = sorted({entry.name for candidate in kinds for entry in entries(candidate)})
         raise UserError(f"unknown name '{name}'{nearest(name, known)} asyncfl list prints all names")

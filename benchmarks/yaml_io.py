@@ -245,7 +245,7 @@ def scalar(text: str) -> str | float | int | bool | None:
     if INTEGER.fullmatch(text):
         number = int(text, 0 if text[:2] in {"0o", "0x"} else 10) if len(text) <= 64 else math.inf
         if not -(2**63) <= number < 2**63:
-            raise ValueError(f"{excerpt} is no whole number of 64 bits")
+            raise ValueError(f"{excerpt} is not an integer of 64 bits")
         return number
     if FLOAT.fullmatch(text):
         if math.isinf(float(text)):

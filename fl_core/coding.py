@@ -41,7 +41,7 @@ class Coding(Part):
 
     def code(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
         """Return the received vector for a vector [d], encoded and decoded; the input is not changed."""
-        raise NotImplementedError(f"{type(self).__name__} has no code")
+        raise NotImplementedError(f"{type(self).__name__} does not define `code`")
 
     def code_near(self, reference: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
         """Return the vector received by a holder of another vector, `reference` [d]."""
@@ -54,7 +54,7 @@ class Coding(Part):
             entries: d, length of the vector.
             word: Bytes of a number that is not coded.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no bytes")
+        raise NotImplementedError(f"{type(self).__name__} does not define `bytes`")
 
     def variance(self, entries: int) -> float:
         """Return ω of an unbiased coding: E C(v) = v and E‖C(v) − v‖² ≤ ω ‖v‖² for v [d]; 0 for others."""

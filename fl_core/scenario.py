@@ -33,8 +33,8 @@ class ServerTiming(Frozen):
             law = self.durations.reference()
             raise FieldError(
                 "durations",
-                f"'{law}' {'with per_step ' if self.durations.per_step else ''}is no law of a service: it "
-                "counts the clients' iterations or steps; choose fixed or exponential, for example",
+                f"'{law}' {'with per_step ' if self.durations.per_step else ''}cannot be the law of a "
+                "server: it counts the clients' iterations or steps. Choose fixed or exponential, for example",
             )
         means(self.durations, 1, seed=0)  # ValueError if the law has times of several clients
         return self
@@ -221,9 +221,9 @@ class Scenario(Frozen):
         if timing.network is not None:
             timing.network.check(n, timing.ids(n, seed=0))
             if timing.durations.together:
-                raise FieldError("timing", "time counted in server iterations has no seconds for a network")
+                raise FieldError("timing", "time is counted in server iterations: leave out the network")
         if timing.power is not None:
             timing.power.watts(n, 0, timing.ids(n, seed=0))
         if timing.durations.together and (timing.server is not None or timing.power is not None):
-            raise FieldError("timing", "time counted in server iterations goes with no server and no power")
+            raise FieldError("timing", "time is counted in server iterations: leave out server and power")
         return self

@@ -74,8 +74,8 @@ class Search:
         differ = [key for key in new if old.get(key) != new[key]]
         trials = self.storage.optuna.get_n_trials(latest._study_id)
         warn(
-            f"{self.plan.name}: another {' and another '.join(differ)} than before: tuned from the start; "
-            f"{many(trials, 'earlier trial')} do not count any more"
+            f"{self.plan.name}: {' and '.join(differ)} changed: tuned from the start; "
+            f"{many(trials, 'earlier trial')} no longer count"
         )
 
     def trials(self) -> list[FrozenTrial]:

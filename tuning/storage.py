@@ -106,7 +106,7 @@ def _cut_to_whole_lines(path: Path) -> None:
 def _must_be_a_journal(path: Path) -> None:
     """Raise UserError for a file with anything but a journal of Optuna."""
     if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no regular file"
+        kind = "a folder" if path.is_dir() else "not a regular file"
         raise UserError(f"--storage {path}: is {kind}; must be {ALLOWED}")
     if not path.exists() or not path.stat().st_size:
         return
@@ -119,7 +119,7 @@ def _must_be_a_journal(path: Path) -> None:
     except (ValueError, RecursionError):
         is_journal = False
     if not is_journal:
-        raise UserError(f"--storage {path}: is no journal of Optuna's; name another file")
+        raise UserError(f"--storage {path}: is not an Optuna journal. Name another file")
 
 
 def _sqlite(url: str, path: Path) -> Storage:
@@ -166,7 +166,7 @@ def _must_be_optunas(url: str, address: str) -> None:
     engine.dispose()
     if tables and not tables >= OPTUNAS:
         raise UserError(
-            f"--storage {address}: holds other tables, such as '{min(tables)}'; name another database"
+            f"--storage {address}: holds other tables, such as '{min(tables)}'. Name another database"
         )
 
 

@@ -176,7 +176,7 @@ def _described(
         except ValueError as error:
             raise UserError(str(error)) from None
         if not there:
-            raise UserError(f"{trace}: no job found in the log")
+            raise UserError(f"{trace}: has no job. Name another log, or the columns of its clients and times")
         count = clients or there
         written["durations"] = {"name": "trace", "path": str(trace), "clients": "random"}  # from here
     else:

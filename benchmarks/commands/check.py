@@ -287,5 +287,8 @@ def _warn_of_old_records(recorded: Baseline) -> None:
 
     for run, here in ((recorded.commit, commit()), (recorded.repository, commit(Path.cwd()))):
         if here and run and here.removesuffix("+") != run.removesuffix("+"):
-            warn(f"the runs are of commit {run[:12]}, not of {here[:12]}: run the suite into a new --store")
+            warn(
+                f"the runs were computed at commit {run[:12]}, not at {here[:12]}. "
+                "Run the suite in a new --store"
+            )
             return

@@ -154,7 +154,7 @@ def load(
     if suite is None:
         raise UserError(f"choose a suite with --suite. Recorded: {', '.join(recorded) or 'none'}")
     if suite in recorded:
-        raise UserError(f"no run of '{suite}' is recorded")
+        raise UserError(f"no run of '{suite}' is recorded. Run it with asyncfl run")
     raise _unknown("suite", suite, recorded)
 
 
@@ -201,7 +201,7 @@ def choose(
         raise _unknown("scenario", str(text), [scenario.label for scenario in everywhere])
     common = [scenario for scenario in matching if set(pair) <= {cell.strategy for cell in scenario.cells}]
     if not common:
-        raise UserError(f"no scenario has runs of both {' and '.join(pair)}")
+        raise UserError(f"no scenario has runs of both {' and '.join(pair)}. Run both in one suite")
     return pair, common
 
 
@@ -235,7 +235,7 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
         with_target = _with_target(scenarios, metric)
         clock = TO_TARGET[metric]
         if not any(clock in run.files.curve for scenario in with_target for run in scenario.runs):
-            raise UserError(f"--metric {metric}: no run recorded its {clock.words}")
+            raise UserError(f"--metric {metric}: no run recorded {clock.words}. Choose another metric")
         return with_target
     recorded = {name for scenario in scenarios for run in scenario.runs for name in run.files.curve}
     allowed = sorted(recorded - {*Clock, Name.UPLOADS, Name.DOWNLOADS, Name.TOKENS})

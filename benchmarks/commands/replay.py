@@ -99,7 +99,9 @@ def runs(name: str, store: Store) -> list[RunResult]:
     if name not in suites:
         entries = [entry for entry in entries if name in (entry.run_id, entry.tags.get(Tag.KEY))]
     if not entries:
-        raise UserError(f"no run or suite '{name}' is recorded in {store.tracking or store.folder}")
+        raise UserError(
+            f"no run or suite '{name}' is recorded in {store.tracking or store.folder}. Name another --store"
+        )
     live = [entry for entry in entries if entry.tags.get(Tag.CLOCK) == WALL]
     if not live:
         raise UserError(f"{name} ran in virtual time: there is no log to replay (see asyncfl live)")

@@ -96,5 +96,5 @@ def page_of(recorded: RecordedSuite, store: Store) -> Path:
     with writing(f"the report page {path}", "; copy the store to where it can be"):
         written = page.write(recorded, path, sections(recorded.name))
     if written != path:
-        warn(f"{path} shows more runs and is kept; what can be read now is in {written}")
+        warn(f"{path} shows more runs and was not overwritten. The report of the readable runs is {written}")
     return written

@@ -25,7 +25,7 @@ def command(store: Store) -> None:
     from benchmarks.runs.session import sync
 
     if not store.folder.is_dir():
-        raise UserError(f"--store {store.folder}: no such folder")
+        raise UserError(f"--store {store.folder}: no such folder. Name the folder of the results")
     outcome = sync(store)
     any_record = outcome.sent or outcome.waiting
     click.echo(f"{many(outcome.sent, 'record')} sent." if any_record else "Nothing to send.")

@@ -154,7 +154,10 @@ def cost(
     given = {"--speeds": speeds, "--computation": computation, "--idle": idle}
     mu, work, rest = (np.array([float(x) for x in _clients(key, text)]) for key, text in given.items())
     if not len(mu) == len(work) == len(rest):
-        raise UserError(f"--speeds, --computation and --idle: {len(mu)}, {len(work)} and {len(rest)} clients")
+        raise UserError(
+            f"--speeds, --computation and --idle have {len(mu)}, {len(work)} and {len(rest)} clients. "
+            "Give each the same number"
+        )
     try:
         target = Cost(accuracy, distance, noise, work, rest, smoothness)
     except ValueError as error:

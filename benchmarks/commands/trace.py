@@ -108,7 +108,7 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     elif options_given := [name for name, value in {**named, "gap": gap}.items() if value]:
         raise UserError(f"--{options_given[0]}: {log} is a public trace of phones, whose columns are known")
     if isinstance(phones, devices.DeviceCapacity) != (batch is not None):
-        raise UserError("--batch: give the size of a mini-batch with FedScale's client_device_capacity only")
+        raise UserError("--batch is for FedScale's client_device_capacity only. Leave it out")
     if isinstance(phones, devices.Presence):
         for line in phones.described(log):
             click.echo(line)

@@ -186,12 +186,12 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
     own = driver.store.folder / f"tuned-{campaign.suite.name}.yaml" if _suite_settings(settings) else None
     path = out or own or campaign.suite.tuned_values
     if driver.away:
-        warn(f"MLflow does not have all of it ({driver.away}); asyncfl tune again brings it there")
+        warn(f"some trials are not in MLflow ({driver.away}). Rerun the same command to send them")
     tuned_values = found(campaign, driver.studies)
     if tuned_values.tuned:  # else what an earlier campaign found stays
         tuned.write(path, tuned_values)
     if missing := len(campaign.studies) + len(campaign.reused) - len(tuned_values.tuned):
-        warn(f"no trial finished for {many(missing, 'strategy')}, so there are no tuned values for it")
+        warn(f"no trial finished for {many(missing, 'strategy')}: tuned values are missing there")
     return tuned_values, path
 
 

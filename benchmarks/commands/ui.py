@@ -115,7 +115,7 @@ def _dashboard(storage: str, host: str, port: int) -> None:
     if _taken(host, port):
         raise UserError(f"port {port} is in use: choose another with --port")
     if "://" not in storage and not Path(storage).is_file():
-        raise UserError(f"{storage} does not exist. asyncfl tune SUITE creates it")
+        raise UserError(f"{storage} does not exist. Create it with asyncfl tune SUITE")
     opened = open_storage(storage)
     click.echo(f"Campaigns in {opened.name}: http://{host}:{port} (ends with Ctrl-C)")
     interrupts.are_raised()
@@ -229,5 +229,7 @@ def _taken(host: str, port: int) -> bool:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 return True
-            raise UserError(f"--host {host}: cannot be listened on: {error.strerror}") from None
+            raise UserError(
+                f"--host {host}: cannot listen on this address ({error.strerror}). Choose another"
+            ) from None
     return False

@@ -176,7 +176,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         alive = [node for node in _nodes() if node["Alive"]]
         if self._here not in {node["NodeID"] for node in alive}:
             raise UserError(
-                "--engine ray: Ray has ended on this machine: start it again and rerun the same command"
+                "--engine ray: Ray has ended on this machine. Start it again and rerun the same command"
             )
         self._names |= {node["NodeID"]: node["NodeManagerHostname"] for node in alive}
         capacities = {node["NodeID"]: int(node["Resources"].get(self.resource, 0)) for node in alive}
@@ -184,7 +184,9 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         if not self._nodes and self._unfit:
             raise UserError(*(f"node {self._names[node]}: {why}" for node, why in self._unfit.items()))
         if not any(capacities.values()):
-            raise UserError(f"--engine ray: no node of the cluster has a {self.resource}")
+            raise UserError(
+                f"--engine ray: no node of the cluster has a {self.resource}. Add one, or change --device"
+            )
 
     def _received(self, worker: WorkerOnNode[J]) -> Iterator[tuple[J, Message]]:
         try:

@@ -135,7 +135,7 @@ def load(path: Path, suite: str) -> Tuned:
         spec = TunedFile.model_validate(document)
     except ValidationError as error:
         first = next(lines_of(path, error, TunedFile, document))
-        raise UserError(f"{first}: not written by asyncfl tune") from None
+        raise UserError(f"{first}: not written by asyncfl tune. Name a file that it wrote") from None
     if names := [value for entry in spec.tuned for value in entry.parameters.values() if ":" in str(value)]:
         refusal = not_own(path)
         if refusal and not ALLOWED.get():

@@ -99,7 +99,7 @@ def must_exist(uri: str) -> None:
     """Raise UserError if `uri` is no MLflow store, or a missing file."""
     check(uri)
     if is_new(uri):
-        raise UserError(f"nothing is recorded at {uri}: there is no such file")
+        raise UserError(f"{uri}: no such file. Name the MLflow database of recorded runs")
 
 
 def must_be_an_address(option: str, uri: str) -> None:
@@ -108,12 +108,12 @@ def must_be_an_address(option: str, uri: str) -> None:
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
     except ValueError:  # whose words have parts of a password where that has a slash or brackets
-        wrong = "its port is no number up to 65535, or brackets around its host are not closed"
-        raise UserError(f"{option} {uri}: is no address: {wrong}; {ENCODED}") from None
+        wrong = "its port is not a number up to 65535, or brackets around its host are not closed"
+        raise UserError(f"{option} {uri}: is not an address: {wrong}; {ENCODED}") from None
     if parts.scheme == "sqlite" and not (uri.startswith("sqlite:///") and parts.path.strip("/")):
-        raise UserError(f"{option} {uri}: names no file: must be sqlite:///FILE")
+        raise UserError(f"{option} {uri}: has no file. Write sqlite:///FILE")
     if parts.scheme in {"http", "https"} and not host:
-        raise UserError(f"{option} {uri}: names no host")
+        raise UserError(f"{option} {uri}: has no host. Write http://HOST:PORT")
 
 
 def file(uri: str) -> Path | None:

@@ -141,7 +141,10 @@ class Dispatch:
         if version is None:
             return self.state.version
         if version not in versions:
-            raise ValueError(f"{self._who} sends version {version}; kept are {', '.join(map(str, versions))}")
+            available = ", ".join(map(str, versions))
+            raise ValueError(
+                f"{self._who} sends version {version}, which is not kept. Available: {available}"
+            )
         return version
 
     def _client(self, number: Any) -> int:

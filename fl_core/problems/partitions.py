@@ -620,11 +620,11 @@ def _integer(cell: str) -> int:
     """Return a whole number, written as 3.0 by pandas where a row of the column is empty."""
     digits, point, zeros = cell.partition(".")
     if point and zeros.strip("0"):
-        raise ValueError(f"{cell} is not an index")
+        raise ValueError(f"{cell} is not an index (an integer from 0)")
     return int(digits)
 
 
 def _whole(index: Any) -> int:
     if isinstance(index, bool) or not isinstance(index, int):
-        raise ValueError(f"{index!r} is no index")
+        raise ValueError(f"{index!r} is not an index (an integer from 0)")
     return index

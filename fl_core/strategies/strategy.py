@@ -77,14 +77,14 @@ class Strategy(Part):
         if self.sends is None:
             for name in LINKS:
                 if (link := getattr(self, name)) and link.feedback != "none":
-                    raise FieldError(name, f"{self.reference()} codes its models itself, without feedback")
+                    raise FieldError(name, f"{self.reference()} codes its models itself: leave out feedback")
         elif self.downlink and (reason := self.downlink.refuses_models()):
             raise FieldError("downlink", reason)
         reads = type(self.local).receive is not LocalWork.receive
         if self.uplink and self.sends == "gradient" and reads:
             raise FieldError(
                 "uplink",
-                f"{self.reference()} has its clients send gradients, {self.local.reference()} needs deltas",
+                f"{self.reference()} sends gradients, but {self.local.reference()} needs deltas: leave out one",
             )
         return self
 

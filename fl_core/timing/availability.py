@@ -38,7 +38,7 @@ class Availability(Part):
             n: The number of clients.
             seed: The seed of the run.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no absences")
+        raise NotImplementedError(f"{type(self).__name__} does not define `absences`")
 
     def absences_of(self, ids: Sequence[str], client: int, seed: int) -> Iterator[Absence]:
         """Yield the absences of a client of known id; laws without ids depend on the client's number alone.

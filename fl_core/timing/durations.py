@@ -56,7 +56,7 @@ class Durations(Part):
         Raises:
             ValueError: The law does not fit n clients.
         """
-        raise FieldError("durations", f"{self.reference()} has no means")
+        raise FieldError("durations", f"{self.reference()} does not define `means`")
 
     def draw(self, mean: float, rng: np.random.Generator) -> float:
         """Return a job's length, in virtual time, for a client with mean length `mean`."""

@@ -42,7 +42,7 @@ class PerClient(Part):
         Raises:
             ValueError: The law does not fit n clients.
         """
-        raise FieldError("values", f"{type(self).__name__} has no values")
+        raise FieldError("values", f"{type(self).__name__} does not define `values`")
 
     def values_of(self, ids: Sequence[str], seed: int, purpose: str) -> tuple[Fraction, ...]:
         """Return a number for each client of known id [n]; laws without ids need the clients' count alone.

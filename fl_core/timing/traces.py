@@ -79,7 +79,9 @@ def of_clients(path: Path, recorded: Mapping[int, T], n: int, seed: int | None) 
         ValueError: The file has fewer clients than n or, without a seed, lacks one of them.
     """
     if len(recorded) < n:
-        raise ValueError(f"trace file {path}: has {many(len(recorded), 'client')}, but {n} are needed")
+        raise ValueError(
+            f"trace file {path}: has {many(len(recorded), 'client')}, but the problem has {n}: lower clients"
+        )
     if seed is not None:
         drawn = stream(seed, "trace").permutation(sorted(recorded))[:n]
         return [recorded[client] for client in drawn.tolist()]

@@ -154,7 +154,7 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
             raise UserError(
                 f"suite '{suite}': {len(missing)} of {many(len(planned), 'run')} not recorded as {state}, "
                 f"such as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: "
-                f"{f'{unread}; {RUN_AGAIN}' if unread else 'asyncfl run comes first'}"
+                f"{f'{unread}; {RUN_AGAIN}' if unread else 'run it first with asyncfl run'}"
             )
     runs = [recorded[run.key] for run in planned]
     latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)
@@ -243,7 +243,7 @@ def read(path: Path) -> Baseline:
         baseline = Baseline.model_validate_json(text)
     except FileNotFoundError:
         raise UserError(
-            f"{path}: no such baseline: asyncfl check SUITE --write --baseline {path} writes it"
+            f"{path}: no such baseline. Create it with asyncfl check SUITE --write --baseline {path}"
         ) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
@@ -252,11 +252,11 @@ def read(path: Path) -> Baseline:
         location = ".".join(map(str, first["loc"]))
         place = f"{path}{yaml_io.line_of(text, first['loc'])}"
         key = f"{location}: " if location else ""
-        raise UserError(f"{place}: is no baseline: {key}{first['msg']}") from None
+        raise UserError(f"{place}: is not a baseline: {key}{first['msg']}") from None
     if baseline.checksum and baseline.checksum != _checksum(baseline):
         raise UserError(
             f"{path}: checksum mismatch: the file is corrupt or was edited. "
-            "Write it with asyncfl check --write"
+            "Write a new one with asyncfl check --write"
         )
     return baseline.model_copy(update={"checksum": ""})
 
@@ -266,7 +266,7 @@ def shipped(suite: str) -> Path:
     path = SHIPPED / f"{suite}.json"
     if not path.is_file():
         raise UserError(
-            f"no baseline of suite '{suite}' comes with asyncfl: write one with asyncfl check --write "
+            f"asyncfl has no baseline of suite '{suite}'. Write one with asyncfl check --write "
             "--baseline FILE"
         )
     return path
@@ -282,8 +282,8 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
     if theirs != ours:
         raise UserError(
             f"{path}: is a baseline of other runs: suite '{suite}' lacks {len(theirs - ours)} of its "
-            f"{len(theirs)} and has {len(ours - theirs)} more{_such_as(planned, theirs)}; asyncfl check "
-            "--write writes it anew",
+            f"{len(theirs)} and has {len(ours - theirs)} more{_such_as(planned, theirs)}. Write a new "
+            "one with asyncfl check --write",
             *differences(baseline.settings, settings(planned)),
         )
 

@@ -125,7 +125,7 @@ def test_a_damaged_journal_is_refused_or_has_lost_its_end(tmp_path: Path) -> Non
     for count in range(len(lines) + 1):
         path.write_bytes(b"".join(lines[:count]))
         after.append(content(path))
-    no_journal = f"--storage {path}: is no journal of Optuna's; name another file"
+    no_journal = f"--storage {path}: is not an Optuna journal. Name another file"
     path.write_bytes(whole.replace(b'"op_code":4', b'"op_code":', 1))
     assert content(path).startswith(f"--storage {path}: is damaged")
     for end in range(0, len(whole), 17):

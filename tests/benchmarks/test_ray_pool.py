@@ -173,7 +173,7 @@ def test_a_driver_whose_own_node_is_gone(monkeypatch: pytest.MonkeyPatch) -> Non
     with RayPool[Count](2) as pool:
         pool.submit(Count("job", numbers=200, pause=0.05))
         monkeypatch.setattr(ray_pool, "_nodes", lambda: others)
-        with pytest.raises(UserError, match=r"^--engine ray: Ray has ended on this machine: start it again"):
+        with pytest.raises(UserError, match=r"^--engine ray: Ray has ended on this machine\. Start it again"):
             finals(pool)
 
 

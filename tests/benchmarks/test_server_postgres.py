@@ -113,7 +113,7 @@ def test_tune(tmp_path: Path, postgres: Path, server: MlflowServer, start: Start
     server.kill()
     go.touch()
     said += ended(process, 0)
-    assert f"MLflow does not have all of it ({AWAY}); asyncfl tune again brings it there" in said
+    assert f"some trials are not in MLflow ({AWAY}). Rerun the same command to send them" in said
 
     server.start()
     assert "all finished already" in ended(start(*there), 0)

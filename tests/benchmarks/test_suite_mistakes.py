@@ -116,7 +116,7 @@ def complain(folder: Path, *overrides: str, **changed: str) -> list[str]:
         ),
         (
             {"timing": "{durations: iterations, network: {downlink: 1}}"},
-            "s.yaml: timing: time counted in server iterations has no seconds for a network",
+            "s.yaml: timing: time is counted in server iterations: leave out the network",
         ),
         (
             {"strategies": "['no_such_module:Mine']"},

@@ -149,7 +149,7 @@ def test_records_of_another_commit(tmp_path: Path, store: Store, monkeypatch: py
         monkeypatch.setattr("benchmarks.tracking.provenance.commit", lambda *_, here=here: here)
         done = invoke(check.command, suite, "--store", store.folder, "--baseline", file)
         warned[here[:1]] = (
-            "the runs are of commit aaaaaaaaaaaa, not of bbbbbbbbbbbb" in done.output + done.stderr
+            "the runs were computed at commit aaaaaaaaaaaa, not at bbbbbbbbbbbb" in done.output + done.stderr
         )
     assert warned == {"a": False, "b": True, "": False}
 

@@ -309,7 +309,7 @@ def test_list_a_part_prints_its_fields_in_words(here: AsyncFL) -> None:
     ("arguments", "said"),
     [
         (("fedbuf",), "Error: unknown name 'fedbuf'. Did you mean 'fedbuff'?"),
-        (("quickstart",), "Error: quickstart is a suite: asyncfl show quickstart"),
+        (("quickstart",), "Error: 'quickstart' is a suite. Use asyncfl show quickstart"),
         (("duration", "fx"), "Error: unknown kind of parts 'duration'. Did you mean 'durations'?"),
         (("nowhere:Nothing",), "Error: cannot import 'nowhere:Nothing': ModuleNotFoundError"),
     ],

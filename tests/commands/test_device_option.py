@@ -41,10 +41,10 @@ def machine(monkeypatch: pytest.MonkeyPatch, gpus: int, *, cuda: bool = True) ->
     [
         ("cuda", 0, False, "--device cuda: this PyTorch has no CUDA; use --device cpu"),
         ("cuda:1", 0, True, "--device cuda:1: PyTorch finds no GPU here; use --device cpu"),
-        ("cuda:2", 2, True, "--device cuda:2: the GPUs here are cuda:0 … cuda:1"),
-        ("cuda:1", 1, True, "--device cuda:1: the only GPU here is cuda:0"),
-        ("gpu", 2, True, "--device gpu: no device of that name; there are cpu, cuda and cuda:N"),
-        ("cuda:-1", 2, True, "--device cuda:-1: no device of that name; there are cpu, cuda and cuda:N"),
+        ("cuda:2", 2, True, "--device cuda:2: no such GPU. Available: cuda:0 … cuda:1"),
+        ("cuda:1", 1, True, "--device cuda:1: no such GPU. Available: cuda:0"),
+        ("gpu", 2, True, "--device gpu: unknown device. Available: cpu, cuda, cuda:N"),
+        ("cuda:-1", 2, True, "--device cuda:-1: unknown device. Available: cpu, cuda, cuda:N"),
     ],
 )
 def test_what_cannot_be_had_is_said_in_a_line(

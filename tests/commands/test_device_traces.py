@@ -350,7 +350,7 @@ def test_nothing_that_a_pickle_names_is_called(tmp_path: Path) -> None:
         (pickle.dumps([1, 2]), r"is neither FedScale's client_behave_trace \(active"),
         (pickle.dumps({}), "is neither FedScale's"),
         (b'{"a": 1}', "is neither FedScale's"),
-        (b'{"a": ', "is no JSON"),
+        (b'{"a": ', "is not JSON"),
         (pickle.dumps({1: {**BEHAVIOUR[11]}}), "has no client that is ever present"),
         (pickle.dumps({1: {"computation": "x", "communication": 1}}), "has no client with two numbers"),
     ],

@@ -34,7 +34,7 @@ from fl_core.strategies.fedavg import FedAvg
         (lambda: [0.0], r"Scripted\.next returns 0\.0: clients"),
         (lambda: None, r"Scripted\.next must return the clients that work next, not None"),
         (lambda: 0, r"Scripted\.next must return the clients that work next, not 0"),
-        (lambda: [Send(0, version=7)], "Scripted sends version 7; kept are 0"),
+        (lambda: [Send(0, version=7)], "Scripted sends version 7, which is not kept. Available: 0"),
         (lambda: [Send(0, steps=0)], r"Send\.steps must be a whole number, 1 or more, not 0"),
         (lambda: [Send(0, length=-3)], r"Send\.length must be a whole number, 0 or more, not -3"),
     ],

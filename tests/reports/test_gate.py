@@ -530,10 +530,10 @@ def test_a_baseline_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is no baseline: Invalid JSON"),
-        (b"\xff\xfe", "is no baseline: "),
-        (b"[]", "is no baseline: "),
-        (b'{"format": 2}', "is no baseline: format: "),
+        (b"", "is not a baseline: Invalid JSON"),
+        (b"\xff\xfe", "is not a baseline: "),
+        (b"[]", "is not a baseline: "),
+        (b'{"format": 2}', "is not a baseline: format: "),
     ],
 )
 def test_what_is_no_baseline(tmp_path: Path, content: bytes, said: str) -> None:
@@ -553,7 +553,7 @@ def test_no_file_no_baseline(tmp_path: Path) -> None:
         baseline.read(tmp_path)
     with pytest.raises(UserError, match="cannot be written"):
         baseline.write(record(), tmp_path)
-    with pytest.raises(UserError, match="no baseline of suite 'mine' comes with asyncfl"):
+    with pytest.raises(UserError, match="asyncfl has no baseline of suite 'mine'"):
         baseline.shipped("mine")
 
 

@@ -144,7 +144,7 @@ def test_a_database_of_somebody_else_is_left_alone(postgres: str) -> None:
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE customers (name text)"))
-    with pytest.raises(UserError, match="holds other tables, such as 'customers'; name another database"):
+    with pytest.raises(UserError, match=r"holds other tables, such as 'customers'\. Name another database"):
         open_storage(url)
     assert inspect(engine).get_table_names() == ["customers"]
     engine.dispose()

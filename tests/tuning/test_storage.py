@@ -22,9 +22,9 @@ from tuning.storage import open_storage, storage_errors_explained
         ("sqlite://x", "--storage sqlite://x: must be"),
         (
             "postgresql://me:s3c/ret@host:x/db",
-            "--storage postgresql+psycopg://host:x/db: is no address: its port",
+            "--storage postgresql+psycopg://host:x/db: is not an address: its port",
         ),
-        ("postgresql://[host/db", "--storage postgresql+psycopg://[host/db: is no address: its port"),
+        ("postgresql://[host/db", "--storage postgresql+psycopg://[host/db: is not an address: its port"),
         (
             "postgresql+psycopg://me:secret@127.0.0.1:9/x",
             "--storage postgresql+psycopg://127.0.0.1:9/x: conn",
@@ -47,7 +47,7 @@ def test_what_cannot_be_used_is_one_line(where: str, line: str) -> None:
 def test_another_program_s_file_is_not_touched(tmp_path: Path, text: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(UserError, match="is no journal of Optuna's"):
+    with pytest.raises(UserError, match="is not an Optuna journal"):
         open_storage(str(path))
     assert path.read_bytes() == text.encode("latin-1") and list(tmp_path.iterdir()) == [path]
 

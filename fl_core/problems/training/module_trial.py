@@ -62,7 +62,7 @@ def tried(task: UserTask, make: Callable[[int], Batch], points: int, test: Itera
     for metric in getattr(type(task.network), "metrics", ()):
         if metric.name not in metrics and metric.name != LOSS.name:
             raise InvalidProblemError(
-                f"{task.called} declares {metric.name}, and its test_step does not log it"
+                f"{task.called} declares the metric {metric.name}, but its test_step does not log it"
             )
     remarks = ignored(task.network)
     if task.logged:

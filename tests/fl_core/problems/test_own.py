@@ -272,10 +272,10 @@ def test_what_is_known_before_data_are_loaded_is_said_then(fields: dict[str, Any
     ("module", "data", "line"),
     [
         ("Vector", "line", r"training_step must return the loss, one number with a gradient, not \(4,\)"),
-        ("Silent", "line", "declares test/mae, and its test_step does not log it"),
+        ("Silent", "line", "declares the metric test/mae, but its test_step does not log it"),
         ("Broken", "line", "mine_own:Broken failed on a mini-batch of 4: RuntimeError"),
         ("Huber", "fails", r"data mine_own:fails failed: OSError: no such disk \(.*\.py:\d+\)"),
-        ("Huber", "three", "returns tensors of 40, 40, 3 data points: all need as many"),
+        ("Huber", "three", "returns tensors of 40, 40, 3 data points: make them equally long"),
         ("Huber", "uneven", "returns 40 inputs and 39 targets"),
         ("Huber", "words", "returns a str, not tensors"),
     ],
@@ -337,7 +337,7 @@ def test_a_partition_file_holds_under_validation_data_too(tmp_path: Path) -> Non
         ("[[0], [1], [1438]]", "client 2 holds data point 1438, and there are only 0 … 1437"),
         ("[[0], [1], [0]]", "data point 0 is held by clients 0 and 2"),
         ("[[0], [1]]", "names 2 clients, not 3: set clients to 2"),
-        ("[[0], [1], [1.5]]", "1.5 is no index"),
+        ("[[0], [1], [1.5]]", "1.5 is not an index"),
         ("{", "neither JSON lists of indices nor CSV rows"),
     ],
 )

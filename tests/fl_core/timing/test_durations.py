@@ -275,7 +275,7 @@ def test_a_trace_that_is_missing_or_lacks_a_client(tmp_path: Path) -> None:
         DurationTrace(path=tmp_path / "phones.csv")
     assert found.value.error_count() == 1
     path = traced(tmp_path, "0,1\n2,1\n")
-    with pytest.raises(ValueError, match="has 2 clients, but 3 are needed"):
+    with pytest.raises(ValueError, match="has 2 clients, but the problem has 3"):
         Lengths(DurationTrace(path=path), 3, 0)
     complaint = "no client 1; it has 2 clients, numbered from 0 to 2, and 'clients: random' draws 2"
     with pytest.raises(ValueError, match=complaint):
