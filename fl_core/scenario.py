@@ -34,7 +34,7 @@ class ServerTiming(Frozen):
             raise FieldError(
                 "durations",
                 f"'{law}' {'with per_step ' if self.durations.per_step else ''}cannot be the law of a "
-                "server: it counts the clients' iterations or steps. Choose fixed or exponential, for example",
+                "server: it counts the clients' iterations or steps. Choose another, such as fixed",
             )
         means(self.durations, 1, seed=0)  # ValueError if the law has times of several clients
         return self

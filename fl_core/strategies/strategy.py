@@ -84,7 +84,7 @@ class Strategy(Part):
         if self.uplink and self.sends == "gradient" and reads:
             raise FieldError(
                 "uplink",
-                f"{self.reference()} sends gradients, but {self.local.reference()} needs deltas: leave out one",
+                f"{self.reference()} sends gradients, but {self.local.reference()} needs deltas",
             )
         return self
 

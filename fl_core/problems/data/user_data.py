@@ -138,7 +138,8 @@ def _half(path: str, returned: Any, collate: Collate | None) -> Half:
                 f"data {path} returns {lengths[0]} inputs and {lengths[1]} targets; give each input one"
             )
         raise InvalidProblemError(
-            f"data {path} returns tensors of {', '.join(map(str, lengths))} data points: make them equally long"
+            f"data {path} returns tensors of {', '.join(map(str, lengths))} data points: "
+            "make them equally long"
         )
     items = _items(path, columns)
     if collate is not None:
