@@ -255,7 +255,7 @@ def test_without_coding_an_identity_says_nothing_of_it() -> None:
         ({"downlink": {"name": "qsgd", "feedback": "ef14"}}, "two models are no model"),
         ({"strategy": "afa_cd", "uplink": "qsgd", "local": "scaffold"}, "scaffold needs deltas"),
         ({"downlink": "lattice"}, "with ef21 only"),
-        ({"strategy": "quafl", "uplink": {"name": "lattice", "feedback": "ef21"}}, "without feedback"),
+        ({"strategy": "quafl", "uplink": {"name": "lattice", "feedback": "ef21"}}, "leave out feedback"),
         ({"uplink": {"name": "qsgd", "bits": 1}}, "greater than or equal to 2"),
     ],
 )
