@@ -159,10 +159,6 @@ def _is_package(path: Path) -> bool:
     return path.suffix == ".py" or (path / "__init__.py").is_file()
 
 
-def _installed(name: str) -> bool:
-    return find_spec(name) is not None
-
-
 def checked(folder: Path) -> str:
     """Return the digest of an app's code; raise InvalidProblemError unless the folder holds a ClientApp."""
     AppFolder(folder)
