@@ -17,20 +17,14 @@ from reports.figures import look
 from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections import (
+    clients,
     cost,
     curves,
     errors,
-    fairness,
     heatmap,
-    leaders,
-    methods,
     overview,
-    paired_differences,
-    participation,
-    phases,
     provenance,
     ranking,
-    staleness,
     time_to_target,
     tuning,
 )
@@ -42,23 +36,23 @@ MOST_SCENARIOS = 6  # below one another; of more, the reader picks one
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("tables.js", "page.js")  # the first has no need of the other
 
-# The page from top to bottom; a new part is a file beside these, and its name here.
+# The page from top to bottom; a new part is a function of `sections/`, and its name here.
 SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
-    leaders.section,
+    overview.leaders,
     ranking.section,
-    paired_differences.section,
+    ranking.behind_the_best,
     curves.section,
     time_to_target.section,
     heatmap.section,
-    fairness.section,
-    staleness.section,
-    participation.section,
-    phases.section,
+    clients.fairness,
+    clients.staleness,
+    clients.participation,
+    clients.phases,
     errors.section,
     cost.section,
     tuning.section,
-    methods.strategies,
-    methods.errata,
+    provenance.strategies,
+    provenance.errata,
     provenance.section,
 )
 OF_A_CAMPAIGN: tuple[Callable[[Results], Section | None], ...] = (tuning.section, provenance.section)

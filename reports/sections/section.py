@@ -1,25 +1,33 @@
-"""Input and output of every part of the page."""
+"""Input and output of every part of the page, and figures with a row per strategy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from jinja2 import Template
 
 from benchmarks.colours import COLOURS, slots
-from fl_core.schema import Clock
+from fl_core.schema import JOINT, Clock
 from reports.comparisons import Difference, PairedContrast, contrasts, differences
-from reports.figures import look
-from reports.figures.svg import Drawing
+from reports.figures import look, svg
 from reports.rankings import Ranking, Standings, ranking, standings
-from reports.records.cells import Cell
+from reports.records.cells import Array, Cell
 from reports.records.records import RecordedScenario, RecordedSuite
 from reports.tables import Download, PageTable
 
 LEADERS = 6  # strategies in colour where there are many
+ROW_HEIGHT = 30  # height in pixels
+WIDTH = svg.SIZE[0]
+TOP, BOTTOM, RIGHT = 8, 44, 16
+LETTER_WIDTH = 7.6  # pixels, about
+MAX_LETTERS = 19  # letters per line
+MAX_ROWS = 10  # rows; more are lower, and names have one line
+CROWDED_SCALE = 0.76  # height of a row among many
+
+Rows = Sequence[tuple[Cell, Array]]  # strategies, and what is drawn of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +120,7 @@ class Section:
     template: str | Template  # of reports/templates, or from elsewhere
     note: str  # what all of its figures or tables have in common
     shows: Mapping[str, Any] = field(default_factory=dict)
-    figures: Sequence[tuple[str, Drawing]] = ()  # by their content, in words
+    figures: Sequence[tuple[str, svg.Drawing]] = ()  # by their content, in words
     tables: Sequence[PageTable] = ()
     downloads: Sequence[Download] = ()  # links at its end
 
@@ -122,7 +130,7 @@ class Card:
     """Figure of a scenario, or of several with equal figures; or a figure for each clock."""
 
     scenario: str
-    figures: Mapping[Clock, Drawing] | Mapping[None, Drawing]  # by clock, or a single one
+    figures: Mapping[Clock, svg.Drawing] | Mapping[None, svg.Drawing]  # by clock, or a single one
     caption: str = ""  # beyond its note
     legend: Sequence[tuple[int, str]] = ()  # strategies' indices and labels, if not named in the figure
     places: Sequence[int] = ()  # the scenarios, by their places on the page
@@ -162,3 +170,105 @@ def over(seeds: Sequence[int]) -> str:
     """Return the number of seeds of each cell: "over 3 seeds", "over 2 to 5 seeds"."""
     fewest, largest = min(seeds), max(seeds)
     return f"over {largest} seeds" if fewest == largest else f"over {fewest} to {largest} seeds"
+
+
+def draw_rows(
+    texts: Sequence[tuple[Cell, str]],
+    paint: Callable[[svg.Axes], None],
+    description: str,
+    row: float = ROW_HEIGHT,
+) -> svg.Drawing:
+    """Return axes with a row for each strategy: rows are 0, 1, … from the top.
+
+    Args:
+        texts: The strategies, the first one at the top, and what pointing at each says.
+        paint: Draws what the rows show.
+        description: For screen readers.
+        row: The height of a row in pixels.
+    """
+    names = [_name_lines(cell.strategy, among=len(texts)) for cell, _ in texts]
+
+    def rows(axes: svg.Axes) -> None:
+        axes.set_ylim(len(texts) - 0.5, -0.5)
+        axes.set_yticks([])
+        axes.grid(visible=True, axis="x")  # faint vertical lines instead of horizontal ones
+        paint(axes)
+        for y, lines in enumerate(names):
+            svg.row_name(axes, y, lines)
+
+    margin = 18 + LETTER_WIDTH * max(len(line) for lines in names for line in lines)
+    height = row * len(texts) * (CROWDED_SCALE if len(texts) > MAX_ROWS else 1)
+    size, margins = (WIDTH, TOP + BOTTOM + height), (margin, RIGHT, TOP, BOTTOM)
+    return svg.Drawing(rows, description, size, margins, said={cell.index: text for cell, text in texts})
+
+
+def _name_lines(name: str, among: int) -> list[str]:
+    """Return a name on up to two lines; among many rows a long name loses the middle."""
+    if among <= MAX_ROWS or len(name) <= MAX_LETTERS:
+        return svg.two_lines(name, MAX_LETTERS).split("\n")
+    return [f"{name[: MAX_LETTERS - 9].rstrip()}…{name[-8:].lstrip()}"]
+
+
+def rows_section(
+    results: Results,
+    anchor: str,
+    title: str,
+    note: str,
+    *,
+    measured: Callable[[Cell], Array],
+    paint: Callable[[Rows, svg.Axes], None],
+    row: float = ROW_HEIGHT,
+    about: str,
+    words: Callable[[Array], str],
+    everyone: bool = False,
+) -> Section | None:
+    """Return a section with a card for all scenarios with equal numbers; None without any number.
+
+    Args:
+        results: The scenarios.
+        anchor: The section's name in links.
+        title: Its heading.
+        note: What all of its figures have in common.
+        measured: The numbers of a strategy in a scenario.
+        paint: Draws the rows, one for each foremost strategy with numbers.
+        row: The height of a row in pixels.
+        about: What is drawn, for those who do not see it.
+        words: What a strategy's numbers show, in words.
+        everyone: Whether all strategies have a row, and not only the foremost.
+    """
+    groups: dict[tuple[tuple[str, bytes], ...], tuple[list[RecordedScenario], Rows]] = {}
+    for scenario in results.scenarios:
+        cells_shown = [cell for cell in scenario.cells if everyone or cell.strategy in results.foremost]
+        if cells := [(cell, values) for cell in cells_shown if len(values := measured(cell))]:
+            content = tuple((cell.strategy, values.tobytes()) for cell, values in cells)
+            groups.setdefault(content, ([], cells))[0].append(scenario)
+    cards = []
+    for scenarios, rows in groups.values():
+        heading, labels = _together(scenarios)
+        texts = [(cell, f"{cell.strategy}: {words(values)}") for cell, values in rows]
+        description = f"{about}, {heading}: {'; '.join(text for _, text in texts)}"
+        figure = draw_rows(texts, partial(paint, rows), description, row)
+        runs = sum(len(scenario.runs) for scenario in scenarios)
+        cards.append(
+            Card(
+                heading,
+                {None: figure},
+                labels,
+                (),
+                [member.place for member in scenarios],
+                runs,
+            )
+        )
+    note += "" if everyone else results.only_foremost
+    return cards_section(anchor, title, note, [("", cards)]) if cards else None
+
+
+def _together(scenarios: Sequence[RecordedScenario]) -> tuple[str, str]:
+    """Return the title of a figure of several scenarios, from common conditions, and the labels."""
+    labels = [scenario.label for scenario in scenarios]
+    conditions = [scenario.conditions for scenario in scenarios]
+    if len(labels) == 1:
+        return labels[0], ""
+    common = [words for words in conditions[0] if all(words in parts for parts in conditions)]
+    title = JOINT.join(common) or f"{len(labels)} scenarios"
+    return title, f"The same in {len(labels)} scenarios: {'; '.join(labels)}."

@@ -12,8 +12,7 @@ from reports import numbers
 from reports.figures import svg
 from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
-from reports.sections.rows import draw
-from reports.sections.section import Card, Results, Section, cards_section
+from reports.sections.section import Card, Results, Section, cards_section, draw_rows
 from reports.tables import PageTable, download
 
 NEVER = 0.1  # of the width, beyond the last run: the place of seeds that never met the target
@@ -118,7 +117,7 @@ def _draw(scenario: RecordedScenario, clock: Clock, rows: Rows) -> svg.Drawing:
         for cell, runs in rows
         for median in [numbers.moment(_median(runs))]
     ]
-    return draw(texts, partial(_paint, title=scenario.axis_title(clock), rows=rows), about)
+    return draw_rows(texts, partial(_paint, title=scenario.axis_title(clock), rows=rows), about)
 
 
 def _paint(axes: svg.Axes, title: str, rows: Rows) -> None:

@@ -14,7 +14,7 @@ from reports.comparisons import Difference, differences
 from reports.comparisons import behind as differences_to_the_best
 from reports.numbers import rough
 from reports.page import render
-from reports.sections import paired_differences
+from reports.sections import ranking
 from reports.sections.overview import how_sure
 from reports.sections.section import Results
 
@@ -145,7 +145,7 @@ def test_the_page_says_it() -> None:
             f"To separate close: about {rough(gap.needed)} seeds."
         )
     )
-    section = paired_differences.section(Results.of(suite))
+    section = ranking.behind_the_best(Results.of(suite))
     assert section is not None
     numbers = section.tables[0].numbers.set_index("strategy")
     assert bool(numbers.worse["worse"]) and not bool(numbers.worse["close"])

@@ -30,7 +30,9 @@ from reports.page import render
 from reports.records.cells import band
 from reports.records.records import Pooled
 from reports.records.store import load
-from reports.sections import cost, curves, errors, heatmap, phases, time_to_target
+from reports.sections import cost, curves, errors, heatmap, time_to_target
+from reports.sections.clients import phase_shares
+from reports.sections.clients import phases as phases_section
 from reports.sections.section import Results
 
 QUADRATIC = Scenario(
@@ -267,14 +269,14 @@ def test_where_the_time_goes_adds_up() -> None:
     clients = dict(Fake().clients) | spent
     results = Results.of(records(*reach([FAST, SLOW], clients=clients, params=LINKED)))
     scenario = results.scenarios[0]
-    assert phases.shares(scenario.cells[0]).tolist() == pytest.approx([0.1, 0.3, 0.2, 0, 0, 0.4])
-    section = phases.section(results)
+    assert phase_shares(scenario.cells[0]).tolist() == pytest.approx([0.1, 0.3, 0.2, 0, 0, 0.4])
+    section = phases_section(results)
     assert section is not None and section.anchor == "phases"
-    assert phases.section(Results.of(records(*reach([FAST, SLOW])))) is None  # without a network
+    assert phases_section(Results.of(records(*reach([FAST, SLOW])))) is None  # without a network
     clients |= {"server_wait_time": [9, 0], "server_time": [0, 18]}
     with_server = Results.of(records(*reach([FAST, SLOW], clients=clients, params=LINKED)))
     cell = with_server.scenarios[0].cells[0]
-    assert phases.shares(cell).tolist() == pytest.approx([0.1, 0.3, 0.2, 0.1, 0.2, 0.1])
+    assert phase_shares(cell).tolist() == pytest.approx([0.1, 0.3, 0.2, 0.1, 0.2, 0.1])
     many = [fake for at in range(12) for fake in reach([FAST], strategy=f"S{at}", params=LINKED)]
     page = render(records(*(replace(fake, clients=clients) for fake in many)))
     assert all(f"S{at}: download" in page for at in range(12))  # not only of the leaders

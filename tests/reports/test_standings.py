@@ -12,8 +12,7 @@ from synthetic import Fake, curve, diverged, records
 
 from reports.rankings import Standings
 from reports.records.records import RecordedSuite
-from reports.sections.leaders import section
-from reports.sections.overview import how_sure, who_leads
+from reports.sections.overview import how_sure, leaders, who_leads
 from reports.sections.section import Results
 
 NAMES = ("ACE", "FedAvg", "FedBuff", "FedFix")
@@ -122,7 +121,7 @@ def test_one_scenario_is_led_by_its_best_mean() -> None:
     of = Results.of(suite(finals))
     assert of.standings is not None and not of.standings.by_rank
     assert who_leads(of).startswith("Highest mean test accuracy: ACE (80.0 %)")
-    shown = section(of)
+    shown = leaders(of)
     assert shown is not None
     about = shown.figures[0][1].description
     assert about.startswith("Final test accuracy: ACE 80.0 [")
@@ -138,7 +137,7 @@ def test_one_scenario_is_led_by_its_best_mean() -> None:
 )
 def test_the_curves_beside_run_along_the_budget(budget: dict[str, str], clock: str) -> None:
     finals = np.array([[[0.9, 0.8], [0.7, 0.6]]])
-    shown = section(Results.of(suite(finals, params={"strategy.name": "ace", **budget})))
+    shown = leaders(Results.of(suite(finals, params={"strategy.name": "ace", **budget})))
     assert shown is not None
     assert f"against {clock}" in shown.figures[1][1].description
 
@@ -163,4 +162,4 @@ def test_the_sentence_says_who_is_separated_and_what_would_separate() -> None:
 
 def test_nothing_is_compared_where_there_is_one_strategy() -> None:
     assert Results.of(suite(np.full((2, 1, 2), 0.5))).standings is None
-    assert section(Results.of(suite(np.full((2, 1, 2), 0.5)))) is None
+    assert leaders(Results.of(suite(np.full((2, 1, 2), 0.5)))) is None

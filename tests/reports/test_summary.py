@@ -14,7 +14,14 @@ from fl_core.schema import UNTUNED, Status
 from reports.rankings import ranking
 from reports.records.cells import Cell, Spread, band, over_scenarios
 from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
-from reports.sections import fairness, participation, staleness
+from reports.sections.clients import (
+    bin_text,
+    client_summary,
+    client_values,
+    compared_by,
+    participation_shares,
+    staleness_shares,
+)
 from reports.sections.overview import remarks, who_leads
 from reports.sections.ranking import frame
 from reports.sections.section import Results
@@ -244,8 +251,8 @@ def test_along_the_clock_of_the_budget_a_curve_has_every_mark() -> None:
 def test_bins_of_staleness_double() -> None:
     run = replace(REACHES_AT_20, staleness=(0, 1, 2, 3, 4, 5, 8, 9), client=(0,) * 8)
     scenario, _ = only(records(run))
-    assert staleness.shares(scenario.cells[0]) == pytest.approx(np.array([1, 1, 1, 2, 2, 1]) / 8)
-    assert [staleness.bin_text(at) for at in range(6)] == ["0", "1", "2", "4", "8", "16"]
+    assert staleness_shares(scenario.cells[0]) == pytest.approx(np.array([1, 1, 1, 2, 2, 1]) / 8)
+    assert [bin_text(at) for at in range(6)] == ["0", "1", "2", "4", "8", "16"]
 
 
 def test_participation_is_sorted_by_speed() -> None:
@@ -257,7 +264,7 @@ def test_participation_is_sorted_by_speed() -> None:
     }
     run = replace(REACHES_AT_20, clients=clients, client=(1, 1, 1, 2))
     scenario, _ = only(records(run))
-    assert participation.shares(scenario.cells[0]) == pytest.approx([0.75, 0.25, 0])
+    assert participation_shares(scenario.cells[0]) == pytest.approx([0.75, 0.25, 0])
 
 
 def test_the_worst_client_is_the_worst_of_each_seed() -> None:
@@ -266,10 +273,12 @@ def test_the_worst_client_is_the_worst_of_each_seed() -> None:
 
     runs = [replace(THREE[0], clients=clients(0.2, 0.6)), replace(THREE[1], clients=clients(0.8, 0.4))]
     scenario, _ = only(records(*runs))
-    found = fairness.clients(scenario.cells[0], fairness.compared_by(scenario))
-    assert found is not None
-    assert (found.worst, found.mean) == pytest.approx((0.3, (0.5 + 0.5) / 2))
-    assert found.values == pytest.approx([0.2, 0.4, 0.6, 0.8])
+    values = client_values(scenario.cells, metric := compared_by(scenario))
+    summary = client_summary(values, metric)
+    assert summary[["worst", "mean", "seeds"]].to_numpy().tolist() == [
+        pytest.approx([0.3, (0.5 + 0.5) / 2, 2])
+    ]
+    assert sorted(values["value"]) == pytest.approx([0.2, 0.4, 0.6, 0.8])
 
 
 def test_the_table_for_other_programs_keeps_infinity() -> None:

@@ -22,7 +22,7 @@ from reports.page import SECTIONS, render, sections, write, write_files
 from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.records.studies import sensitivity
-from reports.sections import methods, tuning
+from reports.sections import provenance, tuning
 from reports.sections.section import Results, Section
 from reports.sections.tuning import best_frame, best_so_far
 
@@ -218,7 +218,7 @@ def test_the_page_of_the_suite_has_the_section_before_its_methods() -> None:
     suite = replace(own, studies=fraboni().studies)
     order = [section.anchor for section in sections(Results.of(suite))]
     assert order.index("curves") < order.index("tuning") < order.index("provenance")
-    assert SECTIONS.index(tuning.section) == SECTIONS.index(methods.strategies) - 1
+    assert SECTIONS.index(tuning.section) == SECTIONS.index(provenance.strategies) - 1
     assert [section.anchor for section in sections(Results.of(fraboni()))] == ["tuning", "provenance"]
     assert "tuning" not in [section.anchor for section in sections(Results.of(own))]
 
