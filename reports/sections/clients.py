@@ -114,7 +114,7 @@ def _draw_fairness(
     cells = [cell for cell in scenario.cells if cell.strategy in summary.index]
     worst = summary["worst"].map(metric.with_unit)
     texts = [(cell, f"{cell.strategy}: worst client {worst[cell.strategy]}") for cell in cells]
-    best = summary["worst"].idxmax() if metric.higher else summary["worst"].idxmin()
+    best = str(summary["worst"].idxmax() if metric.higher else summary["worst"].idxmin())
     description = (
         f"Final {metric.in_text} of every client by strategy, {scenario.label}: the worst client is best off "
         f"with {best}, {worst[best]}"
@@ -127,7 +127,7 @@ def _paint_fairness(
     axes: svg.Axes, metric: Measure, cells: Sequence[Cell], values: pd.DataFrame, summary: pd.DataFrame
 ) -> None:
     for y, cell in enumerate(cells):
-        index, (mean, worst) = cell.index, summary.loc[cell.strategy, ["mean", "worst"]]
+        index, mean, worst = cell.index, summary["mean"][cell.strategy], summary["worst"][cell.strategy]
         strokes = np.sort(values.loc[values["strategy"] == cell.strategy, "value"])
         if len(strokes) > MAX_STROKES:
             strokes = np.quantile(strokes, np.linspace(0, 1, MAX_STROKES))

@@ -1,7 +1,8 @@
 """Learning curves: every shown metric against every clock, mean and range over seeds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -80,7 +81,7 @@ def _cards(
         same = [other for other in scenarios if other.problem == scenario.problem]
         axis = scale(metric, same, [line for other in same for line in bands[other.label, Clock.UPDATES]])
         figures = {
-            clock: Plot(scenario, metric, clock, bands[scenario.label, clock], axis).draw()
+            clock: plot(scenario, metric, clock, bands[scenario.label, clock], axis)
             for clock in scenario.clocks
         }
         ends = {0: "", 1: "Thin line that ends in ✕: diverged, not in the mean."}
@@ -117,86 +118,85 @@ def scale(metric: Measure, scenarios: Sequence[RecordedScenario], drawn: Sequenc
     return axis
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plot:
-    """A metric against a clock in a scenario."""
+def plot(
+    scenario: RecordedScenario, metric: Measure, clock: Clock, bands: Sequence[CurveBand], scale: Scale
+) -> svg.Drawing:
+    """Return the figure of a metric against a clock in a scenario."""
+    ends = {line.cell.index: metric.with_unit(float(line.mean[-1])) for line in bands if line.n}
+    texts = {}
+    for line in bands:
+        nothing = "diverged" if line.lost else "no value"
+        end = f"{ends[line.cell.index]} at the end" if line.n else nothing
+        texts[line.cell.index] = f"{line.cell.strategy}: {end}"
+    ranked = sorted((line for line in bands if line.n), key=lambda line: float(line.mean[-1]))
+    strategies = [f"{line.cell.strategy} with {ends[line.cell.index]}" for line in ranked]
+    finding = "".join(strategies) or "no run has ended"
+    if len(strategies) > 1:
+        finding = f"highest at the end is {strategies[-1]}, lowest {strategies[0]}"
+    about = f"{metric.title} against {clock.words}, {scenario.label}: {finding}"
+    paint = partial(_paint, scenario=scenario, metric=metric, clock=clock, bands=bands, scale=scale)
+    return svg.Drawing(paint, about, legend=legend(scenario.cells), said=texts)
 
-    scenario: RecordedScenario
-    metric: Measure
-    clock: Clock
-    bands: Sequence[CurveBand]
-    scale: Scale
 
-    def draw(self) -> svg.Drawing:
-        """Return the figure."""
-        about = f"{self.metric.title} against {self.clock.words}, {self.scenario.label}: {self._finding()}"
-        texts = {}
-        for line in self.bands:
-            ends = f"{self._end(line)} at the end" if line.n else "diverged" if line.lost else "no value"
-            texts[line.cell.index] = f"{line.cell.strategy}: {ends}"
-        return svg.Drawing(self._paint, about, legend=legend(self.scenario.cells), said=texts)
-
-    def _end(self, line: CurveBand) -> str:
-        return self.metric.with_unit(float(line.mean[-1]))
-
-    def _finding(self) -> str:
-        """Return the highest and the lowest strategy at the end, in words."""
-        ended = sorted((line for line in self.bands if line.n), key=lambda line: float(line.mean[-1]))
-        texts = [f"{line.cell.strategy} with {self._end(line)}" for line in ended]
-        if len(texts) < 2:
-            return texts[0] if texts else "no run has ended"
-        return f"highest at the end is {texts[-1]}, lowest {texts[0]}"
-
-    def _paint(self, axes: svg.Axes) -> None:
-        for line in sorted(self.bands, key=lambda line: look.layer(line.cell.index)):
-            self._paint_band(axes, line)
-        clocks = [line.grid for line in self.bands if line.n]
-        clocks = clocks or [marks for line in self.bands for marks, _ in line.lost]
-        svg.clock_axis(axes, self.scenario.axis_title(self.clock), clocks)
-        self.scale.apply(axes)
-        axes.yaxis.set_major_formatter(svg.tick_text(self.metric.share))
-        svg.heading(axes, self.metric.heading, self.scale, svg.MARGINS[0])
-        lines = levels(self.scenario, self.metric)
-        room = _room(axes, [level for _, level in lines])
-        for name, level in lines:
-            self._paint_level(axes, name, level, room=room)
-
-    def _paint_band(self, axes: svg.Axes, line: CurveBand) -> None:
-        index = line.cell.index
-        style = svg.style(index)
-        if look.quiet(index):
-            if line.n:
-                axes.plot(line.grid, line.mean, linewidth=look.width(index), **style)
-            return
-        if line.n > 1:
-            axes.fill_between(line.grid, line.low, line.high, alpha=0.11, linewidth=0, **style)
-        if line.n:
-            axes.plot(
-                line.grid, line.mean, linestyle=svg.line_style(index), linewidth=look.width(index), **style
-            )
-            # Markers of overlapping lines are placed side by side.
-            spacing, last = max(1, len(line.grid) // 5), len(line.grid) - 1
-            svg.markers(axes, index, line.grid, line.mean, [*range(index % spacing, last, spacing), last])
-        for marks, values in line.lost:
-            inside = self.scale.clip(values)
-            axes.plot(marks, inside, linewidth=0.9, **style)
-            axes.plot(marks[-1:], inside[-1:], "x", markersize=7, markeredgewidth=1.8, clip_on=False, **style)
-
-    def _paint_level(self, axes: svg.Axes, name: str, level: float, *, room: bool) -> None:
-        """Draw a horizontal line with a label where curves are sparse."""
-        metric = self.metric
-        ends = [float(line.mean[-1]) for line in self.bands if line.n]
+def _paint(
+    axes: svg.Axes,
+    *,
+    scenario: RecordedScenario,
+    metric: Measure,
+    clock: Clock,
+    bands: Sequence[CurveBand],
+    scale: Scale,
+) -> None:
+    for line in sorted(bands, key=lambda line: look.layer(line.cell.index)):
+        _paint_band(axes, line, scale)
+    clocks = [line.grid for line in bands if line.n]
+    clocks = clocks or [marks for line in bands for marks, _ in line.lost]
+    svg.clock_axis(axes, scenario.axis_title(clock), clocks)
+    scale.apply(axes)
+    axes.yaxis.set_major_formatter(svg.tick_text(metric.share))
+    svg.heading(axes, metric.heading, scale, svg.MARGINS[0])
+    lines = levels(scenario, metric)
+    room = _room(axes, [level for _, level in lines])
+    ends = [float(line.mean[-1]) for line in bands if line.n]
+    for name, level in lines:
         below = sum(end < level for end in ends) * 2 >= len(ends)  # where most curves end
-        if name == "target":
-            axes.axhline(level, color=svg.MUTED, linewidth=0.8)
-            text = f"{name} {metric.round_text(level)}"
-            if room:
-                svg.write(axes, text, (0, level), "left", above=metric.higher is not False)
-            else:
-                svg.write(axes, text, (1, level), "right", above=below)
+        _paint_level(axes, metric, name, level, below=below, room=room)
+
+
+def _paint_band(axes: svg.Axes, line: CurveBand, scale: Scale) -> None:
+    index = line.cell.index
+    style = svg.style(index)
+    if look.quiet(index):
+        if line.n:
+            axes.plot(line.grid, line.mean, linewidth=look.width(index), **style)
+        return
+    if line.n > 1:
+        axes.fill_between(line.grid, line.low, line.high, alpha=0.11, linewidth=0, **style)
+    if line.n:
+        axes.plot(line.grid, line.mean, linestyle=svg.line_style(index), linewidth=look.width(index), **style)
+        # Markers of overlapping lines are placed side by side.
+        spacing, last = max(1, len(line.grid) // 5), len(line.grid) - 1
+        svg.markers(axes, index, line.grid, line.mean, [*range(index % spacing, last, spacing), last])
+    for marks, values in line.lost:
+        inside = scale.clip(values)
+        axes.plot(marks, inside, linewidth=0.9, **style)
+        axes.plot(marks[-1:], inside[-1:], "x", markersize=7, markeredgewidth=1.8, clip_on=False, **style)
+
+
+def _paint_level(
+    axes: svg.Axes, metric: Measure, name: str, level: float, *, below: bool, room: bool
+) -> None:
+    """Draw a horizontal line with a label where curves are sparse: above the line if most end `below`."""
+    if name == "target":
+        axes.axhline(level, color=svg.MUTED, linewidth=0.8)
+        text = f"{name} {metric.round_text(level)}"
+        if room:
+            svg.write(axes, text, (0, level), "left", above=metric.higher is not False)
         else:
-            axes.axhline(level, color=svg.INK, linewidth=1.3, linestyle=(0, (1, 2)))
-            svg.write(axes, f"{name} {metric.with_unit(level)}", (0, level), "left", above=below)
+            svg.write(axes, text, (1, level), "right", above=below)
+    else:
+        axes.axhline(level, color=svg.INK, linewidth=1.3, linestyle=(0, (1, 2)))
+        svg.write(axes, f"{name} {metric.with_unit(level)}", (0, level), "left", above=below)
 
 
 def _room(axes: svg.Axes, heights: Sequence[float]) -> bool:

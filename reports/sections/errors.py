@@ -1,7 +1,6 @@
 """Error decomposition of a strategy's updates, measured on the run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,153 +40,149 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ErrorLine:
-    """A term of a strategy over server iterations, mean over seeds."""
-
-    cell: Cell
-    iteration: Array
-    value: Array
-    mean: float  # over the whole run
+Lines = Mapping[str, Mapping[str, tuple[Array, Array]]]  # term → strategy → server iterations and means
 
 
-Lines = Mapping[str, Sequence[ErrorLine]]  # by term
+def error_terms(cells: Sequence[Cell]) -> pd.DataFrame:
+    """Return a table with a row for each measured term of a server iteration of a run."""
+    parts = [
+        pd.DataFrame({"strategy": cell.strategy, "seed": run.seed, **run.files.diagnostics})
+        for cell in cells
+        for run in cell.runs
+        if run.files.diagnostics
+    ]
+    labels = ["strategy", "seed", ITERATION]
+    table = pd.concat(parts) if parts else pd.DataFrame(columns=labels)
+    return table.melt(labels, [term for term in TERMS if term in table], "term").dropna()
 
 
-def line(cell: Cell, term: str) -> ErrorLine | None:
-    """Return a term of a strategy, over the runs with a record of the term; None without any."""
-    recorded = [run.files.diagnostics for run in cell.runs if term in run.files.diagnostics]
-    tables = [pd.DataFrame({name: columns[name] for name in (ITERATION, term)}) for columns in recorded]
-    rows = [rows for table in tables if len(rows := table.dropna())]
-    if not rows:
-        return None
-    means = pd.concat(rows).groupby(ITERATION)[term].mean()
-    parts = np.array_split(np.arange(len(means)), min(len(means), POINTS))
-    iteration, value = (
-        np.array([column[part].mean() for part in parts])
-        for column in (means.index.to_numpy(float), means.to_numpy(float))
-    )
-    return ErrorLine(cell, iteration, value, float(np.mean([table[term].mean() for table in rows])))
+def run_means(terms: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with a row per term and strategy: the mean over the whole run, then over seeds."""
+    by_run = terms.groupby(["term", "strategy", "seed"], sort=False)["value"].mean()
+    return by_run.groupby(["term", "strategy"], sort=False).mean().rename("mean").reset_index()
+
+
+def lines(terms: pd.DataFrame) -> Lines:
+    """Return the means over seeds by server iteration; of long runs, neighbours are averaged."""
+    of_terms: dict[str, dict[str, tuple[Array, Array]]] = {}
+    for (term, strategy), rows in terms.groupby(["term", "strategy"], sort=False):
+        means = rows.groupby(ITERATION)["value"].mean()
+        parts = np.array_split(np.arange(len(means)), min(len(means), POINTS))
+        columns = means.index.to_numpy(float), means.to_numpy(float)
+        iteration, value = (np.array([column[part].mean() for part in parts]) for column in columns)
+        of_terms.setdefault(str(term), {})[str(strategy)] = iteration, value
+    return of_terms
 
 
 def section(results: Results) -> Section | None:
     """Return the section with a row of panels per scenario: A, B, C and, if recorded, the gradient."""
     cards: list[dict[str, Any]] = []
-    figures, measured = [], []
+    figures, tables = [], []
     for scenario in results.scenarios:
-        curves = {term: [curve for cell in scenario.cells if (curve := line(cell, term))] for term in TERMS}
-        terms = {term: lines for term, lines in curves.items() if lines}
-        if not terms:
+        measured = error_terms(scenario.cells)
+        if measured.empty:
             continue
-        measured.append((scenario, terms))
-        errors = {term: lines for term, lines in terms.items() if term != Name.GRADIENT}
-        scale = _scale([curve for lines in errors.values() for curve in lines])
-        panels = [
-            _draw(scenario, term, lines, scale if term in errors else _scale(lines))
-            for term, lines in terms.items()
-        ]
-        figures += [
-            (f"{scenario.label} {SYMBOLS[term]}", panel) for term, panel in zip(terms, panels, strict=True)
-        ]
-        strategies = {curve.cell.strategy for lines in terms.values() for curve in lines}
-        cells = [cell for cell in scenario.cells if cell.strategy in strategies]
+        means, terms = run_means(measured), lines(measured)
+        means.insert(0, "scenario", scenario.label)
+        errors = {term: curves for term, curves in terms.items() if term != Name.GRADIENT}
+        scale = _scale([value for curves in errors.values() for _, value in curves.values()])
+        panels = {
+            term: _draw(
+                scenario,
+                term,
+                curves,
+                scale if term in errors else _scale([value for _, value in curves.values()]),
+            )
+            for term, curves in terms.items()
+        }
+        figures += [(f"{scenario.label} {SYMBOLS[term]}", panel) for term, panel in panels.items()]
+        cells = [cell for cell in scenario.cells if cell.strategy in set(means["strategy"])]
+        tables.append(_table(scenario.label, cells, means))
         card = {
             "scenario": scenario.label,
-            "panels": panels,
+            "panels": list(panels.values()),
             "legend": legend(cells),
             "caption": _caption(scenario, errors, scale),
-            "table": _table(scenario, cells, terms),
+            "table": tables[-1],
             "place": scenario.place,
             "runs": sum(len(cell.runs) for cell in cells),
         }
         cards.append(card)
     if not cards:
         return None
-    table = frame(measured)
+    table = pd.concat([of_scenario.numbers for of_scenario in tables])
     note = f"{NOTE}{results.mean_over_seeds}. Averages over the whole run are below each figure."
-    tables = [PageTable("all", table), *(card["table"] for card in cards)]
     link = download("Averages", results.suite.name, "errors", table)
     title, shows = "Error decomposition", {"cards": cards}
-    return Section("errors", title, "errors.html.j2", note, shows, figures, tables, [link])
+    return Section(
+        "errors", title, "errors.html.j2", note, shows, figures, [PageTable("all", table), *tables], [link]
+    )
 
 
 def _caption(scenario: RecordedScenario, errors: Lines, scale: Scale) -> str:
     """Return the strategies missing from a panel, with the reason."""
     parts = []
-    for term, lines in errors.items():
-        if nil := [curve.cell.strategy for curve in lines if not (curve.value > scale.low).any()]:
+    for term, curves in errors.items():
+        if nil := [strategy for strategy, (_, value) in curves.items() if not (value > scale.low).any()]:
             parts.append(f"{SYMBOLS[term]} vanishes for {', '.join(nil)}.")
-    measured = {curve.cell.strategy for curve in errors.get(Name.NOISE, [])}
-    if measured and (
-        unmeasured := [cell.strategy for cell in scenario.cells if cell.strategy not in measured]
-    ):
+    measured = errors.get(Name.NOISE, {})
+    unmeasured = [cell.strategy for cell in scenario.cells if cell.strategy not in measured]
+    if measured and unmeasured:
         parts.append(
             f"Not measured, since their steps are not linear in the updates: {', '.join(unmeasured)}."
         )
     return " ".join(parts)
 
 
-def _table(scenario: RecordedScenario, cells: Sequence[Cell], terms: Lines) -> PageTable:
+def _table(label: str, cells: Sequence[Cell], means: pd.DataFrame) -> PageTable:
     """Return means over the whole run; the least of each column in bold."""
-    columns = []
-    for lines in terms.values():
-        texts = {curve.cell.strategy: numbers.number(curve.mean, 3) for curve in lines}
-        lowest = min(lines, key=lambda curve: curve.mean).cell.strategy
-        columns.append(
-            {
-                curve.cell.strategy: TableEntry(
-                    text := texts[curve.cell.strategy],
-                    "",
-                    curve.mean,
-                    len(lines) > 1 and text == texts[lowest],
-                )
-                for curve in lines
-            }
-        )
-    rows = [
-        (TableEntry(cell.strategy), *(column.get(cell.strategy, UNKNOWN) for column in columns))
+    columns = {}
+    for term, rows in means.groupby("term", sort=False):
+        values = dict(zip(rows["strategy"], rows["mean"], strict=True))
+        least = numbers.number(min(values.values()), 3) if len(values) > 1 else None
+        columns[str(term)] = {
+            strategy: TableEntry(text, "", mean, text == least)
+            for strategy, mean in values.items()
+            for text in [numbers.number(mean, 3)]
+        }
+    entries = [
+        (TableEntry(cell.strategy), *(column.get(cell.strategy, UNKNOWN) for column in columns.values()))
         for cell in cells
     ]
-    headings = ["Strategy", *(TERMS[term] for term in terms)]
-    return PageTable(scenario.label, frame([(scenario, terms)]), headings, rows)
+    table = means[["scenario", "strategy", "term", "mean"]]
+    return PageTable(label, table, ["Strategy", *(TERMS[term] for term in columns)], entries)
 
 
-def frame(measured: Sequence[tuple[RecordedScenario, Lines]]) -> pd.DataFrame:
-    """Return a table with a row per strategy and term: the mean over the whole run and seeds."""
-    return pd.DataFrame(
-        {"scenario": scenario.label, "strategy": curve.cell.strategy, "term": term, "mean": curve.mean}
-        for scenario, terms in measured
-        for term, lines in terms.items()
-        for curve in lines
-    )
-
-
-def _scale(lines: Sequence[ErrorLine]) -> Scale:
+def _scale(curves: Sequence[Array]) -> Scale:
     """Return a vertical axis with room for all values above rounding."""
-    values = np.concatenate([np.zeros(0), *(curve.value for curve in lines)])
+    values = np.concatenate([np.zeros(0), *curves])
     largest = float(values[np.isfinite(values)].max(initial=0.0))
     if not largest:
         return Scale(0.1, 1.0, "log")
     return Scale(float(values[values > largest / DEEP].min()) / 1.5, largest * 1.5, "log")
 
 
-def _draw(scenario: RecordedScenario, term: str, lines: Sequence[ErrorLine], scale: Scale) -> svg.Drawing:
+def _draw(
+    scenario: RecordedScenario, term: str, curves: Mapping[str, tuple[Array, Array]], scale: Scale
+) -> svg.Drawing:
     about = f"{TERMS[term]} over server iterations by strategy, {scenario.label}"
-    paint = partial(_paint, term=term, lines=lines, scale=scale)
-    return svg.Drawing(paint, about, SIZE, MARGINS, legend([curve.cell for curve in lines]))
+    cells = [cell for cell in scenario.cells if cell.strategy in curves]
+    paint = partial(
+        _paint, term=term, curves=[(cell.index, *curves[cell.strategy]) for cell in cells], scale=scale
+    )
+    return svg.Drawing(paint, about, SIZE, MARGINS, legend(cells))
 
 
-def _paint(axes: svg.Axes, term: str, lines: Sequence[ErrorLine], scale: Scale) -> None:
-    for curve in lines:
-        index = curve.cell.index
-        value = np.where(curve.value > scale.low, curve.value, np.nan)
+def _paint(axes: svg.Axes, term: str, curves: Sequence[tuple[int, Array, Array]], scale: Scale) -> None:
+    for index, iteration, values in curves:
+        value = np.where(values > scale.low, values, np.nan)
         dash = svg.line_style(index)
-        axes.plot(curve.iteration, value, linestyle=dash, linewidth=look.width(index), **svg.style(index))
+        axes.plot(iteration, value, linestyle=dash, linewidth=look.width(index), **svg.style(index))
         if look.quiet(index):
             continue
         spacing = max(1, len(value) // 4)
-        svg.markers(axes, index, curve.iteration, value, np.arange(index % spacing, len(value), spacing))
-    svg.clock_axis(axes, "Server iterations", [curve.iteration for curve in lines], room=1.02)
+        svg.markers(axes, index, iteration, value, np.arange(index % spacing, len(value), spacing))
+    svg.clock_axis(axes, "Server iterations", [iteration for _, iteration, _ in curves], room=1.02)
     scale.apply(axes)
     axes.yaxis.set_major_formatter(svg.tick_text(share=False))
     svg.heading(axes, TERMS[term], Scale(0, 1), MARGINS[0])

@@ -1,12 +1,12 @@
 """Heatmaps of every strategy: heterogeneity of the data against delay."""
 
+from __future__ import annotations
+
 import textwrap
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import product
 from math import floor, isnan, nan
-from typing import Any
 
 import pandas as pd
 
@@ -14,7 +14,6 @@ from fl_core.schema import JOINT
 from fl_core.text import natural
 from reports.figures import look, svg
 from reports.numbers import Measure
-from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, TableEntry, download
@@ -22,99 +21,40 @@ from reports.tables import PageTable, TableEntry, download
 SIDE, LETTER, LONGEST, LEADING = 34, 7.6, 22, 13.5  # pixels, pixels, letters, pixels
 LEVELS = len(look.LIGHT_AMOUNTS)
 
-Place = tuple[str, str]  # partition and delay
+Grid = tuple[Sequence[RecordedScenario], pd.DataFrame]  # scenarios, and a row per strategy and place
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Heatmaps:
-    """Scenarios of a problem in a grid of heterogeneity and delay."""
+def grids(scenarios: Iterable[RecordedScenario]) -> list[Grid]:
+    """Return the full grids of several partitions and delays, by problem and metric.
 
-    problem: str
-    measure: Measure
-    partitions: tuple[str, ...]
-    delays: tuple[str, ...]
-    means: Mapping[str, Mapping[Place, Cell]]  # by strategy and place
-
-    @property
-    def cells(self) -> list[Cell]:
-        """A cell of each strategy."""
-        return [next(iter(cells.values())) for cells in self.means.values()]
-
-    @property
-    def places(self) -> list[Place]:
-        """All combinations of a partition and a delay."""
-        return list(product(self.partitions, self.delays))
-
-    def value(self, strategy: str, place: Place) -> float:
-        """Return the mean final value over seeds; NaN if a seed diverged or no run exists."""
-        cell = self.means[strategy].get(place)
-        return nan if cell is None or cell.diverged else cell.final[self.measure.name].mean
-
-    def text(self, strategy: str, place: Place) -> str:
-        """Return the value as text; empty without a value."""
-        value = self.value(strategy, place)
-        return "" if isnan(value) else self.measure.text(value)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Least and greatest value of all strategies, the ends of a common scale of colours."""
-        values = [self.value(strategy, place) for strategy in self.means for place in self.places]
-        finite = [value for value in values if not isnan(value)] or [0.0]
-        return min(finite), max(finite)
-
-    @property
-    def column(self) -> float:
-        """Width of a column in pixels, with room for the longest word."""
-        longest = max(len(word) for name in self.partitions for word in name.split())
-        return max(56.0, 180.0 / len(self.partitions), LETTER * (longest + 1))
-
-    @property
-    def headings(self) -> list[str]:
-        """The names of the columns, broken between words into as many lines as needed."""
-        width = int(self.column / LETTER)
-        return ["\n".join(textwrap.wrap(name, width, break_long_words=False)) for name in self.partitions]
-
-    def extremes(self, strategy: str) -> str:
-        """Return the strategy's worst and best place in words."""
-        values = {place: value for place in self.places if not isnan(value := self.value(strategy, place))}
-        if not values:
-            return "no value"
-        low, high = (
-            f"{self.measure.with_unit(values[place])} with {place[0]} under {place[1]}"
-            for place in (min(values, key=values.__getitem__), max(values, key=values.__getitem__))
-        )
-        return f"from {low} to {high}"
-
-    def leads(self, strategy: str, place: Place) -> bool:
-        """Return whether no strategy has a better value at a place, as printed."""
-        values = [value for other in self.means if not isnan(value := self.value(other, place))]
-        if self.measure.higher is None or len(values) < 2:
-            return False
-        top = max(values) if self.measure.higher else min(values)
-        return self.text(strategy, place) == self.measure.text(top)
-
-
-def heatmaps(scenarios: Iterable[RecordedScenario]) -> list[Heatmaps]:
-    """Return the full grids of several partitions and delays, by problem and metric."""
+    `mean` is the mean final value over seeds; NaN if a seed diverged or no run exists.
+    """
     by_problem: dict[tuple[str, Measure], list[RecordedScenario]] = {}
     for scenario in scenarios:
         by_problem.setdefault((scenario.problem, scenario.columns[0]), []).append(scenario)
-    grids = []
+    full: list[Grid] = []
     for (problem, metric), group in by_problem.items():
-        places = {_place(scenario): scenario.cells for scenario in group}
-        partitions, delays = (tuple(sorted(set(names), key=natural)) for names in zip(*places, strict=True))
+        places = {_place(scenario): scenario for scenario in group}
+        partitions, delays = (sorted(set(names), key=natural) for names in zip(*places, strict=True))
         complete = len(places) == len(group) == len(partitions) * len(delays)
         if not complete or len(partitions) < 2 or len(delays) < 2 or not all(partitions):
             continue
-        means: dict[str, dict[Place, Cell]] = {}
-        for place, cells in places.items():
-            for cell in cells:
-                means.setdefault(cell.strategy, {})[place] = cell
-        grids.append(Heatmaps(problem, metric, partitions, delays, means))
-    return grids
+        means = {
+            (cell.strategy, *place): nan if cell.diverged else cell.final[metric.name].mean
+            for place, scenario in places.items()
+            for cell in scenario.cells
+        }
+        rows = [
+            (problem, metric.name, strategy, partition, delay, means.get((strategy, partition, delay), nan))
+            for strategy in dict.fromkeys(strategy for strategy, _, _ in means)
+            for partition, delay in product(partitions, delays)
+        ]
+        names = ["problem", "metric", "strategy", "partition", "delay", "mean"]
+        full.append((group, pd.DataFrame(rows, columns=names)))
+    return full
 
 
-def _place(scenario: RecordedScenario) -> Place:
+def _place(scenario: RecordedScenario) -> tuple[str, str]:
     """Return the partition and the rest of the label: durations, availability, arrangement."""
     run = scenario.runs[0]
     data, rest = scenario.conditions[:2], scenario.conditions[2:]
@@ -125,68 +65,58 @@ def _place(scenario: RecordedScenario) -> Place:
 
 def section(results: Results) -> Section | None:
     """Return the section with a block per grid and a heatmap per strategy; None without a grid."""
-    grids = heatmaps(results.scenarios)
-    if not grids:
+    full = grids(results.scenarios)
+    if not full:
         return None
-    blocks: list[dict[str, Any]] = [
-        {
-            "title": grid.problem if len(grids) > 1 else "",
-            "cards": [
-                (cell, _draw(grid, cell.strategy)) for cell in grid.cells if cell.strategy in results.foremost
-            ],
-            "runs": sum(len(cell.runs) for cells in grid.means.values() for cell in cells.values()),
-        }
-        for grid in grids
-    ]
-    numbers = pd.concat([frame(grid) for grid in grids])
-    metrics = {grid.measure for grid in grids}
-    quantity = f"Final {grids[0].measure.in_text}" if len(metrics) == 1 else "Final value"
+    blocks, figures, tables = [], [], []
+    for scenarios, table in full:
+        problem, measure = scenarios[0].problem, scenarios[0].columns[0]
+        strategies = list(table["strategy"].unique())
+        drawings = {name: _draw(table, measure, name) for name in strategies if name in results.foremost}
+        blocks.append(
+            {
+                "title": problem if len(full) > 1 else "",
+                "cards": [(results.index[name], name, drawing) for name, drawing in drawings.items()],
+                "runs": sum(len(scenario.runs) for scenario in scenarios),
+            }
+        )
+        figures += [(f"{problem} {name}", drawing) for name, drawing in drawings.items()]
+        tables += [_table(table, measure, name) for name in strategies]
+    numbers = pd.concat([table for _, table in full])
+    metrics = {scenarios[0].columns[0] for scenarios, _ in full}
+    quantity = f"Final {full[0][0][0].columns[0].in_text}" if len(metrics) == 1 else "Final value"
     unit = " (%)" if all(metric.share for metric in metrics) else ""
     note = (
         f"Number and colour: {quantity[0].lower()}{quantity[1:]}{unit}{results.mean_over_seeds}. Rows: "
         "delay. Columns: how the data are split. All strategies share a scale: a stronger colour is more. "
         f"In bold: the best strategy of that place.{results.only_foremost}"
     )
-    if any(isnan(grid.value(name, place)) for grid in grids for name in grid.means for place in grid.places):
+    if numbers["mean"].isna().any():
         note += " Empty: a seed diverged, or no run has ended."
-    figures = [
-        (f"{grid.problem} {cell.strategy}", drawing)
-        for grid, block in zip(grids, blocks, strict=True)
-        for cell, drawing in block["cards"]
-    ]
-    tables = [
-        PageTable("all", numbers),
-        *(_table(grid, cell.strategy) for grid in grids for cell in grid.cells),
-    ]
     link = download("Heatmaps", results.suite.name, "heatmaps", numbers)
     title, shows = "Heterogeneity and delay", {"blocks": blocks}
-    return Section("grid", title, "heat.html.j2", note, shows, figures, tables, [link])
-
-
-def frame(grid: Heatmaps) -> pd.DataFrame:
-    """Return a table with a row per strategy and place."""
-    return pd.DataFrame(
-        {
-            "problem": grid.problem,
-            "metric": grid.measure.name,
-            "strategy": strategy,
-            "partition": partition,
-            "delay": delay,
-            "mean": grid.value(strategy, (partition, delay)),
-        }
-        for strategy in grid.means
-        for partition, delay in grid.places
+    return Section(
+        "grid", title, "heat.html.j2", note, shows, figures, [PageTable("all", numbers), *tables], [link]
     )
 
 
-def _table(grid: Heatmaps, strategy: str) -> PageTable:
-    lines = [
-        (TableEntry(delay), *(TableEntry(grid.text(strategy, (name, delay))) for name in grid.partitions))
-        for delay in grid.delays
-    ]
-    numbers = frame(grid)
-    rows = numbers[numbers.strategy == strategy]
-    return PageTable(f"{grid.problem} {strategy}", rows, [strategy, *grid.partitions], lines)
+def _matrix(table: pd.DataFrame, column: str = "mean") -> pd.DataFrame:
+    """Return the values of a strategy with a row per delay and a column per partition."""
+    delays, partitions = table["delay"].unique(), table["partition"].unique()
+    return table.pivot(index="delay", columns="partition", values=column).loc[delays, partitions]
+
+
+def _table(table: pd.DataFrame, measure: Measure, strategy: str) -> PageTable:
+    rows = table[table["strategy"] == strategy]
+    texts = _matrix(rows).map(partial(_text, measure=measure))
+    lines = [(TableEntry(str(delay)), *map(TableEntry, texts.loc[delay])) for delay in texts.index]
+    name = f"{table['problem'][0]} {strategy}"
+    return PageTable(name, rows, [strategy, *texts.columns], lines)
+
+
+def _text(value: float, measure: Measure) -> str:
+    """Return the value as text; empty without a value."""
+    return "" if isnan(value) else measure.text(value)
 
 
 def level(value: float, low: float, high: float) -> int:
@@ -194,36 +124,72 @@ def level(value: float, low: float, high: float) -> int:
     return min(LEVELS - 1, floor(LEVELS * (value - low) / (high - low))) if high > low else LEVELS // 2
 
 
-def _draw(grid: Heatmaps, strategy: str) -> svg.Drawing:
-    margin = 12 + LETTER * max(len(line) for delay in grid.delays for line in _row_name(delay))
-    bottom = 16 + LEADING * max(name.count("\n") + 1 for name in grid.headings)
-    size = (margin + grid.column * len(grid.partitions), 2 + SIDE * len(grid.delays) + bottom)
-    about = f"{grid.measure.title} by delay and partition, {strategy}: {grid.extremes(strategy)}"
-    return svg.Drawing(partial(_paint, grid=grid, strategy=strategy), about, size, (margin, 2, 2, bottom))
+def best(table: pd.DataFrame, measure: Measure) -> pd.Series[bool]:
+    """Return whether no strategy has a better value at the place of a row, as printed."""
+    at_place = table.groupby(["partition", "delay"])["mean"]
+    top = at_place.transform("max" if measure.higher else "min")
+    same = table["mean"].map(measure.text) == top.map(measure.text)
+    compared = table["mean"].notna() & (at_place.transform("count") > 1)
+    return same & compared & (measure.higher is not None)
+
+
+def _draw(table: pd.DataFrame, measure: Measure, strategy: str) -> svg.Drawing:
+    rows = table.assign(best=best(table, measure))[table["strategy"] == strategy]
+    means = _matrix(rows)
+    width, headings = _columns(means)
+    margin = 12 + LETTER * max(len(line) for delay in means.index for line in _row_name(delay))
+    bottom = 16 + LEADING * max(name.count("\n") + 1 for name in headings)
+    size = (margin + width * len(means.columns), 2 + SIDE * len(means) + bottom)
+    about = f"{measure.title} by delay and partition, {strategy}: {_extremes(rows, measure)}"
+    scale = (table["mean"].min(), table["mean"].max())
+    bold = _matrix(rows, "best")
+    paint = partial(_paint, means=means, bold=bold, measure=measure, scale=scale)
+    return svg.Drawing(paint, about, size, (margin, 2, 2, bottom))
+
+
+def _columns(means: pd.DataFrame) -> tuple[float, list[str]]:
+    """Return the width of a column in pixels, with room for the longest word, and the broken names."""
+    longest = max(len(word) for name in means.columns for word in name.split())
+    width = max(56.0, 180.0 / len(means.columns), LETTER * (longest + 1))
+    letters = int(width / LETTER)
+    return width, ["\n".join(textwrap.wrap(name, letters, break_long_words=False)) for name in means.columns]
+
+
+def _extremes(rows: pd.DataFrame, measure: Measure) -> str:
+    """Return a strategy's worst and best place in words."""
+    if rows["mean"].isna().all():
+        return "no value"
+    low, high = (
+        f"{measure.with_unit(row['mean'])} with {row['partition']} under {row['delay']}"
+        for row in (rows.iloc[rows["mean"].argmin()], rows.iloc[rows["mean"].argmax()])
+    )
+    return f"from {low} to {high}"
 
 
 def _row_name(delay: str) -> list[str]:
     return svg.two_lines(delay, LONGEST).split("\n")
 
 
-def _paint(axes: svg.Axes, grid: Heatmaps, strategy: str) -> None:
-    low, high = grid.range
-    for delay, partition in product(grid.delays, grid.partitions):
-        place = partition, delay
-        x, y = grid.partitions.index(partition) + 0.5, grid.delays.index(delay) + 0.5
-        value = grid.value(strategy, place)
+def _paint(
+    axes: svg.Axes,
+    means: pd.DataFrame,
+    bold: pd.DataFrame,
+    measure: Measure,
+    scale: tuple[float, float],
+) -> None:
+    for (row, delay), (column, partition) in product(enumerate(means.index), enumerate(means.columns)):
+        x, y, value = column + 0.5, row + 0.5, float(means.loc[delay, partition])
         if isnan(value):
             svg.tile(axes, x, y, 0.02, fill=False, edgecolor=svg.RULE)
             continue
-        colour, ink = svg.amount(level(value, low, high))
+        colour, ink = svg.amount(level(value, *scale))
         svg.tile(axes, x, y, facecolor=colour, linewidth=0)
-        weight = "bold" if grid.leads(strategy, place) else "normal"
-        text = grid.text(strategy, place)
-        axes.text(x, y, text, color=ink, ha="center", va="center_baseline", weight=weight)
-    axes.set_xlim(0, len(grid.partitions))
-    axes.set_ylim(len(grid.delays), 0)
+        weight = "bold" if bold.loc[delay, partition] else "normal"
+        axes.text(x, y, measure.text(value), color=ink, ha="center", va="center_baseline", weight=weight)
+    axes.set_xlim(0, len(means.columns))
+    axes.set_ylim(len(means), 0)
     svg.only_tiles(axes)
-    axes.set_xticks([x + 0.5 for x in range(len(grid.partitions))], grid.headings)
+    axes.set_xticks([column + 0.5 for column in range(len(means.columns))], _columns(means)[1])
     axes.set_yticks([])
-    for y, delay in enumerate(grid.delays):
-        svg.row_name(axes, y + 0.5, _row_name(delay))
+    for row, delay in enumerate(means.index):
+        svg.row_name(axes, row + 0.5, _row_name(delay))

@@ -1,8 +1,9 @@
 """First part of the page: what ran, differences between strategies, the standings and the leaders' curves."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from math import inf, isfinite
 from typing import Any
 
@@ -18,7 +19,7 @@ from reports.rankings import Standings, StrategyStanding
 from reports.records.cells import Cell, band, over_scenarios
 from reports.records.records import RecordedScenario, RecordedSuite
 from reports.records.runs import RecordedRun
-from reports.sections.curves import Plot, scale
+from reports.sections.curves import plot, scale
 from reports.sections.ranking import effect_entry, seeds_text
 from reports.sections.section import Results, Section, draw_rows
 from reports.tables import PageTable, TableEntry, download
@@ -290,124 +291,113 @@ def _stated(metric: Measure, value: str) -> str:
 
 def leaders(results: Results) -> Section | None:
     """Return the section of standings and curves; None with fewer than two comparable strategies."""
-    if results.standings is None:
+    if (standings := results.standings) is None:
         return None
-    answer = Answer(results, results.standings)
-    standing, plot, table = answer.draw(), _leading_curves(results, answer.standings), answer.table()
+    metric = results.scenarios[0].columns[0]
+    title, score, write = f"Final {metric.in_text}", metric.heading, metric.text
+    if standings.by_rank:
+        title, score, write = f"Mean rank over {many(standings.scenarios, 'scenario')}", "Mean rank", _rank
+    first = [
+        line
+        for at, line in enumerate(standings.lines)
+        if at < MAX_LEADERS or look.own(results.index[line.strategy])
+    ]
+    standing = _draw_standings(results, standings, first, title, write)
+    curves, table = _leading_curves(results, standings), _standings_table(standings, score, write)
     shows = {
         "standing": standing,
-        "title": answer.title,
-        "caption": answer.caption,
-        "curves": plot,
+        "title": title,
+        "caption": _standings_caption(standings, len(first)),
+        "curves": curves,
         "table": table,
         "download": download("Standings", results.suite.name, "standings", table.numbers),
     }
-    figures = [("standings", standing), *([("leaders", plot["figure"])] if plot else [])]
+    figures = [("standings", standing), *([("leaders", curves["figure"])] if curves else [])]
     return Section("answer", "Who leads", "answer.html.j2", "", shows, figures, [table])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """The standings of a suite, by mean rank or by the final value of the only scenario."""
+def _rank(value: float) -> str:
+    return numbers.minus(f"{value:.1f}")
 
-    results: Results
-    standings: Standings
 
-    @property
-    def metric(self) -> Measure:
-        """Metric for ranking."""
-        return self.results.scenarios[0].columns[0]
+def _standings_caption(standings: Standings, shown: int) -> str:
+    """Return the number of strategies and seeds, and the test of separation."""
+    n, seeds = len(standings.lines), standings.seeds
+    highlighted = ", and the highlighted" if shown > MAX_LEADERS else ""
+    text = f"The first {MAX_LEADERS} of {n}{highlighted}. " if n > MAX_LEADERS else ""
+    if seeds < 2:
+        return f"{text}One seed, hence no interval."
+    return (
+        f"{text}Mark: mean over {many(seeds, 'seed')}; diamond: the leader. Line: 95\N{NO-BREAK SPACE}% "
+        "interval of the mean. Filled marks are separated from the leader, open marks are not."
+    )
 
-    @property
-    def title(self) -> str:
-        """Title of the figure: mean rank or final metric."""
-        if not self.standings.by_rank:
-            return f"Final {self.metric.in_text}"
-        return f"Mean rank over {many(self.standings.scenarios, 'scenario')}"
 
-    @property
-    def caption(self) -> str:
-        """Caption of the standings: strategies, seeds, and the test of separation."""
-        n, seeds = len(self.standings.lines), self.standings.seeds
-        highlighted = ", and the highlighted" if len(self.shown) > MAX_LEADERS else ""
-        text = f"The first {MAX_LEADERS} of {n}{highlighted}. " if n > MAX_LEADERS else ""
-        if seeds < 2:
-            return f"{text}One seed, hence no interval."
-        return (
-            f"{text}Mark: mean over {many(seeds, 'seed')}; diamond: the leader. Line: 95\N{NO-BREAK SPACE}% "
-            "interval of the mean. Filled marks are separated from the leader, open marks are not."
-        )
+def _standings_table(standings: Standings, score: str, write: Callable[[float], str]) -> PageTable:
+    """Return the standings as a table with a line per strategy, leader first."""
+    lines = []
+    for line in standings.lines:
+        behind, p, verdict = TableEntry(""), TableEntry(""), TableEntry(numbers.MISSING)
+        if line is standings.leader:
+            verdict = TableEntry("leads")
+        elif line.gap is not None:
+            behind = effect_entry(line.gap.effect, write)
+            p = TableEntry(numbers.number(line.gap.p, 2), value=line.gap.p)
+            needed = seeds_text(line.gap)
+            verdict = (
+                TableEntry("no", f"{needed} would" if needed else "") if line.open else TableEntry("yes")
+            )
+        lines.append((TableEntry(line.strategy), effect_entry(line.score, write), behind, p, verdict))
+    headings = ["Strategy", score, "Behind the leader", "p (Holm)", "Separated from the leader"]
+    return PageTable("standings", standings_frame(standings), headings, lines)
 
-    @property
-    def shown(self) -> list[StrategyStanding]:
-        """The first strategies, and the highlighted."""
-        index = self.results.index
-        return [
-            line
-            for at, line in enumerate(self.standings.lines)
-            if at < MAX_LEADERS or look.own(index[line.strategy])
-        ]
 
-    def write(self, value: float) -> str:
-        """Return a mean rank or a value of the metric as text."""
-        return numbers.minus(f"{value:.1f}") if self.standings.by_rank else self.metric.text(value)
+def _draw_standings(
+    results: Results,
+    standings: Standings,
+    lines: Sequence[StrategyStanding],
+    title: str,
+    write: Callable[[float], str],
+) -> svg.Drawing:
+    """Return a figure with a row per strategy: mean, interval, separation from the leader."""
+    texts = []
+    for line in lines:
+        entry = effect_entry(line.score, write)
+        text = f"{line.strategy} {entry.text} {entry.detail}".rstrip()
+        separation = ", not separated from the leader" if line.open else ""
+        texts.append((Cell(line.strategy, results.index[line.strategy], ()), text + separation))
+    about = f"{title}: {'; '.join(text for _, text in texts)}"
+    paint = partial(_paint_standings, results=results, standings=standings, lines=lines)
+    return draw_rows(texts, paint, about, LEADER_ROW)
 
-    def table(self) -> PageTable:
-        """Return the standings as a table with a line per strategy, leader first."""
-        score = "Mean rank" if self.standings.by_rank else self.metric.heading
-        headings = ["Strategy", score, "Behind the leader", "p (Holm)", "Separated from the leader"]
-        lines = [
-            (TableEntry(line.strategy), effect_entry(line.score, self.write), *self._behind(line))
-            for line in self.standings.lines
-        ]
-        return PageTable("standings", standings_frame(self.standings), headings, lines)
 
-    def _behind(self, line: StrategyStanding) -> tuple[TableEntry, ...]:
-        if line.gap is None:
-            leads = TableEntry("leads" if line is self.standings.leader else numbers.MISSING)
-            return TableEntry(""), TableEntry(""), leads
-        needed = seeds_text(line.gap)
-        verdict = TableEntry("no", f"{needed} would" if needed else "") if line.open else TableEntry("yes")
-        p = TableEntry(numbers.number(line.gap.p, 2), value=line.gap.p)
-        return effect_entry(line.gap.effect, self.write), p, verdict
-
-    def draw(self) -> svg.Drawing:
-        """Return a figure with a row per first strategy: mean, interval, separation from the leader."""
-        texts = []
-        for line in self.shown:
-            entry = effect_entry(line.score, self.write)
-            text = f"{line.strategy} {entry.text} {entry.detail}".rstrip()
-            separation = ", not separated from the leader" if line.open else ""
-            texts.append((Cell(line.strategy, self.results.index[line.strategy], ()), text + separation))
-        return draw_rows(
-            texts, self._paint, f"{self.title}: {'; '.join(text for _, text in texts)}", LEADER_ROW
-        )
-
-    def _paint(self, axes: svg.Axes) -> None:
-        by_rank, lines = self.standings.by_rank, self.shown
-        means = [line.score.mean for line in lines]
-        ends = [end for line in lines if line.score.n > 1 for end in (line.score.low, line.score.high)]
-        if by_rank:
-            start, right = 1.0, float(len(self.standings.lines))
-        else:
-            reach = (max(means) - min(means)) or abs(means[0]) or 1.0
-            start = max(min([*means, *ends]), min(means) - reach)
-            right = min(max([*means, *ends]), max(means) + reach)
-        room = 0.04 * (right - start) or 0.5
-        axes.set_xlim(start - room, right + room)
-        edges = (start, right) if by_rank else (start - room, right + room)
-        for y, line in enumerate(lines):
-            index, score = self.results.index[line.strategy], line.score
-            if isfinite(score.low):
-                low, high = score.low, score.high
-                if by_rank:  # there is no rank beyond
-                    low, high = max(low, start), min(high, right)
-                svg.interval(axes, index, y, (low, high), edges)
-            mark, size = ("D", 7.5) if line is self.standings.leader else ("o", 8)
-            svg.dot(axes, index, (score.mean, y), size, mark, edge=1.8, hollow=line.open or score.n < 2)
-        axes.locator_params(axis="x", nbins=6, integer=by_rank)
-        title = "Mean rank (1 is best)" if by_rank else self.metric.heading
-        svg.across(axes, title, share=not by_rank and self.metric.share)
+def _paint_standings(
+    axes: svg.Axes, results: Results, standings: Standings, lines: Sequence[StrategyStanding]
+) -> None:
+    by_rank, metric = standings.by_rank, results.scenarios[0].columns[0]
+    means = [line.score.mean for line in lines]
+    ends = [end for line in lines if line.score.n > 1 for end in (line.score.low, line.score.high)]
+    if by_rank:
+        start, right = 1.0, float(len(standings.lines))
+    else:
+        reach = (max(means) - min(means)) or abs(means[0]) or 1.0
+        start = max(min([*means, *ends]), min(means) - reach)
+        right = min(max([*means, *ends]), max(means) + reach)
+    room = 0.04 * (right - start) or 0.5
+    axes.set_xlim(start - room, right + room)
+    edges = (start, right) if by_rank else (start - room, right + room)
+    for y, line in enumerate(lines):
+        index, score = results.index[line.strategy], line.score
+        if isfinite(score.low):
+            low, high = score.low, score.high
+            if by_rank:  # there is no rank beyond
+                low, high = max(low, start), min(high, right)
+            svg.interval(axes, index, y, (low, high), edges)
+        mark, size = ("D", 7.5) if line is standings.leader else ("o", 8)
+        svg.dot(axes, index, (score.mean, y), size, mark, edge=1.8, hollow=line.open or score.n < 2)
+    axes.locator_params(axis="x", nbins=6, integer=by_rank)
+    title = "Mean rank (1 is best)" if by_rank else metric.heading
+    svg.across(axes, title, share=not by_rank and metric.share)
 
 
 def standings_frame(standings: Standings) -> pd.DataFrame:
@@ -472,7 +462,7 @@ def _leading_curves(results: Results, standings: Standings) -> dict[str, Any] | 
     grey = f" Grey: {many(others, 'other strategy')}." if others else ""
     return {
         "title": "Learning curves of the leaders" if others else "Learning curves",
-        "figure": Plot(place, metric, clock, shown, scale(metric, [place], shown)).draw(),
+        "figure": plot(place, metric, clock, shown, scale(metric, [place], shown)),
         "legend": colour,
         "caption": f"{over}{band_text}.{grey}",
     }

@@ -112,10 +112,12 @@ def level(strategy: str, partition: str, delay: str) -> float:
 
 def test_a_grid_has_its_shape_and_its_means() -> None:
     results = Results.of(records(*grid(["Dirichlet 10", "Dirichlet 0.1"], ["F0", "F80", "F400"], level)))
-    (found,) = heatmap.heatmaps(results.scenarios)
-    assert (found.partitions, found.delays) == (("Dirichlet 0.1", "Dirichlet 10"), ("F0", "F80", "F400"))
-    assert found.value("ACE", ("Dirichlet 0.1", "F80")) == pytest.approx(0.5 + 0.1 - 0.03 + 0.005)
-    assert found.range == (pytest.approx(0.465), pytest.approx(0.785))
+    ((_, found),) = heatmap.grids(results.scenarios)
+    assert found["partition"].unique().tolist() == ["Dirichlet 0.1", "Dirichlet 10"]
+    assert found["delay"].unique().tolist() == ["F0", "F80", "F400"]
+    means = found.set_index(["strategy", "partition", "delay"])["mean"]
+    assert means["ACE", "Dirichlet 0.1", "F80"] == pytest.approx(0.5 + 0.1 - 0.03 + 0.005)
+    assert (means.min(), means.max()) == (pytest.approx(0.465), pytest.approx(0.785))
     section = heatmap.section(results)
     assert section is not None and len(section.figures) == 2 and len(section.tables) == 3
     assert section.tables[0].numbers.shape == (12, 6)
@@ -137,14 +139,15 @@ def test_what_is_no_grid_has_no_heatmap(partitions: list[str], timings: list[str
 def test_an_arrangement_is_a_delay_too() -> None:
     made = grid(["a", "b"], ["always"], lambda *_: 0.5)
     made += [replace(one, scenario=f"{one.scenario.rpartition(' · ')[0]} · delay 5") for one in made]
-    (found,) = heatmap.heatmaps(Results.of(records(*made)).scenarios)
-    assert found.delays == ("always", "delay 5")
+    ((_, found),) = heatmap.grids(Results.of(records(*made)).scenarios)
+    assert found["delay"].unique().tolist() == ["always", "delay 5"]
 
 
 def test_a_place_where_a_seed_diverged_is_empty() -> None:
     made = grid(["a", "b"], ["x", "y"], lambda *_: 0.5)
-    (found,) = heatmap.heatmaps(Results.of(records(diverged(made[0], 1), *made[1:])).scenarios)
-    assert isnan(found.value("ACE", ("a", "x"))) and not isnan(found.value("FedBuff", ("a", "x")))
+    ((_, found),) = heatmap.grids(Results.of(records(diverged(made[0], 1), *made[1:])).scenarios)
+    means = found.set_index(["strategy", "partition", "delay"])["mean"]
+    assert isnan(means["ACE", "a", "x"]) and not isnan(means["FedBuff", "a", "x"])
 
 
 def test_amounts_run_from_the_first_colour_to_the_last() -> None:
@@ -176,13 +179,15 @@ def test_error_terms_of_real_runs(store: str, tmp_path: Path) -> None:
     section = errors.section(Results.of(suite))
     assert section is not None and len(section.figures) == 4
     numbers = section.tables[0].numbers.set_index(["strategy", "term"])["mean"]
-    for cell in suite.scenarios()[0].cells:
+    cells = suite.scenarios()[0].cells
+    lines = errors.lines(errors.error_terms(cells))
+    for cell in cells:
         of = [pd.DataFrame(one.diagnostics) for one in made if one.strategy == cell.strategy]
         for term in errors.TERMS:
             assert numbers[cell.strategy, term] == pytest.approx(np.mean([rows[term].mean() for rows in of]))
-            line = errors.line(cell, term)
-            assert line is not None and line.iteration.tolist() == of[0].iteration.tolist()
-            assert line.value == pytest.approx(np.mean([rows[term] for rows in of], axis=0))
+            iteration, value = lines[term][cell.strategy]
+            assert iteration.tolist() == of[0].iteration.tolist()
+            assert value == pytest.approx(np.mean([rows[term] for rows in of], axis=0))
     # All clients have their part in each of ACE's updates, with equal weights: no participation bias.
     assert numbers["ACE", "bias_sq"] < 1e-12 < numbers["ASGD", "bias_sq"]
     text = render(suite)
@@ -196,9 +201,10 @@ def test_without_diagnostics_there_is_no_such_part() -> None:
 def test_long_runs_are_thinned_by_averages() -> None:
     terms = {term: np.arange(600.0) for term in errors.TERMS}
     made = reach([FAST], diagnostics={"iteration": np.arange(600), **terms})
-    line = errors.line(records(*made).scenarios()[0].cells[0], "noise_sq")
-    assert line is not None and len(line.value) == 60 and line.value[0] == pytest.approx(4.5)
-    assert line.mean == pytest.approx(299.5)
+    terms = errors.error_terms(records(*made).scenarios()[0].cells)
+    ((_, value),) = errors.lines(terms)["noise_sq"].values()
+    assert len(value) == 60 and value[0] == pytest.approx(4.5)
+    assert errors.run_means(terms)["mean"].tolist() == pytest.approx([299.5] * len(errors.TERMS))
 
 
 def test_costs_are_those_of_the_runs() -> None:
