@@ -166,6 +166,7 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
         f"{MADE}; nothing here is written by hand. Each main result leads to all of its readings.",
         matrix.summary(every),
         "![Forest plot of all main results: word, share that holds, and pooled effect](claims.svg)",
+        *_divided(every),
         *_basis(every),
         "## All readings, by arrangement and workload",
         *matrices,
@@ -211,6 +212,17 @@ def _link(outcome: Outcome, page: str) -> str:
 def _heading(outcome: Outcome) -> str:
     """Return the words of a main result with 2 for ², since some sites drop raised digits from anchors."""
     return outcome.result.words.replace("²", "2")
+
+
+def _divided(every: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the section on the conditions under which results hold that neither hold nor fail throughout."""
+    rows = [
+        (_link(outcome, f"claims/{outcome.paper.name}.md"), outcome.word, condition)
+        for outcome in every
+        if (condition := matrix.where(outcome))
+    ]
+    if rows:
+        yield f"## Where results hold\n\n{_table(('Main result', 'Word', 'Holds where'), rows)}"
 
 
 def _basis(every: Sequence[Outcome]) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """The forest plot of main results, and what their words rest on."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,6 +13,7 @@ from reports.claims.basis import RanOn
 from reports.claims.main_results import Outcome
 from reports.claims.pooled import PooledEffect, RandomEffects
 
+DOCS = Path(__file__).parents[2] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -48,6 +51,21 @@ def test_effects_lie_where_their_numbers_are(main_results: list[Outcome]) -> Non
     end = overview.AXIS + 4 * quarter
     assert any(f"M{overview.AXIS + quarter:.1f} 50.0H{end:.1f}" in part for part in parts)
     assert sum(f"M{end:.1f} 46.0l7 4" in part for part in parts) == 1
+
+
+def test_results_between_holds_and_fails_say_where_they_hold(main_results: list[Outcome]) -> None:
+    """A row each on the page, in which the counts of the conditions make those of the result."""
+    page = (DOCS / "claims.md").read_text(encoding="utf-8")
+    section = page.partition("## Where results hold\n")[2].partition("\n## ")[0]
+    between = [one for one in main_results if one.word in {"mostly holds", "mixed", "mostly fails"}]
+    rows = section.strip().splitlines()[2:]
+    assert len(rows) == len(between) > 10
+    for row, one in zip(rows, between, strict=True):
+        assert one.result.words in row and f"| {one.word} |" in row
+        counts = [(int(held), int(n)) for held, n in re.findall(r"\((\d+) of (\d+)\)", row)]
+        if one.divide:
+            assert sum(held for held, _ in counts) == len(one.holding)
+            assert sum(n for _, n in counts) == len(one.decided)
 
 
 def test_words_stand_under_what_they_rest_on(main_results: list[Outcome]) -> None:
