@@ -176,9 +176,12 @@ def own_packages() -> UserPackages | None:
 
 def search_beside(file: Path) -> None:
     """Let packages that a file of the user's names be found beside that file first, then where they were."""
-    if own := own_packages():
+    if packages := own_packages():
         folder = str(file.resolve().parent)
-        own.folders = [folder, *(other for other in own.folders if other != folder)]
+        packages.folders = [
+            folder,
+            *(known_folder for known_folder in packages.folders if known_folder != folder),
+        ]
 
 
 class UserPackages(MetaPathFinder):

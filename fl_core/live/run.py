@@ -38,7 +38,7 @@ def refuses(experiment: Experiment) -> str | None:
             scenario.budget.target
         ),
     }
-    return next((reason for reason, given in reasons.items() if given is not None), None)
+    return next((reason for reason, setting in reasons.items() if setting is not None), None)
 
 
 class LateRecorder(Recorder):

@@ -35,8 +35,10 @@ class Messages:
             down = bytes_of(start, self.downlink) + tensor_bytes(broadcast)
             self._sizes = {"down": down, "up": bytes_of(start, self.uplink)}
             if self._message is not None:
-                whole = bytes_of(start, None)
-                self._sizes = {way: -(-size * self._message // whole) for way, size in self._sizes.items()}
+                model_size = bytes_of(start, None)
+                self._sizes = {
+                    way: -(-size * self._message // model_size) for way, size in self._sizes.items()
+                }
             self._broadcast = broadcast
         return self._sizes
 

@@ -25,13 +25,13 @@ class ServerQueue:
 
     def leave(self, job: Job) -> None:
         """Remove an update, at the end of its service or before; the next service begins."""
-        state, now = self._state, self._state.now
-        for of_clients, ticks in zip(state.spent_at_server, job.spent_at_server(now), strict=True):
+        state, time = self._state, self._state.now
+        for of_clients, ticks in zip(state.spent_at_server, job.spent_at_server(time), strict=True):
             of_clients[job.client] += ticks
         assert job.reached is not None
-        served = now if job.served is None else job.served
+        served = time if job.served is None else job.served
         state.server_ticks[0] += served - job.reached
-        state.server_ticks[1] += now - served
+        state.server_ticks[1] += time - served
         first = state.at_server[0] is job
         state.at_server.remove(job)
         if first and state.at_server and not state.at_server[0].dismissed:  # else it leaves next

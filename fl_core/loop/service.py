@@ -130,7 +130,7 @@ class Service:
         self.state.serving -= not job.waits
         self._account(job)
 
-    def spent(self, now: Tick) -> list[list[Tick]]:
+    def spent(self, time: Tick) -> list[list[Tick]]:
         """Return the ticks of download, computation and upload [3, n] of all jobs until `now`.
 
         `now` is not before the latest event, or, where `ended` is kept, the event before that.
@@ -141,19 +141,19 @@ class Service:
                 of_clients[job.client] -= ticks
         jobs = [job for queue in self.state.flight.values() for job in queue]
         for job, until in [
-            *((job, now) for job in jobs),
-            *((job, min(now, end)) for job, end in self.ended or ()),
+            *((job, time) for job in jobs),
+            *((job, min(time, end)) for job, end in self.ended or ()),
         ]:
             if job.began is not None and job.began < until:
                 for of_clients, ticks in zip(spent, job.spent(until), strict=True):
                     of_clients[job.client] += ticks
         return spent
 
-    def spent_at_server(self, now: int) -> list[list[int]]:
+    def spent_at_server(self, time: int) -> list[list[int]]:
         """Return the ticks of waiting for the server and of service there [2, n], to the end of the run."""
         spent = [list(ticks) for ticks in self.state.spent_at_server]
         for job in self.state.at_server:
-            for of_clients, ticks in zip(spent, job.spent_at_server(now), strict=True):
+            for of_clients, ticks in zip(spent, job.spent_at_server(time), strict=True):
                 of_clients[job.client] += ticks
         return spent
 
@@ -165,21 +165,21 @@ class Service:
 
     def collect(self, job: Job) -> None:
         """Cut a job to the steps finished by now, its length split evenly over K, and send them back (19)."""
-        state, now = self.state, self.state.now
+        state, time = self.state, self.state.now
         assert job.length is not None
-        if job.leaves is not None and job.leaves <= now:
+        if job.leaves is not None and job.leaves <= time:
             return  # its update is on its way
         if job.ends is None and self.transfers:
             self.transfers.abandon(job)
-        if job.ends is None or now < job.ends:
-            job.computes = now if job.computes is None else min(job.computes, now)
-            job.steps = job.steps * (now - job.computes) // job.length
+        if job.ends is None or time < job.ends:
+            job.computes = time if job.computes is None else min(job.computes, time)
+            job.steps = job.steps * (time - job.computes) // job.length
             state.wasted += job.delta is not None
             job.undo()
-            job.ends = now
+            job.ends = time
         state.serving += job.waits
         job.waits = False
-        self._send_back(job, now)
+        self._send_back(job, time)
 
     def _count(self, job: Job, way: Way) -> None:
         """Count the bytes of a message that is complete between two events."""

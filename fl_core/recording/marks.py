@@ -24,11 +24,11 @@ class Marks:
         # No smaller value passes the next mark; compared at every event, an integer is ten times as fast.
         self._next = inf if self.step is None else ceil(self.step * (count + 1))
 
-    def passed(self, now: int) -> bool:
+    def passed(self, clock: int) -> bool:
         """Return whether a mark was passed since the last call."""
-        if self.step is None or now < self._next:
+        if self.step is None or clock < self._next:
             return False
-        reached = ceil(now / self.step) - 1 if self.before else floor(now / self.step)
+        reached = ceil(clock / self.step) - 1 if self.before else floor(clock / self.step)
         passed = reached > self.reached
         self.reached = reached
         return passed

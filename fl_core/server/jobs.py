@@ -84,17 +84,19 @@ class Job:
         self.delta = self.gradient = None
         self.new_moments, self.reported, self.finite = {}, {}, True
 
-    def spent(self, now: int | Fraction) -> tuple[Any, Any, Any]:
+    def spent(self, time: int | Fraction) -> tuple[Any, Any, Any]:
         """Return the ticks of download, computation and upload already over, latencies included."""
         assert self.began is not None
-        dates = (now if date is None else min(date, now) for date in (self.computes, self.ends, self.leaves))
+        dates = (
+            time if date is None else min(date, time) for date in (self.computes, self.ends, self.leaves)
+        )
         computes, ends, leaves = dates
-        reached = now if self.reached is None else min(self.reached, now)
+        reached = time if self.reached is None else min(self.reached, time)
         return computes - self.began, ends - computes, reached - leaves
 
-    def spent_at_server(self, now: int) -> tuple[int, int]:
+    def spent_at_server(self, time: int) -> tuple[int, int]:
         """Return the ticks of waiting for the server and of service, while the client has no other job."""
-        end = now if self.followed is None else min(self.followed, now)
+        end = time if self.followed is None else min(self.followed, time)
         if self.reached is None or end <= self.reached:
             return 0, 0
         served = end if self.served is None else min(self.served, end)

@@ -240,7 +240,10 @@ class Space:
 
 def server_rates(under: Mapping[str, Candidates]) -> ServerRates:
     """Return the range of η_g, from the candidates under each server optimiser by name."""
-    ends = [(own.low, own.high) if isinstance(own, Tune) else (min(own), max(own)) for own in under.values()]
+    ends = [
+        (field.low, field.high) if isinstance(field, Tune) else (min(field), max(field))
+        for field in under.values()
+    ]
     lows, highs = zip(*ends, strict=True)
     return ServerRates(low=min(lows), high=max(highs), under=dict(under))
 

@@ -47,22 +47,22 @@ class Link:
         self._fastest: Heap = []  # of those with their own rates, by −rate
         self._put_so_far = 0
 
-    def start(self, client: int, rate: Rate, grains: int, now: int) -> None:
+    def start(self, client: int, rate: Rate, grains: int, time: int) -> None:
         """Begin a client's transfer.
 
         Args:
             client: One without a transfer on this link.
             rate: What the client's side lets through, grains a tick.
             grains: Number to be sent.
-            now: Ticks.
+            time: Ticks.
         """
-        self._advance(now)
+        self._advance(time)
         self._add(client, rate, grains, shares=self.capacity < inf)
         self._balance()
 
-    def stop(self, client: int, now: int) -> int:
+    def stop(self, client: int, time: int) -> int:
         """Take a transfer off the link, at the end or before; return the remaining grains."""
-        self._advance(now)
+        self._advance(time)
         grains = self._remove(self.transfers[client])
         self.changed.pop(client, None)
         if not self.transfers:
@@ -70,10 +70,10 @@ class Link:
         self._balance()
         return grains
 
-    def _advance(self, now: int) -> None:
+    def _advance(self, time: int) -> None:
         if self._sharing:
-            self.given += int(self._level) * (now - self.now)
-        self.now = now
+            self.given += int(self._level) * (time - self.now)
+        self.now = time
 
     def _left(self, transfer: Transfer) -> int:
         if transfer.goal is not None:

@@ -117,22 +117,22 @@ def shipped(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] in LIBRARIES
 
 
-def changes(before: State, after: State) -> tuple[list[str], list[str]]:
+def changes(old: State, after: State) -> tuple[list[str], list[str]]:
     """Return the paths of different values, and of containers with only more items at the end."""
-    differ = [path for path in after if path not in before or not same(before[path], after[path])] + [
-        path for path in before if path not in after
+    differ = [path for path in after if path not in old or not same(old[path], after[path])] + [
+        path for path in old if path not in after
     ]
     grown = [
         path
         for path in differ
-        if isinstance(before.get(path), Container)
+        if isinstance(old.get(path), Container)
         and isinstance(after.get(path), Container)
         and not isinstance(after[path].items, tuple)
-        and after[path].size > before[path].size
+        and after[path].size > old[path].size
     ]
     inside = tuple(f"{path}[" for path in grown)
     different = [
-        path for path in differ if path not in grown and not (path not in before and path.startswith(inside))
+        path for path in differ if path not in grown and not (path not in old and path.startswith(inside))
     ]
     return different, grown
 
