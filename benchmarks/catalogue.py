@@ -51,12 +51,12 @@ def entries(kind: str) -> list[CatalogueEntry]:
     """All entries of a kind, by name."""
     if kind == "suites":
         return [_suite(name) for name in shipped()]
-    others = {home for other in FAMILIES if other != kind for home in _homes(other)}
+    foreign_homes = {home for family in FAMILIES if family != kind for home in _homes(family)}
     classes = {
         called: node
         for home in _homes(kind)
         for file in (home.glob("*.py") if home.is_dir() else [home])
-        if file not in others
+        if file not in foreign_homes
         for node in _classes(file)
         if isinstance(called := _constant(node, "name"), str)
     }

@@ -186,11 +186,11 @@ def _compare(path: Path, content: bytes, published: Published) -> None:
 
 def _presence(path: Path, name: str, records: Iterable[tuple[int, list[tuple[int, int]]] | None]) -> Presence:
     """Return the presence of clients, without clients never present."""
-    every = list(records)
-    clients = [client for client in every if client is not None]
+    all_clients = list(records)
+    clients = [client for client in all_clients if client is not None]
     if not clients:
         raise UserError(f"{path}: {name}: has no client that is ever present")
-    return Presence(name, clients, len(every) - len(clients))
+    return Presence(name, clients, len(all_clients) - len(clients))
 
 
 def _behaviour(path: Path, records: Mapping[Any, Any]) -> Presence:
@@ -251,8 +251,8 @@ def _messages(text: str) -> Iterator[tuple[int, str]]:
     """Yield the seconds since REFERENCE and the state of each line, `2020-02-03 04:05:06<tab>Screen_off`."""
     for line in text.splitlines():
         if line.strip():
-            when, _, state = line.strip().partition("\t")
-            moment = datetime.strptime(when.strip(), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+            date, _, state = line.strip().partition("\t")
+            moment = datetime.strptime(date.strip(), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
             yield int((moment - REFERENCE).total_seconds()), state.strip().lower()
 
 
@@ -269,8 +269,8 @@ def _ready(messages: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int]]:
     state, since = {"charging": False, "locked": False, "wifi": False}, None
     for time, message in messages:
         if message in changes:
-            what, value = changes[message]
-            state[what] = value
+            field, value = changes[message]
+            state[field] = value
         ready = all(state.values())
         if ready and since is None:
             since = time

@@ -38,12 +38,12 @@ class Discrepancy(Frozen):
 
     def _meant(self) -> Iterator[tuple[str, set[str]]]:
         """Yield the parameters of the part with possible values; of strategies the names alone."""
-        for key, meant in self.about.items():
+        for key, parts in self.about.items():
             if key == "strategies":
-                yield STRATEGY_NAME, {part if isinstance(part, str) else part["name"] for part in meant}
+                yield STRATEGY_NAME, {part if isinstance(part, str) else part["name"] for part in parts}
             elif key != SHOW:
                 prefix = f"{OF_STRATEGY}local" if key == "local" else key
-                for name, value in meant.items():
+                for name, value in parts.items():
                     yield f"{prefix}.{name}", {str(value)}
 
 

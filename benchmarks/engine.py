@@ -99,9 +99,9 @@ def libraries() -> dict[str, str]:
 
 def must_be_fit(expected: Mapping[str, str], worlds: Worlds) -> None:
     """Raise an error unless versions equal the driver's, and the data are present or can be fetched."""
-    here = libraries()
-    if differ := [name for name in expected if here.get(name) != expected[name]]:
-        differences = ", ".join(f"{name} {here.get(name)}, not {expected[name]}" for name in differ)
+    installed = libraries()
+    if differ := [name for name in expected if installed.get(name) != expected[name]]:
+        differences = ", ".join(f"{name} {installed.get(name)}, not {expected[name]}" for name in differ)
         raise UserError(f"has other versions than the driver: {differences}. Install the same versions")
     for problem, seed in worlds.items():
         problem.check(seed)

@@ -78,8 +78,8 @@ def no_room(error: BaseException | None) -> str:
     """Return the place of a full disk or quota, with the reason; empty for any other error."""
     if not isinstance(error, OSError) or error.errno not in FULL:
         return ""
-    where = f"{error.filename}: " if error.filename is not None else ""
-    return shown(f"{where}{os.strerror(error.errno)}")
+    prefix = f"{error.filename}: " if error.filename is not None else ""
+    return shown(f"{prefix}{os.strerror(error.errno)}")
 
 
 def warn(sentence: str) -> None:

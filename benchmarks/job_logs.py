@@ -143,8 +143,8 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
     client = table[columns.client].astype("string").str.strip()
     reasons = pd.Series(pd.NA, table.index, dtype="string")
 
-    def leave_out(rows: pd.Series[bool], why: str) -> None:
-        reasons[rows.fillna(False).astype(bool) & reasons.isna()] = why
+    def leave_out(rows: pd.Series[bool], reason: str) -> None:
+        reasons[rows.fillna(False).astype(bool) & reasons.isna()] = reason
 
     leave_out(client.isna() | (client == ""), "without a client")
     leave_out(timed["length"].isna() | timed["length"].isin([inf]), "without a time that can be read")
@@ -157,19 +157,19 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
     if columns.status:
         leave_out(~_is_done(path, table[columns.status], columns.done), "that did not finish")
     leave_out((timed["length"] < 10**-DIGITS).reindex(table.index), "with a length of 0 or less")
-    kept = timed.loc[reasons[reasons.isna()].index.intersection(timed.index)]
-    if kept.empty:
+    jobs = timed.loc[reasons[reasons.isna()].index.intersection(timed.index)]
+    if jobs.empty:
         raise UserError(f"{path}: has no job: {counts(_by_reason(reasons))}")
     if columns.start:
-        kept = kept.sort_values("start", kind="stable")
-    _check_ids(path, kept["client"].unique())
+        jobs = jobs.sort_values("start", kind="stable")
+    _check_ids(path, jobs["client"].unique())
     return JobLog(
         rows=len(table),
         left_out=_by_reason(reasons),
         jobs=pd.DataFrame(
-            {"client": kept["client"].to_numpy(), "length": kept["length"].round(DIGITS).to_numpy()}
+            {"client": jobs["client"].to_numpy(), "length": jobs["length"].round(DIGITS).to_numpy()}
         ),
-        absences=_absences(timed, gap, set(kept["client"])) if columns.start else None,
+        absences=_absences(timed, gap, set(jobs["client"])) if columns.start else None,
         seconds=bool(timed.attrs["seconds"]),
     )
 
@@ -182,9 +182,9 @@ def _check_ids(path: Path, clients: Iterable[str]) -> None:
             raise UserError(
                 f"{path}: client {client!r}: ids must not begin with '-' or hold control characters"
             )
-        if (other := seen.setdefault(traces.normal_id(client), client)) != client:
+        if (earlier := seen.setdefault(traces.normal_id(client), client)) != client:
             raise UserError(
-                f"{path}: clients '{other}' and '{client}' are the same number; give them other ids"
+                f"{path}: clients '{earlier}' and '{client}' are the same number; give them other ids"
             )
 
 
@@ -287,10 +287,10 @@ def _same_zones(path: Path, ends: pd.DataFrame) -> None:
     if ends.empty:
         return
     zoned = ends.astype("string").apply(lambda column: column.str.strip().str.contains(ZONED))
-    for name, other in (ends.columns, ends.columns[::-1]):
-        if (zoned[name] & ~zoned[other]).any():
+    for name, second in (ends.columns, ends.columns[::-1]):
+        if (zoned[name] & ~zoned[second]).any():
             raise UserError(
-                f"{path}: '{name}' has time zones where '{other}' has none; give both with or without"
+                f"{path}: '{name}' has time zones where '{second}' has none; give both with or without"
             )
 
 
@@ -300,7 +300,7 @@ def _since_1970(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]
 
     if pd.api.types.is_datetime64_any_dtype(column):
         return column.dt.tz_localize("UTC") if column.dt.tz is None else column
-    in_a_second = [count for least, count in SINCE_1970 if column.median() >= least]
+    in_a_second = [count for lower, count in SINCE_1970 if column.median() >= lower]
     if not in_a_second:
         raise UserError(
             f"{path}: column '{name}' holds numbers that are not times since 1970, but the other column "
@@ -375,12 +375,12 @@ def _presence(jobs: pd.DataFrame, late: pd.Index[Any]) -> pd.DataFrame:
 
 
 def _by_reason(reasons: pd.Series[str]) -> dict[str, int]:
-    return {str(why): int(rows) for why, rows in reasons.value_counts().items()}
+    return {str(reason): int(rows) for reason, rows in reasons.value_counts().items()}
 
 
 def counts(left_out: Mapping[str, int]) -> str:
     """Return the numbers of rows left out, in words."""
-    return listed([f"{many(rows, 'row')} {why}" for why, rows in left_out.items()])
+    return listed([f"{many(rows, 'row')} {reason}" for reason, rows in left_out.items()])
 
 
 def _rounded(value: float) -> float:

@@ -77,7 +77,7 @@ def shown() -> Iterator[None]:
 def _handled_by(handler: logging.Handler) -> Iterator[None]:
     handler.setFormatter(_Lines())
     ours = [logging.getLogger(name) for name in PACKAGES]
-    before = [logger.level for logger in ours]
+    levels = [logger.level for logger in ours]
     for logger in ours:
         logger.setLevel(logging.INFO)
     logging.getLogger().addHandler(handler)
@@ -89,7 +89,7 @@ def _handled_by(handler: logging.Handler) -> Iterator[None]:
         logging.getLogger().removeHandler(handler)
         with suppress(OSError):  # a full disk
             handler.close()
-        for logger, level in zip(ours, before, strict=True):
+        for logger, level in zip(ours, levels, strict=True):
             logger.setLevel(level)
 
 

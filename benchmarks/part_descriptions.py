@@ -70,8 +70,8 @@ def described(kind: str | None, name: str) -> Description:
     if not parts and name in shipped():
         raise UserError(f"'{name}' is a suite. Use asyncfl show {name}")
     if not parts:
-        known = sorted({entry.name for candidate in kinds for entry in entries(candidate)})
-        raise UserError(f"unknown name '{name}'{nearest(name, known)} asyncfl list prints all names")
+        names = sorted({entry.name for candidate in kinds for entry in entries(candidate)})
+        raise UserError(f"unknown name '{name}'{nearest(name, names)} asyncfl list prints all names")
     if len(parts) > 1:
         ways = " or ".join(f"asyncfl list {candidate} {name}" for candidate in parts)
         raise UserError(f"'{name}' is the name of several parts: write {ways}")
@@ -83,22 +83,22 @@ def described(kind: str | None, name: str) -> Description:
 
 
 def _text(part: type[Part]) -> str:
-    own = (inspect.getdoc(part) or "").partition("\n")[2].strip()
+    text = (inspect.getdoc(part) or "").partition("\n")[2].strip()
     module = sys.modules[part.__module__]
     parts = [
         member for member in vars(module).values() if isinstance(member, type) and issubclass(member, Part)
     ]
-    alone = [other for other in parts if other.__module__ == part.__module__] == [part]
-    return "\n\n".join(filter(None, [own, inspect.getdoc(module) if alone else ""]))
+    alone = [neighbour for neighbour in parts if neighbour.__module__ == part.__module__] == [part]
+    return "\n\n".join(filter(None, [text, inspect.getdoc(module) if alone else ""]))
 
 
 def fields_of(model: type[Frozen]) -> Iterator[Field]:
     """The fields of a part, or of another mapping of a suite."""
-    tuned, said = model.tunable() if issubclass(model, Part) else {}, model.descriptions()
+    tuned, descriptions = model.tunable() if issubclass(model, Part) else {}, model.descriptions()
     for name, field in model.model_fields.items():
         default = "required" if field.is_required() else _value(field.get_default(call_default_factory=True))
         values = in_words(field.annotation, field.metadata)
-        yield Field(name, values, default, _search(tuned[name]) if name in tuned else "", said[name])
+        yield Field(name, values, default, _search(tuned[name]) if name in tuned else "", descriptions[name])
 
 
 def in_words(annotation: Any, metadata: Iterable[Any] = ()) -> str:

@@ -45,10 +45,10 @@ def remember(address: str) -> None:
 
 def redacted(text: str) -> str:
     """Return the text without secrets."""
-    given = tuple(_given())
+    addresses = tuple(_given())
     values = tuple(value for name, value in _variables().items() if VARIABLE.search(name))
-    text = HEADER.sub(rf"\1{HIDDEN}", NAMED.sub(rf"\1\2{HIDDEN}", _with_addresses_redacted(text, given)))
-    return _secrets_of(given, values).sub(HIDDEN, text)
+    text = HEADER.sub(rf"\1{HIDDEN}", NAMED.sub(rf"\1\2{HIDDEN}", _with_addresses_redacted(text, addresses)))
+    return _secrets_of(addresses, values).sub(HIDDEN, text)
 
 
 def one_line(text: str) -> str:
@@ -75,15 +75,15 @@ def _variables() -> dict[str, str]:
     return {name: value for name, value in values if value is not None}
 
 
-def _with_addresses_redacted(text: str, given: tuple[Address, ...]) -> str:
+def _with_addresses_redacted(text: str, addresses: tuple[Address, ...]) -> str:
     parts: list[str] = []
     end = 0
     for scheme in SCHEME.finditer(text):
         begin = scheme.end()
         if begin >= end:
-            known = (begin + len(rest) for _, rest in given if text.startswith(rest, begin))
+            ends = (begin + len(rest) for _, rest in addresses if text.startswith(rest, begin))
             parts.append(text[end:begin])
-            end = max(_end(text, begin), *known, begin)
+            end = max(_end(text, begin), *ends, begin)
             parts.append(_redacted_address(text[begin:end]))
     return "".join([*parts, text[end:]])
 
@@ -131,11 +131,11 @@ def _redacted_parameter(name: str, equals: str, value: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _secrets_of(given: tuple[Address, ...], values: tuple[str, ...]) -> re.Pattern[str]:
+def _secrets_of(addresses: tuple[Address, ...], values: tuple[str, ...]) -> re.Pattern[str]:
     """Return a pattern of all secrets, except for visible parts of the addresses."""
-    shown = "\n".join(f"{scheme}://{_redacted_address(rest)}" for scheme, rest in given)
-    secrets = {*values, *(secret for address in given for secret in _secrets(*address))}
-    long = {secret for secret in secrets if len(secret) >= SHORTEST and secret not in shown}
+    visible = "\n".join(f"{scheme}://{_redacted_address(rest)}" for scheme, rest in addresses)
+    secrets = {*values, *(secret for address in addresses for secret in _secrets(*address))}
+    long = {secret for secret in secrets if len(secret) >= SHORTEST and secret not in visible}
     patterns = ("".join(map(_letter_in_any_code, secret)) for secret in sorted(long, key=len, reverse=True))
     return re.compile("|".join(patterns) or "(?!)")
 

@@ -43,16 +43,19 @@ def simulations(
     experiments: Sequence[Experiment], execution: Execution, device: torch.device = CPU
 ) -> Compute:
     """Return simulations side by side as a computation, with the choice of `auto` already made."""
-    begun = [Simulation(each, each.scenario.problem.world(each.seed).to(device)) for each in experiments]
+    begun = [
+        Simulation(experiment, experiment.scenario.problem.world(experiment.seed).to(device))
+        for experiment in experiments
+    ]
     counted = CountingExecution(execution)
     events = simulate_together(begun, len(begun), counted)
 
     def compute(updates: int) -> int:
-        before = counted.computed
+        first = counted.computed
         for _ in events:
-            if counted.computed - before >= updates:
+            if counted.computed - first >= updates:
                 break
-        return max(1, counted.computed - before)  # one that diverged has no more
+        return max(1, counted.computed - first)  # one that diverged has no more
 
     compute(1)
     while isinstance(execution, Auto) and execution.measuring:
@@ -110,7 +113,7 @@ def simulate(
     queue = [(random.exponential(), client, server) for client in range(len(parts))]
     heapq.heapify(queue)
     for _ in range(updates):
-        now, client, start = heapq.heappop(queue)
+        time, client, start = heapq.heappop(queue)
         with torch.no_grad():
             for p, value in zip(network.parameters(), start, strict=True):
                 p.copy_(value)
@@ -121,8 +124,8 @@ def simulate(
         optimizer.step()
         with torch.no_grad():
             pairs = zip(server, network.parameters(), start, strict=True)
-            server = [value + (p - before) for value, p, before in pairs]
-        heapq.heappush(queue, (now + random.exponential(), client, server))
+            server = [value + (p - old) for value, p, old in pairs]
+        heapq.heappush(queue, (time + random.exponential(), client, server))
     return server
 
 

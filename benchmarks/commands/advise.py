@@ -132,7 +132,7 @@ def command(
         written |= _with_links(written, network, unit)
         own_timing = Timing.model_validate(written)
         typical = float(sorted(means(own_timing.durations, count, 0))[count // 2])
-        own = advice.of_timing(own_timing, count, JOBS * typical, at_work=at_work)
+        fleet = advice.of_timing(own_timing, count, JOBS * typical, at_work=at_work)
     except ValidationError as error:
         raise UserError("; ".join(detail["msg"] for detail in error.errors())) from None
     except ValueError as error:
@@ -141,16 +141,16 @@ def command(
         print_text(assumption)
     tables = Tables.load(options.LEADERBOARD)
     scales = suites(tables.rules, "seeds=1")
-    neighbours = advice.neighbours(own, scales, advice.messages(tables))
-    known = advice.known(tables, neighbours[0].timing if neighbours and neighbours[0].near else None)
-    for line in (*advice.near(own, neighbours), *known.said):
+    neighbours = advice.neighbours(fleet, scales, advice.messages(tables))
+    measured = advice.known(tables, neighbours[0].timing if neighbours and neighbours[0].near else None)
+    for line in (*advice.near(fleet, neighbours), *measured.said):
         print_text(line)
-    strategies = advice.candidates(known, scales[0])
+    strategies = advice.candidates(measured, scales[0])
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")
     absence = _mean_absence(own_timing, count)
-    time = float(f"{max(JOBS * typical * exp(own.absence + own.transfers), ABSENCES * absence):.3g}")
+    time = float(f"{max(JOBS * typical * exp(fleet.absence + fleet.transfers), ABSENCES * absence):.3g}")
     taken = min(count, advice.MOST)
     if taken < count:
         print_text(f"It has {taken} of the {count} clients, drawn at random: digits are too few for more.")
@@ -172,12 +172,12 @@ def _described(
     written: dict[str, Any] = {}
     if trace:
         try:
-            there = traces.clients(trace)
+            clients_of_trace = traces.clients(trace)
         except ValueError as error:
             raise UserError(str(error)) from None
-        if not there:
+        if not clients_of_trace:
             raise UserError(f"{trace}: has no job. Name another log, or the columns of its clients and times")
-        count = clients or there
+        count = clients or clients_of_trace
         written["durations"] = {"name": "trace", "path": str(trace), "clients": "random"}  # from here
     else:
         count = clients or 100
@@ -214,18 +214,18 @@ def _network(
 ) -> dict[str, Any]:
     """Return the given network settings for a suite file; UserError for incomplete options."""
 
-    def link(option: str, given: str) -> Any:
+    def link(option: str, value: str) -> Any:
         with suppress(ValueError):
-            return float(given)
+            return float(value)
         if links is None:
             raise UserError(
-                f"--{option} {given}: give Mbit/s, or the file that has this column with --links FILE"
+                f"--{option} {value}: give Mbit/s, or the file that has this column with --links FILE"
             )
         ids = {"client": client} if client else {}
-        return {"name": "column", "path": str(links), "column": given, **ids}
+        return {"name": "column", "path": str(links), "column": value, **ids}
 
     ways = {"uplink": uplink, "downlink": downlink}
-    network: dict[str, Any] = {way: link(way, given) for way, given in ways.items() if given is not None}
+    network: dict[str, Any] = {way: link(way, value) for way, value in ways.items() if value is not None}
     if latency is not None:
         network["latency"] = latency
     if links is not None and not {uplink, downlink} - {None}:

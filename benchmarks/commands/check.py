@@ -181,33 +181,33 @@ def _compare(
         if report:
             must_be_ours(report, mark)
     path = file or baseline.shipped(planned[0].suite)
-    before = baseline.read(path)
-    baseline.must_fit(before, planned, path)
-    baseline.must_have_spread(before)
+    old = baseline.read(path)
+    baseline.must_fit(old, planned, path)
+    baseline.must_have_spread(old)
     store.must_exist()
-    now = baseline.take(store.tracking_uri, planned)
-    _warn_of_old_records(now)
-    if gate.GateQuestion.QUALITY in questions and before.speed and not no_speed:
-        now = now.model_copy(update={"speed": speeds(planned, before.speed)})
-    checks = gate.compare(before, now, questions, tolerance)
+    new = baseline.take(store.tracking_uri, planned)
+    _warn_of_old_records(new)
+    if gate.GateQuestion.QUALITY in questions and old.speed and not no_speed:
+        new = new.model_copy(update={"speed": speeds(planned, old.speed)})
+    checks = gate.compare(old, new, questions, tolerance)
     differ = any(check.finding is not gate.Finding.SAME for check in checks)
     if differ:
         print_rich(gate_output.table(checks))
-    print_text(gate_output.how_compared(before, now, tolerance))
-    print_text(gate.verdict(checks, now.suite))
+    print_text(gate_output.how_compared(old, new, tolerance))
+    print_text(gate.verdict(checks, new.suite))
     accept = ""
     if differ:
         options_of_store = {"--tracking-uri": store.tracking, "--baseline": os.path.relpath(path)}
         if store.folder != Store().folder:
             options_of_store["--store"] = str(store.folder)
-        given = chain(*((option, value) for option, value in options_of_store.items() if value))
-        every = gate.compare(before, now, tolerance=tolerance)  # whatever was asked here: --update asks all
-        accept = gate_output.to_accept(every, command_line(["asyncfl", "check", *words, *given]))
+        store_words = chain(*((option, value) for option, value in options_of_store.items() if value))
+        all_checks = gate.compare(old, new, tolerance=tolerance)  # whatever was asked here: --update asks all
+        accept = gate_output.to_accept(all_checks, command_line(["asyncfl", "check", *words, *store_words]))
         print_text(accept.replace("`", ""))
     if junit:
-        gate_output.write(gate_output.junit(checks, now), junit)
+        gate_output.write(gate_output.junit(checks, new), junit)
     if summary:
-        gate_output.write(gate_output.markdown(checks, before, now, accept, tolerance), summary)
+        gate_output.write(gate_output.markdown(checks, old, new, accept, tolerance), summary)
     return gate.exit_code(checks)
 
 
@@ -222,24 +222,24 @@ def _write(
     from reports.gate import output as gate_output
 
     must_be_ours(path, '"format": 1')
-    before = baseline.read(path) if update else None
+    old = baseline.read(path) if update else None
     if not update and path.is_file() and (history := baseline.read(path).accepted):
         entries = many(len(history), "entry")
         warn(f"{path}: --write drops its history of {entries} and its first baseline; --update keeps them")
-    if before:
-        baseline.must_fit(before, planned, path)
+    if old:
+        baseline.must_fit(old, planned, path)
     store.must_exist()
     taken = baseline.take(store.tracking_uri, planned)
     baseline.must_have_spread(taken)
     if not no_speed:
         names = {run.strategy for run in planned}
-        speed = speeds(planned, before.speed) if before and before.speed else measured(planned, names)
+        speed = speeds(planned, old.speed) if old and old.speed else measured(planned, names)
         taken = taken.model_copy(update={"speed": speed})
-    if before:
-        first = before.first_runs or before.runs
-        since = gate.compare(before.model_copy(update={"runs": first, "reference_runs": ()}), taken)
-        taken = gate.update(before, taken, gate.compare(before, taken), reason)
-        new = taken.accepted[len(before.accepted) :]
+    if old:
+        first = old.first_runs or old.runs
+        since = gate.compare(old.model_copy(update={"runs": first, "reference_runs": ()}), taken)
+        taken = gate.update(old, taken, gate.compare(old, taken), reason)
+        new = taken.accepted[len(old.accepted) :]
         for line in new:
             _show(line)
         if not new:
@@ -271,24 +271,24 @@ def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict
     return ratios({name: experiment for name, experiment in first if name in strategies})
 
 
-def speeds(planned: Sequence[PlannedRun], before: dict[str, float]) -> dict[str, float]:
+def speeds(planned: Sequence[PlannedRun], baseline_speeds: dict[str, float]) -> dict[str, float]:
     """Return current speeds: strategies measured as too slow are repeated, and the better speed counts."""
     from reports.gate.gate import too_slow
 
-    now = measured(planned, before)
-    slow = too_slow(before, now)
-    again = measured(planned, slow) if slow else {}
-    return {name: max(ratio, again.get(name, ratio)) for name, ratio in now.items()}
+    ratios = measured(planned, baseline_speeds)
+    slow = too_slow(baseline_speeds, ratios)
+    repeated = measured(planned, slow) if slow else {}
+    return {name: max(ratio, repeated.get(name, ratio)) for name, ratio in ratios.items()}
 
 
 def _warn_of_old_records(recorded: Baseline) -> None:
     """Warn of runs recorded at another commit of the package or of the repository in the current folder."""
     from benchmarks.tracking.provenance import commit
 
-    for run, here in ((recorded.commit, commit()), (recorded.repository, commit(Path.cwd()))):
-        if here and run and here.removesuffix("+") != run.removesuffix("+"):
+    for run, current in ((recorded.commit, commit()), (recorded.repository, commit(Path.cwd()))):
+        if current and run and current.removesuffix("+") != run.removesuffix("+"):
             warn(
-                f"the runs were computed at commit {run[:12]}, not at {here[:12]}. "
+                f"the runs were computed at commit {run[:12]}, not at {current[:12]}. "
                 "Run the suite in a new --store"
             )
             return

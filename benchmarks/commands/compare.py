@@ -248,6 +248,6 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
     ]
 
 
-def _unknown(what: str, name: str, allowed: Sequence[str]) -> UserError:
+def _unknown(kind: str, name: str, allowed: Sequence[str]) -> UserError:
     available = ", ".join(allowed) or "none"
-    return UserError(f"{what} '{name}' is not recorded{nearest(name, allowed)} Available: {available}")
+    return UserError(f"{kind} '{name}' is not recorded{nearest(name, allowed)} Available: {available}")

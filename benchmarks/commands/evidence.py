@@ -80,8 +80,8 @@ def command(
         f"{asked.strategy} and {many(baselines, 'baseline')} in {many(len(scenarios), 'scenario')}; "
         f"ablation: {', '.join(asked.ablation.off) or 'no field turns a part off'}"
     )
-    for scenario, why in asked.loaded.left_out.items():
-        click.echo(f"Left out: {scenario}: {why}")
+    for scenario, reason in asked.loaded.left_out.items():
+        click.echo(f"Left out: {scenario}: {reason}")
     click.echo(f"Simulations: {campaign.simulations:,} of tuning, {asked.final_simulations:,} final ones")
     if dry_run:
         return

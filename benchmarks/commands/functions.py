@@ -227,16 +227,16 @@ class Simulated:
         With `ax`, several runs share a figure. Raises UserError for another metric or clock.
         """
         name = metric or self.experiment.scenario.problem.metric
-        known = {metric.name: metric for metric in self.experiment.scenario.problem.recorded()}
+        metrics = {metric.name: metric for metric in self.experiment.scenario.problem.recorded()}
         curve = self.frame()
-        for kind, given, allowed in (("metric", name, list(map(str, curve))), ("clock", clock, [*Clock])):
-            if given not in allowed:
-                raise UserError(unknown(kind, given, allowed))
+        for kind, value, allowed in (("metric", name, list(map(str, curve))), ("clock", clock, [*Clock])):
+            if value not in allowed:
+                raise UserError(unknown(kind, value, allowed))
         return curve.plot(
             x=clock,
             y=name,
             xlabel=Clock(clock).words,
-            ylabel=known[name].title if name in known else name,
+            ylabel=metrics[name].title if name in metrics else name,
             label=self.experiment.strategy.label(),
             marker=".",
             ax=ax,

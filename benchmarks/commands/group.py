@@ -63,8 +63,8 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _print_version(ctx: click.Context, _: click.Parameter, requested: bool) -> None:
+    if requested:
         from benchmarks.tracking.provenance import version
 
         click.echo(f"asyncfl {version('asyncfl-bench') or 'from its sources, not installed'}")

@@ -23,15 +23,15 @@ def errata(number: str | None) -> str:
     """Return the text of all errata, or of the erratum with an ID; UserError for an unknown ID."""
     from benchmarks.discrepancies import discrepancies
 
-    known = {entry.id: entry for entry in discrepancies()}
-    if number is not None and number not in known:
-        raise UserError(unknown("erratum", number, known))
-    chosen = known.values() if number is None else [known[number]]
+    by_number = {entry.id: entry for entry in discrepancies()}
+    if number is not None and number not in by_number:
+        raise UserError(unknown("erratum", number, by_number))
+    chosen = by_number.values() if number is None else [by_number[number]]
     return "\n\n".join(map(_erratum, chosen))
 
 
 def _erratum(entry: Discrepancy) -> str:
-    said = {
+    rows = {
         "text": entry.text,
         "code": entry.code,
         "ours": entry.reading,
@@ -39,7 +39,7 @@ def _erratum(entry: Discrepancy) -> str:
         "other": _settings(entry.other),
         "module": entry.module,
     }
-    lines = [tables.entry(word, what) for word, what in said.items() if what]
+    lines = [tables.entry(word, text) for word, text in rows.items() if text]
     return "\n".join([f"{entry.id}  {entry.paper}", *lines])
 
 
@@ -65,8 +65,8 @@ def print_peers(name: str | None) -> None:
         header = ("name", "version", "algorithm", "setting", "paper's rule", "ours")
         rows = [
             (short, entry.version, entry.algorithm, entry.setting, entry.verdict, entry.options or "none")
-            for short, each in entries.items()
-            for entry in each
+            for short, entries_of_peer in entries.items()
+            for entry in entries_of_peer
         ]
         tables.print_headed(header, rows)
         click.echo()
@@ -80,7 +80,7 @@ def print_peers(name: str | None) -> None:
 
 
 def _peer(entry: Peer) -> str:
-    said = {
+    rows = {
         "class": entry.where,
         "setting": entry.setting,
         "computes": entry.computes,
@@ -90,13 +90,13 @@ def _peer(entry: Peer) -> str:
         "note": entry.note,
         "stubs": entry.stubs,
     }
-    lines = [tables.entry(word, text) for word, text in said.items() if text]
+    lines = [tables.entry(word, text) for word, text in rows.items() if text]
     return "\n".join([f"{entry.framework} {entry.version}  {entry.algorithm}", *lines])
 
 
 def _repeat(run: Repeat) -> str:
-    said = {"setting": run.setting, "repeated": run.verdict, "note": run.note}
-    lines = [tables.entry(word, text) for word, text in said.items() if text]
+    rows = {"setting": run.setting, "repeated": run.verdict, "note": run.note}
+    lines = [tables.entry(word, text) for word, text in rows.items() if text]
     return "\n".join([f"{run.framework} {run.version}  {run.example}", *lines])
 
 
@@ -137,8 +137,8 @@ class Listing(click.Command):
         return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
 
 
-def _print_schema(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _print_schema(ctx: click.Context, _: click.Parameter, requested: bool) -> None:
+    if requested and not ctx.resilient_parsing:
         click.echo(json.dumps(suite_schema(), indent=2, ensure_ascii=False))
         ctx.exit()
 

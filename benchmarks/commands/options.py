@@ -52,8 +52,8 @@ def _allow_code(ctx: click.Context, __: click.Parameter, allowed: bool) -> None:
         ctx.call_on_close(lambda: ALLOWED.reset(token))
 
 
-def _show_log(ctx: click.Context, __: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _show_log(ctx: click.Context, __: click.Parameter, requested: bool) -> None:
+    if requested:
         from benchmarks import logs
 
         ctx.with_resource(logs.shown())

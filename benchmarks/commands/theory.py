@@ -151,8 +151,8 @@ def cost(
 
     if figure is not None and figure.suffix not in {".svg", ".pdf"}:
         raise UserError(f"--figure: must end with .svg or .pdf, not '{figure.name}'")
-    given = {"--speeds": speeds, "--computation": computation, "--idle": idle}
-    mu, work, rest = (np.array([float(x) for x in _clients(key, text)]) for key, text in given.items())
+    options = {"--speeds": speeds, "--computation": computation, "--idle": idle}
+    mu, work, rest = (np.array([float(x) for x in _clients(key, text)]) for key, text in options.items())
     if not len(mu) == len(work) == len(rest):
         raise UserError(
             f"--speeds, --computation and --idle have {len(mu)}, {len(work)} and {len(rest)} clients. "
@@ -296,9 +296,9 @@ def _positive(option: str, text: str) -> Fraction:
     return _read(option, text, "a positive number, such as 0.5 or 1/3", positive)
 
 
-def _read(option: str, text: str, wanted: str, read: Callable[[str], T]) -> T:
+def _read(option: str, text: str, expected: str, read: Callable[[str], T]) -> T:
     """Return `text` parsed by `read`; UserError of a single line for a ValueError."""
     try:
         return read(text)
     except ValueError:
-        raise UserError(f"{option}: must be {wanted}, not '{text.strip()}'") from None
+        raise UserError(f"{option}: must be {expected}, not '{text.strip()}'") from None

@@ -172,8 +172,8 @@ def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
     yield f"{path}: {many(log.rows, 'row')}, {many(len(lengths), 'job')} of {many(log.clients, 'client')}"
     if log.left_out:
         yield f"Left out: {counts(log.left_out)}"
-    middle, most, longest = (text(float(lengths.quantile(share))) for share in (0.5, 0.9, 1))
-    yield f"Length of a job: median {middle}{unit}, nine in ten up to {most}{unit}, longest {longest}{unit}"
+    middle, upper, longest = (text(float(lengths.quantile(share))) for share in (0.5, 0.9, 1))
+    yield f"Length of a job: median {middle}{unit}, nine in ten up to {upper}{unit}, longest {longest}{unit}"
     low, middle, high = (text(float(means.quantile(share))) for share in (0, 0.5, 1))
     yield f"Mean length of a client's jobs: from {low}{unit} to {high}{unit}, median {middle}{unit}"
     if log.absences is None:

@@ -121,10 +121,10 @@ def command(
     if not tuned.tuned:
         sys.exit(1)
     out = None if path == campaign.suite.tuned_values else path
-    again = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
-    shown = campaign.suite.name if campaign.name == campaign.suite.name else driver.experiment
-    click.echo(f"Trials in MLflow: {opening(shown, store)}")
-    click.echo(f"Next: {again}")
+    next_command = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
+    experiment = campaign.suite.name if campaign.name == campaign.suite.name else driver.experiment
+    click.echo(f"Trials in MLflow: {opening(experiment, store)}")
+    click.echo(f"Next: {next_command}")
     if driver.failing:
         sys.exit(1)
 
@@ -183,8 +183,10 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
     from tuning.results import found
 
     campaign = driver.campaign
-    own = driver.store.folder / f"tuned-{campaign.suite.name}.yaml" if _suite_settings(settings) else None
-    path = out or own or campaign.suite.tuned_values
+    pilot_path = (
+        driver.store.folder / f"tuned-{campaign.suite.name}.yaml" if _suite_settings(settings) else None
+    )
+    path = out or pilot_path or campaign.suite.tuned_values
     if driver.away:
         warn(f"some trials are not in MLflow ({driver.away}). Rerun the same command to send them")
     tuned_values = found(campaign, driver.studies)
@@ -281,20 +283,20 @@ def _suite_settings(settings: Sequence[str]) -> list[str]:
     return [setting for setting in settings if not setting.startswith("tuning.")]
 
 
-def _show(what: TunedFile, path: Path) -> None:
+def _show(tuned_file: TunedFile, path: Path) -> None:
     rows = []
-    for entry in what.tuned:
+    for entry in tuned_file.tuned:
         spread = f" ± {entry.spread:.2g}" if entry.spread is not None else ""
         value = f"as {entry.reused_from}" if entry.reused_from else f"{entry.value:.4g}{spread}"
-        before = "" if entry.before is None or entry.reused_from else f"{entry.before:.4g}"
+        untuned = "" if entry.before is None or entry.reused_from else f"{entry.before:.4g}"
         parameters = (
             f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
             for name, value in entry.parameters.items()
         )
-        rows.append((entry.scenario, entry.strategy, value, before, ", ".join(parameters)))
-    said = f"{what.objective}, {what.metric}"
-    print_headed(("scenario", "strategy", said, "untuned", "parameters"), rows)
-    click.echo(f"Judged on {what.judged_on}, seeds {', '.join(map(str, what.seeds))}.")
+        rows.append((entry.scenario, entry.strategy, value, untuned, ", ".join(parameters)))
+    heading = f"{tuned_file.objective}, {tuned_file.metric}"
+    print_headed(("scenario", "strategy", heading, "untuned", "parameters"), rows)
+    click.echo(f"Judged on {tuned_file.judged_on}, seeds {', '.join(map(str, tuned_file.seeds))}.")
     click.echo(f"Tuned values: {path}")
 
 
@@ -321,12 +323,15 @@ def _show_plan(campaign: Campaign, workers: int) -> None:
     click.echo(f"\nObjective: {spec.objective} of {study.objective.metric.name}, {study.objective.direction}")
     click.echo(f"Judged on {study.judged_on}; seeds {seeds}; each simulation {study.budget}")
     click.echo(f"Sampler: {spec.sampler}, {many(spec.batch, 'trial')} at a time; pruner: {spec.pruner}")
-    trials, again = sum(own.trials for own in campaign.studies), sum(own.repeated for own in campaign.studies)
+    trials, repeated = (
+        sum(study_plan.trials for study_plan in campaign.studies),
+        sum(study_plan.repeated for study_plan in campaign.studies),
+    )
     size = (
         f"{many(len(campaign.studies), 'study')}, {many(trials, 'trial')} × {many(len(study.seeds), 'seed')}"
     )
-    if again:
-        size += f" + {many(again, 'trial')} × {many(len(study.seeds_again), 'seed')}"
+    if repeated:
+        size += f" + {many(repeated, 'trial')} × {many(len(study.seeds_again), 'seed')}"
     click.echo(f"Simulations: {size} = {campaign.simulations}")
 
 

@@ -35,11 +35,11 @@ def prepare_for_networks() -> None:
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
     """Block our signals in processes started meanwhile, until the preloaded module handles the signals."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, NETWORKS])
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, NETWORKS])
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 @contextmanager
@@ -57,12 +57,12 @@ def same_import_path() -> Iterator[None]:
 @contextmanager
 def environment(**variables: str) -> Iterator[None]:
     """Let processes started meanwhile inherit the given environment variables."""
-    before = {name: os.environ.get(name) for name in variables}
+    old = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in old.items():
             if value is None:
                 del os.environ[name]
             else:

@@ -37,9 +37,9 @@ class WorkerProcess(WorkerHandle[J]):
         """Ask the process to end a job."""
         self._send(Cancel(key))
 
-    def _send(self, what: J | Cancel) -> None:
+    def _send(self, message: J | Cancel) -> None:
         with suppress(OSError):
-            self.pipe.send(what)
+            self.pipe.send(message)
 
     def receive(self) -> tuple[str, Message] | Died:
         """Wait for a message; return the job's key and the message, or `Died` if the process has ended."""

@@ -46,18 +46,18 @@ def connect(address: str | None) -> None:
     """
     if ray.is_initialized():
         return
-    where = address or os.environ.get("RAY_ADDRESS") or "auto"
-    if where != "auto":
-        _must_answer(where)
+    cluster = address or os.environ.get("RAY_ADDRESS") or "auto"
+    if cluster != "auto":
+        _must_answer(cluster)
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
         with chdir(SOURCES):  # Ray puts the working directory first on the import path of all workers
-            ray.init(where, log_to_driver=False, configure_logging=False)
+            ray.init(cluster, log_to_driver=False, configure_logging=False)
     except (ConnectionError, RayError, RuntimeError, ValueError, ImportError) as error:
-        if where == "auto":
+        if cluster == "auto":
             raise UserError(f"--engine ray: this machine belongs to no Ray cluster: {NOWHERE}") from None
         reason = str(error).strip().partition("\n")[0]
-        raise UserError(f"--address {where}: {reason or type(error).__name__}") from None
+        raise UserError(f"--address {cluster}: {reason or type(error).__name__}") from None
 
 
 def _must_answer(address: str) -> None:
@@ -142,8 +142,8 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         """Start a worker on the node with the most free places for workers."""
         taken = Counter(worker.node for worker in self.workers)
         node = max(self._nodes, key=lambda node: self._room(node) - taken[node])
-        here = NodeAffinitySchedulingStrategy(node, soft=False)
-        make = ray.remote(RayWorker).options(**self._options, scheduling_strategy=here)
+        affinity = NodeAffinitySchedulingStrategy(node, soft=False)
+        make = ray.remote(RayWorker).options(**self._options, scheduling_strategy=affinity)
         actor = make.remote(*self._arguments)
         return WorkerOnNode(actor, node, None if node in self._prepared else self.prepare)
 
@@ -182,7 +182,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         capacities = {node["NodeID"]: int(node["Resources"].get(self.resource, 0)) for node in alive}
         self._nodes = {node: count for node, count in capacities.items() if count and node not in self._unfit}
         if not self._nodes and self._unfit:
-            raise UserError(*(f"node {self._names[node]}: {why}" for node, why in self._unfit.items()))
+            raise UserError(*(f"node {self._names[node]}: {reason}" for node, reason in self._unfit.items()))
         if not any(capacities.values()):
             raise UserError(
                 f"--engine ray: no node of the cluster has a {self.resource}. Add one, or change --device"
@@ -220,22 +220,22 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         if report.message is not None:
             yield from self.accept(worker, report.key, report.message)
 
-    def _leave_out(self, node: str, why: str) -> None:
-        warn(f"node {self._names[node]} is left out: {why}")
-        self._unfit[node] = why
+    def _leave_out(self, node: str, reason: str) -> None:
+        warn(f"node {self._names[node]} is left out: {reason}")
+        self._unfit[node] = reason
         self._next_look = 0.0
 
     def stop(self) -> None:
         """Save all jobs and receive the files; workers are killed after a time limit."""
         self.waiting.clear()
-        left = [worker for worker in self.workers if worker.jobs]
-        for worker in left:
+        busy = [worker for worker in self.workers if worker.jobs]
+        for worker in busy:
             worker.actor.stop.remote()
         end = time.monotonic() + PATIENCE
         try:
-            while left and (seconds := end - time.monotonic()) > 0:
-                answered, _ = ray.wait([worker.pending for worker in left], timeout=seconds)
-                left = [worker for worker in left if not (worker.pending in answered and self._ended(worker))]
+            while busy and (seconds := end - time.monotonic()) > 0:
+                answered, _ = ray.wait([worker.pending for worker in busy], timeout=seconds)
+                busy = [worker for worker in busy if not (worker.pending in answered and self._ended(worker))]
         finally:
             for worker in self.workers:
                 ray.kill(worker.actor)

@@ -60,10 +60,10 @@ class ProcessWorker(Worker):
         self._looked = monotonic()
 
 
-def serve(pipe: Connection, log: Path, own: UserPackages | None) -> None:
+def serve(pipe: Connection, log: Path, packages: UserPackages | None) -> None:
     """Run a worker process; `own` locates the modules of the user's code."""
-    if own is not None:
-        own.install()
+    if packages is not None:
+        packages.install()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the driver decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_die_with_the_driver, daemon=True).start()

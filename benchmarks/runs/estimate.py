@@ -107,12 +107,12 @@ def _of_world(problem: Problem, seed: int) -> tuple[World, float, float, float]:
     world = device.place(problem.world(seed))
     building = perf_counter() - began
     world.test(world.initial())  # the first time is slower
-    other = world.initial() + 1e-3  # what is known of the first model is not computed again
+    model = world.initial() + 1e-3  # what is known of the first model is not computed again
     began = perf_counter()
-    world.test(other)
+    world.test(model)
     tested = perf_counter()
     with suppress(InvalidProblemError):  # which a Flower app does not tell
-        world.losses(other)
+        world.losses(model)
     return world, building, tested - began, perf_counter() - tested
 
 
@@ -148,7 +148,7 @@ def updates(experiment: Experiment) -> float:
         steps += event.stepped
         if steps == 1 and event.stepped:
             until_first = arrivals, simulation.share
-        before, used = until_first
-        if steps > STEPS and arrivals > before + ARRIVALS:
-            return before + (arrivals - before) * (1 - used) / (simulation.share - used)
+        first, used = until_first
+        if steps > STEPS and arrivals > first + ARRIVALS:
+            return first + (arrivals - first) * (1 - used) / (simulation.share - used)
     return arrivals

@@ -197,8 +197,8 @@ class Companions:
             if request is None:
                 return 1
             models = HELD * request.world.n * request.world.d
-            most = min(AT_ONCE[request.job.start.device.type], int(largest(request.job.start)) // models)
-            self._most = max(1, most)
+            limit = min(AT_ONCE[request.job.start.device.type], int(largest(request.job.start)) // models)
+            self._most = max(1, limit)
         return self._most
 
 

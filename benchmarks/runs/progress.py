@@ -162,8 +162,8 @@ class Lines(Progress):
         yield self.board.waits or f"{self.board.share:.0%}"
         if self.board.remaining:
             yield self.board.remaining
-        shown, more = self.board.shown(NAMES)
-        for run in shown:
+        runs, more = self.board.shown(NAMES)
+        for run in runs:
             text = value(run.task, run.value)
             yield f"{run.task.name}: {text}" if text else run.task.name
         if more:
@@ -216,8 +216,8 @@ class Bars(Progress):
         board = self.board
         picture = Table.grid(padding=(0, 2))
         picture.add_column(no_wrap=True, overflow="ellipsis")
-        shown, more = board.shown(ROWS)
-        for run in shown:
+        runs, more = board.shown(ROWS)
+        for run in runs:
             text = Text(value(run.task, run.value))
             picture.add_row(Text(run.task.name, style="dim"), ProgressBar(1.0, run.share, width=BAR), text)
         if more:

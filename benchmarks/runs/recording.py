@@ -142,9 +142,9 @@ def summary(record: Record) -> dict[str, float]:
     So are the numbers of updates that were not finite and of misread messages, if there were any.
     """
     metrics: dict[str, float] = {Total.LOCAL_STEPS: float(record.local_steps)}
-    if kept := record.kept_bytes:
-        metrics[Total.KEPT_BY_SERVER] = float(kept["server"])
-        metrics[Total.KEPT_BY_CLIENTS] = float(kept["clients"])
+    if sizes := record.kept_bytes:
+        metrics[Total.KEPT_BY_SERVER] = float(sizes["server"])
+        metrics[Total.KEPT_BY_CLIENTS] = float(sizes["clients"])
     staleness = np.asarray(record.arrivals[Name.STALENESS])
     if len(staleness):
         metrics |= {

@@ -185,19 +185,19 @@ class Session:
                 if not messages:
                     progress.see(None)
 
-    def _no_room(self, where: str) -> UserError:
+    def _no_room(self, place: str) -> UserError:
         """Return the error of a session on a full disk."""
-        return UserError(f"{where}: {self.how_far}; {GO_ON}")
+        return UserError(f"{place}: {self.how_far}; {GO_ON}")
 
 
-def check(left: Sequence[Task]) -> None:
+def check(tasks_left: Sequence[Task]) -> None:
     """Load and split the data of every problem, to report errors and remarks before any computation."""
-    for task in {(repr(task.problem), task.seed): task for task in left}.values():
+    for task in {(repr(task.problem), task.seed): task for task in tasks_left}.values():
         task.problem.check(task.seed)
-    for task in {repr(task.problem): task for task in left}.values():
+    for task in {repr(task.problem): task for task in tasks_left}.values():
         for remark in task.problem.remarks(task.seed):
             warn(remark)
-    runs = (task for task in left if isinstance(task, PlannedRun))
+    runs = (task for task in tasks_left if isinstance(task, PlannedRun))
     for strategy in {repr(run.experiment.strategy): run.experiment.strategy for run in runs}.values():
         for remark in strategy.remarks():
             warn(remark)

@@ -63,7 +63,7 @@ def scenarios(conditions: Sequence[Sequence[str]], label: str = "") -> list[str]
     if not label:
         return list(map(scenario, conditions))
     shared = set.intersection(*map(set, conditions))
-    return [scenario([label, *(words for words in each if words not in shared)]) for each in conditions]
+    return [scenario([label, *(words for words in parts if words not in shared)]) for parts in conditions]
 
 
 def _words(scenario: Scenario) -> tuple[str, ...]:

@@ -145,8 +145,8 @@ def create(uri: str) -> None:
         try:
             make_tables(partial / path.name)
             (partial / path.name).chmod(0o600)
-            with (partial / path.name).open("rb") as made:
-                os.fsync(made)
+            with (partial / path.name).open("rb") as database:
+                os.fsync(database)
             (partial / path.name).replace(path)
         finally:
             shutil.rmtree(partial)

@@ -56,8 +56,8 @@ def arrays(folder: Path, table: Table, columns: Sequence[str] = ()) -> dict[str,
             schema = file.schema_arrow
             names = list(columns or schema.names)
             fault = _fault_of_schema(schema, file.metadata.num_rows, table, names)
-            whole = file.read(() if fault else names, use_threads=False)
-        read = {name: whole[name].to_numpy() for name in whole.column_names}
+            rows = file.read(() if fault else names, use_threads=False)
+        read = {name: rows[name].to_numpy() for name in rows.column_names}
     except FileNotFoundError:
         raise UnreadableTableError(f"{table.file}: no such file") from None
     except (OSError, ArrowException) as error:
@@ -79,8 +79,8 @@ def _fault_of_schema(schema: Schema, rows: int, table: Table, names: Sequence[st
             if not is_string(types[name]):
                 return f"column {name}: {types[name]}, must be text"
             continue
-        whole = name in table.columns and table.columns[name].whole
-        if not (is_integer(types[name]) or (is_floating(types[name]) and not whole)):
+        integral = name in table.columns and table.columns[name].whole
+        if not (is_integer(types[name]) or (is_floating(types[name]) and not integral)):
             return f"column {name}: {types[name]}, must be {table.columns.get(name, 'numbers')}"
     if rows < table.rows:
         return "no rows"

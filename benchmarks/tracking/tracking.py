@@ -315,21 +315,22 @@ class Tracking:
     def _write(self, result: RunResult) -> tuple[str, Pair] | None:
         """Write a result to MLflow; return suite and group, or None if the result exists already."""
         experiment = self._experiment(result.suite)
-        known = experiment.runs.get(result.key)
-        enough = known and known.requirements.serves(result.requirements)
-        if known and known.finished and enough and not self._is_lost(known):
+        recorded = experiment.runs.get(result.key)
+        enough = recorded and recorded.requirements.serves(result.requirements)
+        if recorded and recorded.finished and enough and not self._is_lost(recorded):
             return None
-        if known and known.start_time != result.start_time:  # another attempt: it failed, or was cut short
-            self._client.delete_run(known.run_id)
-            known = None
-        if known is None:
-            known = experiment.runs[result.key] = self._begin(experiment, result)
-        if known.state != MlflowStatus.RUNNING:
+        if recorded and recorded.start_time != result.start_time:
+            # Another attempt: it failed, or was cut short.
+            self._client.delete_run(recorded.run_id)
+            recorded = None
+        if recorded is None:
+            recorded = experiment.runs[result.key] = self._begin(experiment, result)
+        if recorded.state != MlflowStatus.RUNNING:
             return None
-        self._fill(known, result)
-        known.state = result.state
-        self._client.set_terminated(known.run_id, known.state, result.end_time)
-        return result.suite, known.pair
+        self._fill(recorded, result)
+        recorded.state = result.state
+        self._client.set_terminated(recorded.run_id, recorded.state, result.end_time)
+        return result.suite, recorded.pair
 
     def keep_page(self, suite: str, page: Path) -> None:
         """Keep the report page as an artifact, replacing an older page, with a link in the suite's note."""
@@ -411,9 +412,9 @@ class Tracking:
         with opened(self._store.tracking_uri) as reader:
             runs = reader.results(experiment.id, [seed.run_id for seed in seeds])
         group = self._group(experiment, runs[0].tags, runs[0].start_time)
-        for known in experiment.runs.values():
-            if known.pair == pair and known.parent != group.run_id:
-                self._tag(known, MlflowTag.PARENT, group.run_id)
+        for run in experiment.runs.values():
+            if run.pair == pair and run.parent != group.run_id:
+                self._tag(run, MlflowTag.PARENT, group.run_id)
         self._save_views(experiment, runs[0])
         try:
             metrics = list(groups.metrics_of(runs, self._client.tracking_uri))
@@ -456,8 +457,8 @@ class Tracking:
         curve_names = [name for name in requested if name in run.metrics and name not in single]
         declared = from_text(tags.get(Tag.METRICS, ""))
         metrics = [named(name, declared) for name in curve_names or [tags[Tag.METRIC]]]
-        given = {Clock.BYTES: NETWORK, Clock.ENERGY: POWER}
-        clocks = [c for c, key in given.items() if any(name.startswith(key) for name in run.params)]
+        fields = {Clock.BYTES: NETWORK, Clock.ENERGY: POWER}
+        clocks = [c for c, key in fields.items() if any(name.startswith(key) for name in run.params)]
         target = Tag.TARGET in tags
         for view in (
             views.view(metrics),

@@ -198,7 +198,7 @@ def _metric(study: Mapping[str, str]) -> Metric:
     return metric.judged_on("Validation") if validated else metric
 
 
-def _trials(studies: Sequence[Mapping[str, str]], which: str) -> dict[str, Any]:
+def _trials(studies: Sequence[Mapping[str, str]], condition: str) -> dict[str, Any]:
     """Return the state of a page of trials: objective over parameters, best first.
 
     MLflow has no logarithmic axes for parameters: their logarithms are metrics of their own (`log10`).
@@ -220,7 +220,7 @@ def _trials(studies: Sequence[Mapping[str, str]], which: str) -> dict[str, Any]:
         for key, kind in axes
     ]
     return {
-        "searchFilter": which,
+        "searchFilter": condition,
         "orderByKey": f"metrics.`{TrialMetric.OBJECTIVE}`",
         "orderByAsc": studies[0][Tag.DIRECTION] == "minimize",
         "selectedColumns": [
@@ -278,13 +278,13 @@ def _section(key: str, name: str, columns: int = COLUMNS) -> dict[str, Any]:
     }
 
 
-def _by(what: str, clocks: Sequence[Clock]) -> str:
+def _by(quantity: str, clocks: Sequence[Clock]) -> str:
     """Return a title with the axes: Test accuracy (%) by client updates and virtual time.
 
     MLflow calls a chart of one metric by that metric's name: what is drawn stands over its charts.
     """
     *first, last = (clock.words for clock in clocks)
-    return f"{what} by {', '.join(first)} and {last}"
+    return f"{quantity} by {', '.join(first)} and {last}"
 
 
 def _of_scenario(scenario: str) -> str:
