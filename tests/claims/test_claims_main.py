@@ -13,7 +13,7 @@ from benchmarks.claims.claim import SCALES, Sample
 from benchmarks.claims.comparisons import KINDS
 from benchmarks.claims.files import MainResult, Paper
 from reports.claims import matrix
-from reports.claims.main_results import Outcome, scope
+from reports.claims.main_results import DECIDED, Outcome, scope
 from reports.claims.readings import Reading
 from reports.claims.rules import Verdict
 from reports.claims.terminal import SAID
@@ -247,6 +247,23 @@ def test_ace_against_fedbuff_is_told_with_its_numbers(main_results: list[Outcome
     assert (one.word, one.scope, len(one.decided)) == ("fails", "stand-ins", 18)
     assert matrix.sentence(one).startswith("Behind in 18 of 18 decided comparisons")
     assert one.pooled is not None and one.pooled.effect.high < 0
+
+
+def test_g_optimised_routing_along_the_curve_is_told_with_its_numbers(main_results: list[Outcome]) -> None:
+    (one,) = (one for one in main_results if one.result.id == "per-update")
+    at_eta = [reading for reading in one.readings if "-eta" in reading.claim.id and reading.ran]
+    assert not any(reading.word in DECIDED for reading in at_eta if not reading.claim.twin)
+    points = []
+    for reading in at_eta:
+        if reading.claim.id.endswith("-curve"):
+            a, b = (reading.values[name] for name in ("a", "b"))
+            differences = [100 * (a[seed] - b[seed]) for seed in a]
+            assert len(differences) == 8 and min(differences) > 0
+            points.append(sum(differences) / 8)
+    told = (
+        f"in 8 of 8 seeds in all of {len(points)} readings, by {min(points):.0f} to {max(points):.0f} points"
+    )
+    assert told in one.result.open
 
 
 def test_front_pages_are_short(main_results: list[Outcome]) -> None:
