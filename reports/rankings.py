@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf, isnan
 
-import numpy as np
+import pandas as pd
 
 from fl_core.schema import Clock, Status
 from reports import numbers
 from reports.comparisons import Gap, behind, differences
-from reports.inference import Effect, paired_effect, ranks
+from reports.inference import Effect, paired_effect
 from reports.numbers import Measure
 from reports.records.cells import Cell, Reach, Spread
 from reports.records.records import RecordedScenario
@@ -26,20 +25,11 @@ NOTHING = TableEntry("")
 
 
 @dataclass(frozen=True, slots=True)
-class RankingColumn:
-    """Title, explanation and better direction of a column."""
-
-    title: str
-    about: str = ""
-    higher: bool | None = None  # better; None where neither is
-
-
-@dataclass(frozen=True, slots=True)
 class Ranking:
     """Table of a scenario: a line per strategy, best first, and an entry per column."""
 
     scenario: RecordedScenario
-    columns: tuple[RankingColumn, ...]
+    columns: tuple[tuple[str, str], ...]  # title, explanation
     lines: Sequence[tuple[Cell, Sequence[TableEntry]]]
     pooled: tuple[TableEntry, ...]  # the centralised baseline; entries are empty where it has no value
 
@@ -64,10 +54,10 @@ class Ranking:
 def ranking(scenario: RecordedScenario) -> Ranking:
     """Return the table of a scenario."""
     cells = scenario.ranked
-    columns: list[tuple[RankingColumn, list[TableEntry]]] = []
+    columns: list[tuple[tuple[str, str], list[TableEntry]]] = []
 
     def add(title: str, about: str, entries: list[TableEntry], higher: bool | None = None) -> None:
-        columns.append((RankingColumn(title, about, higher), _marked(cells, entries, higher)))
+        columns.append(((title, about), _marked(cells, entries, higher)))
 
     for metric in scenario.columns:
         about = f"{metric.title} at the end, mean ± standard deviation over seeds"
@@ -188,7 +178,7 @@ def standings(scenarios: Sequence[RecordedScenario]) -> Standings | None:
     """Return the standings; None with fewer than two comparable strategies."""
     if not scenarios:
         return None
-    return _by_value(scenarios[0]) if len(scenarios) == 1 else by_rank(Finals.of(scenarios))
+    return _by_value(scenarios[0]) if len(scenarios) == 1 else _by_rank(scenarios)
 
 
 def _by_value(scenario: RecordedScenario) -> Standings | None:
@@ -204,56 +194,36 @@ def _by_value(scenario: RecordedScenario) -> Standings | None:
     return Standings(tuple(lines), 1, min(line.score.n for line in lines), by_rank=False)
 
 
-def by_rank(table: Finals) -> Standings | None:
-    """Return the standings by mean rank; None where fewer than two strategies can be compared."""
-    if len(table.strategies) < 2 or not table.seeds:
+def _by_rank(scenarios: Sequence[RecordedScenario]) -> Standings | None:
+    """Return the standings by mean rank of strategies common to all scenarios, over seeds ended by all."""
+    rows = [row for scenario in scenarios for row in _worth(scenario)]
+    worth = pd.DataFrame(rows, columns=["strategy", "scenario", "seed", "worth"]).dropna()
+    by_seed = worth.pivot(index=["strategy", "scenario"], columns="seed", values="worth")
+    common = [
+        cell.strategy
+        for cell in scenarios[0].cells
+        if sum(by_seed.index.get_level_values("strategy") == cell.strategy) == len(scenarios)
+    ]
+    if len(common) < 2 or (by_seed := by_seed.loc[common].dropna(axis="columns")).empty:
         return None
-    means = table.ranks.mean(0)  # [strategies, seeds]
-    order = np.argsort(means.mean(1), kind="stable")
-    names = [table.strategies[at] for at in order]
-    ranks = dict(zip(names, means[order], strict=True))
-    several = len(table.seeds) > 1
-    gaps = behind({name: dict(enumerate(ranks[name])) for name in names}) if several else {}
-    lines = tuple(StrategyStanding(name, paired_effect(list(ranks[name])), gaps.get(name)) for name in names)
-    return Standings(lines, len(table.worth), len(table.seeds), by_rank=True)
+    # Ties share the mean rank
+    ranks = by_seed.groupby("scenario").rank(ascending=False).groupby("strategy").mean().loc[common]
+    of_strategies = {str(name): row.to_numpy() for name, row in ranks.iterrows()}
+    names = sorted(of_strategies, key=lambda name: float(of_strategies[name].mean()))
+    several = len(by_seed.columns) > 1
+    gaps = behind({name: dict(enumerate(of_strategies[name])) for name in names}) if several else {}
+    lines = tuple(
+        StrategyStanding(name, paired_effect(list(of_strategies[name])), gaps.get(name)) for name in names
+    )
+    return Standings(lines, len(scenarios), len(by_seed.columns), by_rank=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Finals:
-    """Final values of the strategies common to all scenarios, over the seeds ended by all."""
-
-    strategies: tuple[str, ...]
-    seeds: tuple[int, ...]
-    worth: np.ndarray  # [scenarios, strategies, seeds]; more is better, −∞ of diverged runs
-
-    @classmethod
-    def of(cls, scenarios: Sequence[RecordedScenario]) -> Finals:
-        """Return the final values of recorded runs."""
-        tables = [_worth(scenario) for scenario in scenarios]
-        strategies = tuple(name for name in tables[0] if all(name in table for table in tables))
-        by_seed = [set(table[name]) for table in tables for name in strategies]
-        seeds = sorted(set.intersection(*by_seed)) if by_seed else []
-        worth = [[[table[name][seed] for seed in seeds] for name in strategies] for table in tables]
-        return cls(strategies, tuple(seeds), np.array(worth))
-
-    @cached_property
-    def ranks(self) -> np.ndarray:
-        """Ranks among the strategies from 1, ties sharing the mean rank [scenarios, strategies, seeds]."""
-        return np.apply_along_axis(ranks, 1, -self.worth)
-
-
-def _worth(scenario: RecordedScenario) -> dict[str, dict[int, float]]:
-    """Return strategy → seed → final value, more being better."""
+def _worth(scenario: RecordedScenario) -> Iterator[tuple[str, str, int, float]]:
+    """Yield strategy, scenario, seed and final value of ended runs: more is better, −∞ if diverged."""
     metric = scenario.columns[0]
     sign = 1 if metric.higher else -1
-    worth = {
-        cell.strategy: {
-            run.seed: value
-            for run in cell.runs
-            if run.status.terminated
-            for value in [-inf if run.status is Status.DIVERGED else sign * run.final(metric.name)]
-            if not isnan(value)
-        }
-        for cell in scenario.cells
-    }
-    return {strategy: values for strategy, values in worth.items() if values}
+    for cell in scenario.cells:
+        for run in cell.runs:
+            if run.status.terminated:
+                worth = -inf if run.status is Status.DIVERGED else sign * run.final(metric.name)
+                yield cell.strategy, scenario.label, run.seed, worth

@@ -101,7 +101,7 @@ class Fitted:
                 for entry, detail in zip(entries, details, strict=True)
             ]
             lines.append([name, *texts, seeds])
-        heads = ["Strategy", *(column.title for column in self.ranking.columns), "Seeds"]
+        heads = ["Strategy", *(title for title, _ in self.ranking.columns), "Seeds"]
         widths = [max(map(_longest_line, column)) for column in zip(*lines, strict=True)]
         folded = [
             fill(head, max(1, width), break_long_words=False, break_on_hyphens=False)

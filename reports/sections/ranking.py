@@ -1,12 +1,10 @@
 """Ranking of every strategy in every scenario, and distances behind the best, paired over seeds."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import inf, isfinite, isnan, nan
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fl_core.schema import Clock, Status
@@ -28,59 +26,24 @@ MAX_OVERHANG = 2.2  # times the largest difference of a seed, beyond which inter
 Compared = tuple[RecordedScenario, Sequence[Difference]]
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """A strategy in a scenario: the mean, and the place between the worst (0) and the best (1)."""
-
-    text: str
-    detail: str
-    best: bool = False
-    place: float = 0.0
-    value: float = nan
-    apart: str = ""  # whether it is separated from the best, in words; empty where that is unknown
-
-
-@dataclass(frozen=True, slots=True)
-class RankingBlock:
-    """Table of a scenario, with the comparison to the best and a finding."""
-
-    ranking: Ranking
-    against: list[TableEntry]  # the best of the scenario; empty where nothing is compared
-    finding: str  # in a sentence
-
-    @property
-    def against_title(self) -> str:
-        """Heading of the comparison with the best, with the measure."""
-        return f"Against the best in {self.ranking.scenario.columns[0].in_text}"
-
-    def table(self) -> PageTable:
-        """Return the table as files."""
-        extra = [self.against_title] if self.against else []
-        headings = ["Strategy", *(column.title for column in self.ranking.columns), *extra, "Seeds"]
-        lines = [
-            (TableEntry(cell.strategy), *entries, *self.against[at : at + 1], TableEntry(cell.seeds))
-            for at, (cell, entries) in enumerate(self.ranking.lines)
-        ]
-        if any(entry.text for entry in self.ranking.pooled):
-            empty = [NOTHING] * (1 + len(extra))
-            lines.append((TableEntry("Trained centrally"), *self.ranking.pooled, *empty))
-        scenario = self.ranking.scenario
-        return PageTable(scenario.label, frame([scenario]), headings, lines)
-
-
 def section(results: Results) -> Section:
     """Return the section with the overview of several scenarios and a table for each."""
     rankings = results.rankings
     glance = at_a_glance(results) if len(rankings) > 1 else None
     numbers = frame(results.scenarios)
-    blocks = [
-        RankingBlock(ranking, against(differences), _finding(ranking, differences))
-        for ranking, differences in zip(rankings, results.differences.values(), strict=True)
-    ]
-    tables = [block.table() for block in blocks]
+    blocks, tables = [], []
+    for ranking, differences in zip(rankings, results.differences.values(), strict=True):
+        block: dict[str, Any] = {
+            "ranking": ranking,
+            "against": against(differences),
+            "against_title": f"Against the best in {ranking.scenario.columns[0].in_text}",
+            "finding": _finding(ranking, differences),
+        }
+        blocks.append(block)
+        tables.append(_scenario_table(block))
     if glance:
         tables.insert(0, _overview_table(glance, numbers))
-    note = _note(rankings, any(block.against for block in blocks))
+    note = _note(rankings, any(block["against"] for block in blocks))
     link = download("All tables", results.suite.name, "ranking", numbers)
     shows = {"glance": glance, "blocks": blocks}
     return Section("ranking", "Ranking", "ranking.html.j2", note, shows, tables=tables, downloads=[link])
@@ -129,6 +92,21 @@ def against(differences: Sequence[Difference]) -> list[TableEntry]:
     return entries
 
 
+def _scenario_table(block: Mapping[str, Any]) -> PageTable:
+    """Return the table of a scenario as files."""
+    ranking, against = block["ranking"], block["against"]
+    extra = [block["against_title"]] if against else []
+    headings = ["Strategy", *(title for title, _ in ranking.columns), *extra, "Seeds"]
+    lines = [
+        (TableEntry(cell.strategy), *entries, *against[at : at + 1], TableEntry(cell.seeds))
+        for at, (cell, entries) in enumerate(ranking.lines)
+    ]
+    if any(entry.text for entry in ranking.pooled):
+        empty = [NOTHING] * (1 + len(extra))
+        lines.append((TableEntry("Trained centrally"), *ranking.pooled, *empty))
+    return PageTable(ranking.scenario.label, frame([ranking.scenario]), headings, lines)
+
+
 def _finding(ranking: Ranking, differences: Sequence[Difference]) -> str:
     """Return the leader of a scenario, and the number of separated strategies."""
     (leader, entries), metric = ranking.lines[0], ranking.scenario.columns[0]
@@ -145,8 +123,8 @@ def _finding(ranking: Ranking, differences: Sequence[Difference]) -> str:
 def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> PageTable:
     headings = ["Scenario", *(strategy for _, strategy in glance["strategies"])]
     lines = [
-        (TableEntry(label), *(TableEntry(glance.text, glance.detail, best=glance.best) for glance in glances))
-        for label, glances, _ in glance["lines"]
+        (TableEntry(label), *(TableEntry(cell["text"], cell["detail"], best=cell["best"]) for cell in cells))
+        for label, cells, _ in glance["lines"]
     ]
     return PageTable("overview", numbers, headings, lines)
 
@@ -212,32 +190,53 @@ def at_a_glance(results: Results) -> dict[str, Any]:
     }
 
 
-def _glances(scenario: RecordedScenario, order: list[str], differences: Sequence[Difference]) -> list[Glance]:
+def _glances(
+    scenario: RecordedScenario, order: list[str], differences: Sequence[Difference]
+) -> list[dict[str, Any]]:
+    """Return an entry per strategy; `place` is between the worst (0) and the best (1) of the scenario.
+
+    `apart` is whether it is separated from the best, in words; empty where that is unknown.
+    """
     apart = {
         difference.strategy: "not separated" if difference.open else "separated"
         for difference in differences
         if difference.gap
     }
     metric = scenario.columns[0]
-    means = {cell.strategy: cell.final[metric.name].mean for cell in scenario.cells}
-    finished = [means[cell.strategy] for cell in scenario.cells if not cell.diverged]
-    top = (max if metric.higher else min)((mean for mean in finished if not isnan(mean)), default=nan)
-    finite = [mean for mean in means.values() if np.isfinite(mean)] or [0.0]
-    worst, room = min(finite) if metric.higher else max(finite), max(finite) - min(finite)
-    glances = {}
-    for cell in scenario.cells:
-        mean = means[cell.strategy]
+    cells = {cell.strategy: cell for cell in scenario.cells}
+    means = pd.Series({name: cell.final[metric.name].mean for name, cell in cells.items()}, dtype=float)
+    finished = means[[name for name, cell in cells.items() if not cell.diverged]]
+    top = finished.max() if metric.higher else finished.min()
+    worst, room = means.min() if metric.higher else means.max(), means.max() - means.min()
+    entries = []
+    for strategy in order:
+        if strategy not in cells:
+            nothing = {
+                "text": "",
+                "detail": "not run",
+                "best": False,
+                "place": 0.0,
+                "value": nan,
+                "apart": "",
+            }
+            entries.append(nothing)
+            continue
+        cell, mean = cells[strategy], float(means[strategy])
         text, detail = spread_text(cell.final[metric.name], metric)
         if cell.diverged:
             detail = f"{cell.diverged} diverged"
         elif cell.stalled:
             detail = f"{cell.stalled} stalled"
-        place = abs(mean - worst) / room if room and np.isfinite(mean) else 0.0
-        leads = metric.higher is not None and not cell.diverged and text == metric.text(top)
-        glances[cell.strategy] = Glance(
-            text, detail, leads, round(place, 3), mean, apart.get(cell.strategy, "")
-        )
-    return [glances.get(strategy, Glance("", "not run")) for strategy in order]
+        entry = {
+            "text": text,
+            "detail": detail,
+            "best": metric.higher is not None and not cell.diverged and text == metric.text(top),
+            "place": round(abs(mean - worst) / room, 3) if room > 0 and not isnan(mean) else 0.0,
+            "value": mean,
+            "apart": apart.get(strategy, ""),
+        }
+        entries.append(entry)
+    return entries
 
 
 def behind_the_best(results: Results) -> Section | None:
