@@ -126,6 +126,11 @@ class Clock(StrEnum):
         return words.get(self, "bytes sent" if self is Clock.BYTES else "energy (J)")
 
     @property
+    def title(self) -> str:
+        """The clock as a title: `words` with a capital letter first."""
+        return self.words[:1].upper() + self.words[1:]
+
+    @property
     def metric(self) -> str:
         """Return the clock's name among MLflow's metrics; empty for the iteration, MLflow's step."""
         names = {"iteration": "", "time": "clock/virtual_time"}
