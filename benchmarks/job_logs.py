@@ -198,8 +198,8 @@ def _table(path: Path, columns: Columns) -> pd.DataFrame:
     table = _whole(path)
     for name in columns.names:
         if name not in table.columns:
-            there = ", ".join(map(str, table.columns))
-            raise UserError(f"{path}: no column '{name}'{nearest(name, table.columns)} It has: {there}")
+            available = ", ".join(map(str, table.columns))
+            raise UserError(f"{path}: no column '{name}'{nearest(name, table.columns)} It has: {available}")
     return table[list(dict.fromkeys(columns.names))]
 
 

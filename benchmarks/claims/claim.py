@@ -123,8 +123,8 @@ class Sample(Frozen):
     def within(self, entry: Sample) -> Sample:
         """Return the sample completed with the entry's keys; keys of the sample take precedence."""
         keys = {key: getattr(entry, key) for key in Sample.model_fields if key in entry.model_fields_set}
-        own = {key: getattr(self, key) for key in self.model_fields_set}
-        return Sample.model_construct(**{**keys, **own, "where": {**entry.where, **self.where}})
+        fields = {key: getattr(self, key) for key in self.model_fields_set}
+        return Sample.model_construct(**{**keys, **fields, "where": {**entry.where, **self.where}})
 
 
 class Need(Frozen):
@@ -260,9 +260,9 @@ def _declared(name: str) -> Metric:
     """Return the metric as known everywhere, or as declared by a problem of the package."""
     if name == DIVERGED.name:
         return DIVERGED
-    known = named(name)
-    if known.higher is not None or ":" in name or name.startswith(DIAGNOSED):  # no problem's metric
-        return known
+    metric = named(name)
+    if metric.higher is not None or ":" in name or name.startswith(DIAGNOSED):  # no problem's metric
+        return metric
     from fl_core.problems.problem import shipped_metrics  # imports torch, which few claims need
 
-    return shipped_metrics().get(name, known)
+    return shipped_metrics().get(name, metric)

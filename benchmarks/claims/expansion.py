@@ -39,18 +39,21 @@ def members(
     rows = list(_cells(entry["table"], folder)) if "table" in entry else [{}]
     for row in rows:
         for values in _rows(entry.get("each", [{}])):
-            given = {**row, **values}
+            placeholders = {**row, **values}
             named = re.findall(r"\{(\w+)\}", str(written.get("id", "")))
-            own = filled(written, given)
-            case = {**own.get("case", {}), **{name: given[name] for name in named if name in given}}
+            filled_entry = filled(written, placeholders)
+            case = {
+                **filled_entry.get("case", {}),
+                **{name: placeholders[name] for name in named if name in placeholders},
+            }
             source = {"table": entry["table"]["file"]} if "table" in entry else {}
-            yield {**own, **_prose(written, given, words or {}), "case": case, **source}
+            yield {**filled_entry, **_prose(written, placeholders, words or {}), "case": case, **source}
 
 
-def _prose(written: Values, given: Values, words: Mapping[str, str]) -> dict[str, str]:
+def _prose(written: Values, placeholders: Values, words: Mapping[str, str]) -> dict[str, str]:
     """Return statement and note as sentences."""
-    said = {name: words.get(str(value), value) for name, value in given.items()}
-    texts = {key: str(filled(written[key], said)) for key in PROSE if key in written}
+    spoken_values = {name: words.get(str(value), value) for name, value in placeholders.items()}
+    texts = {key: str(filled(written[key], spoken_values)) for key in PROSE if key in written}
     return {key: text[:1].upper() + text[1:] if text[:1].isascii() else text for key, text in texts.items()}
 
 

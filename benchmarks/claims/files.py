@@ -90,10 +90,14 @@ class Paper:
 
     def scales(self, claim: Claim) -> tuple[str, ...]:
         """Return the possible scales of a claim, smallest first; none for a theorem."""
-        each = [
+        scales_of_samples = [
             self.scenarios[sample.scenario].scales for sample in claim.samples.values() if sample.scenario
         ]
-        return tuple(scale for scale in SCALES if each and all(scale in scales for scales in each))
+        return tuple(
+            scale
+            for scale in SCALES
+            if scales_of_samples and all(scale in scales for scales in scales_of_samples)
+        )
 
     def readings(self, result: MainResult) -> tuple[str, ...]:
         """Return the ids of the readings of a main result, in the order of entries."""
@@ -131,9 +135,9 @@ def _read_into(papers: dict[str, Paper], path: Path) -> Iterator[str]:
     paper = papers.setdefault(head.paper, Paper(head.paper, head.title))
     paper.words.update(head.words)
     paper.terms.update(head.terms)
-    known = {id_ for other in papers.values() for id_ in other.claims}
+    ids = {id_ for earlier_paper in papers.values() for id_ in earlier_paper.claims}
     yield from _scenarios_into(paper, head, path, document)
-    yield from _entries_into(paper, head, path, document, known)
+    yield from _entries_into(paper, head, path, document, ids)
     for result in head.main:
         if result.id in paper.main:
             yield f"{place(path, document, ('main',))}: main.{result.id}: another main result has this id"
@@ -148,47 +152,49 @@ def _read_into(papers: dict[str, Paper], path: Path) -> Iterator[str]:
 
 def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iterator[str]:
     for name, written in head.scenarios.items():
-        here = place(path, document, ("scenarios", name))
+        location = place(path, document, ("scenarios", name))
         if name in paper.scenarios:
-            yield f"{here}: scenarios.{name}: stands in {paper.files[name].name} already"
+            yield f"{location}: scenarios.{name}: stands in {paper.files[name].name} already"
             continue
-        own = {
+        allowed = {
             key: value
             for key, value in written.items()
             if key in WrittenScenario.model_fields and key != "document"
         }
-        rest = {key: value for key, value in written.items() if key not in own}
-        if "suite" in own and rest:
+        rest = {key: value for key, value in written.items() if key not in allowed}
+        if "suite" in allowed and rest:
             key = f"scenarios.{name}.{next(iter(rest))}"
-            yield f"{here}: {key}: changes of a suite stand under `set` and `scales`"
+            yield f"{location}: {key}: changes of a suite stand under `set` and `scales`"
             continue
         try:
-            paper.scenarios[name] = WrittenScenario.model_validate({**own, "document": rest})
-            paper.files[name], paper.places[name] = path, here
+            paper.scenarios[name] = WrittenScenario.model_validate({**allowed, "document": rest})
+            paper.files[name], paper.places[name] = path, location
         except ValidationError as error:
-            yield from _lines_of_entry(here, error, WrittenScenario, written, f"scenarios.{name}.")
+            yield from _lines_of_entry(location, error, WrittenScenario, written, f"scenarios.{name}.")
 
 
-def _entries_into(paper: Paper, head: Head, path: Path, document: Any, known: set[str]) -> Iterator[str]:
+def _entries_into(paper: Paper, head: Head, path: Path, document: Any, ids: set[str]) -> Iterator[str]:
     for number, entry in enumerate(head.claims):
-        here = place(path, document, ("claims", number))
-        where = f"{here}: claims.{entry.get('id', number)}"
+        location = place(path, document, ("claims", number))
+        label = f"{location}: claims.{entry.get('id', number)}"
         try:
             for member in members(entry, path.parent, head.words):
-                own = str(member.get("id", ""))
-                seen = [said for id_, said in head.seen.items() if fnmatch.fnmatchcase(own, id_)]
+                member_id = str(member.get("id", ""))
+                seen = [text for id_, text in head.seen.items() if fnmatch.fnmatchcase(member_id, id_)]
                 more = {"seen": seen[0]} if seen else {}
-                more |= {"found": head.found[own]} if own in head.found else {}
+                more |= {"found": head.found[member_id]} if member_id in head.found else {}
                 claim = _placed(_claim({**member, **more}), paper)
-                yield from (f"{here}: claims.{claim.id}: {why}" for why in _mistakes(claim, paper, known))
-                known.add(claim.id)
+                yield from (
+                    f"{location}: claims.{claim.id}: {reason}" for reason in _mistakes(claim, paper, ids)
+                )
+                ids.add(claim.id)
                 paper.claims[claim.id] = claim
         except ValidationError as error:
             yield from _lines_of_entry(
-                here, error, KINDS[member["kind"]], member, f"claims.{member.get('id', number)}."
+                location, error, KINDS[member["kind"]], member, f"claims.{member.get('id', number)}."
             )
         except ValueError as error:
-            yield f"{where}: {error}"
+            yield f"{label}: {error}"
 
 
 def _without_readings(paper: Paper, folder: Path) -> Iterator[str]:
@@ -210,16 +216,16 @@ def _placed(claim: Claim, paper: Paper) -> Claim:
     """Return the claim, completed with the scenario's arrangement, workload and looks."""
     names = [sample.scenario for sample in claim.samples.values()]
     places = [paper.scenarios[name] for name in names if name in paper.scenarios]
-    own = {
-        key: next((said for place in places if (said := getattr(place.entries, key)) is not None), None)
+    defaults = {
+        key: next((value for place in places if (value := getattr(place.entries, key)) is not None), None)
         for key in ("arrangement", "workload", "looks")
         if getattr(claim, key) is None
     }
-    return claim.model_copy(update=own)
+    return claim.model_copy(update=defaults)
 
 
-def _mistakes(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
-    if claim.id in known:
+def _mistakes(claim: Claim, paper: Paper, ids: set[str]) -> Iterator[str]:
+    if claim.id in ids:
         yield "another entry has this id"
     for name, sample in claim.samples.items():
         if sample.scenario not in paper.scenarios:
@@ -228,20 +234,20 @@ def _mistakes(claim: Claim, paper: Paper, known: set[str]) -> Iterator[str]:
     if claim.samples and not paper.scales(claim):
         yield "its scenarios have no scale in common"
     elif claim.samples:
-        for key, values, what in (
+        for key, values, meaning in (
             ("arrangement", Arrangement, "whose experiment it is"),
             ("workload", Workload, "whose data and model it has"),
         ):
-            said = getattr(claim, key)
-            named = set(said) if isinstance(said, dict) else set(SCALES)
-            if said is None or not set(paper.scales(claim)) <= named:
-                yield f"{key}: must say {what} at each of its scales: {', '.join(get_args(values))}"
+            value = getattr(claim, key)
+            named = set(value) if isinstance(value, dict) else set(SCALES)
+            if value is None or not set(paper.scales(claim)) <= named:
+                yield f"{key}: must say {meaning} at each of its scales: {', '.join(get_args(values))}"
 
 
 def _lines_of_entry(
-    where: str, error: ValidationError, model: type[Frozen], document: Any, prefix: str
+    label: str, error: ValidationError, model: type[Frozen], document: Any, prefix: str
 ) -> Iterator[str]:
     """Yield a line for each mistake in a possibly expanded entry, at the line of the entry's beginning."""
     for complaint in complaints(error, model, document):
         key = ".".join(map(str, complaint.steps))
-        yield f"{where}: {(prefix + key).rstrip('.')}: {complaint.sentence}"
+        yield f"{label}: {(prefix + key).rstrip('.')}: {complaint.sentence}"

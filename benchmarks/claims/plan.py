@@ -101,16 +101,16 @@ class ClaimPlan:
             try:
                 by_sample[name] = self._scenario(sample.scenario).picked(sample, claim.clock)
             except ValueError as error:
-                where = f"{self.paper.files[sample.scenario]}: claims.{claim.id}"
-                raise SampleError(where, f"{name}: {error} (scale {self.scale})") from None
+                location = f"{self.paper.files[sample.scenario]}: claims.{claim.id}"
+                raise SampleError(location, f"{name}: {error} (scale {self.scale})") from None
         return by_sample
 
     def problems(self, claim: Claim) -> list[str]:
         """Return the data and the network behind a claim, each once."""
-        each = (
+        iterators = (
             self._scenario(sample.scenario or "").problems(sample.where) for sample in claim.samples.values()
         )
-        return list(dict.fromkeys(itertools.chain.from_iterable(each)))
+        return list(dict.fromkeys(itertools.chain.from_iterable(iterators)))
 
     @cached_property
     def _scenarios(self) -> dict[str, ClaimScenario]:
@@ -180,15 +180,17 @@ class ClaimScenario:
             for point in self.suite.points
         ]
 
-    def _strategy(self, point: int, wanted: Mapping[str, Any] | None) -> int:
-        there = self._said[point]["strategies"]
-        places = [at for at, strategy in enumerate(there) if wanted is None or contains(strategy, wanted)]
+    def _strategy(self, point: int, choice: Mapping[str, Any] | None) -> int:
+        strategies = self._said[point]["strategies"]
+        places = [
+            at for at, strategy in enumerate(strategies) if choice is None or contains(strategy, choice)
+        ]
         if len(places) == 1:
             return places[0]
         names = labels.strategies(self.suite.points[point].spec)
-        what = "no strategy" if wanted is None else labels.value(wanted)
+        description = "no strategy" if choice is None else labels.value(choice)
         many = len(places) or "none"
-        raise ValueError(f"{what} means {many} of those in {self.name}. Available: {', '.join(names)}")
+        raise ValueError(f"{description} means {many} of those in {self.name}. Available: {', '.join(names)}")
 
 
 def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = None) -> Suite:
@@ -200,9 +202,9 @@ def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = 
         document = {**place.document}
     elif place.suite in shipped():
         document = deepcopy(_document(shipped()[place.suite]))
-        known = document.get("scales", {scale: {}})
-        if scale not in known:
-            raise UserError(f"{path}.scales.{scale}: the suite {place.suite} has only {', '.join(known)}")
+        scales = document.get("scales", {scale: {}})
+        if scale not in scales:
+            raise UserError(f"{path}.scales.{scale}: the suite {place.suite} has only {', '.join(scales)}")
         settings += take_scale(shipped()[place.suite], document, scale if "scale" in document else None)[1]
     else:
         raise UserError(f"{path}.suite: unknown suite '{place.suite}'{nearest(place.suite, shipped())}")
@@ -223,7 +225,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 def matches(spec: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
     """Return whether a document has the wanted value at each of the dotted keys."""
-    return all(contains(_at(spec, key), wanted) for key, wanted in where.items())
+    return all(contains(_at(spec, key), expected) for key, expected in where.items())
 
 
 def _at(node: Any, key: str) -> Any:
@@ -232,17 +234,17 @@ def _at(node: Any, key: str) -> Any:
     return node
 
 
-def contains(actual: Any, wanted: Any) -> bool:
+def contains(actual: Any, expected: Any) -> bool:
     """Return whether a value matches: mappings may have more keys, parts match by name, 80 matches '80'."""
     if isinstance(actual, dict):
-        if not isinstance(wanted, dict):
-            return actual.get("name") == wanted
-        return all(key in actual and contains(actual[key], inner) for key, inner in wanted.items())
-    if isinstance(actual, list) and isinstance(wanted, list):
-        return len(actual) == len(wanted) and all(map(contains, actual, wanted))
-    if isinstance(actual, bool) or isinstance(wanted, bool) or actual is None or wanted is None:
-        return actual is wanted
-    return actual == wanted or _number(actual) == _number(wanted) is not None
+        if not isinstance(expected, dict):
+            return actual.get("name") == expected
+        return all(key in actual and contains(actual[key], inner) for key, inner in expected.items())
+    if isinstance(actual, list) and isinstance(expected, list):
+        return len(actual) == len(expected) and all(map(contains, actual, expected))
+    if isinstance(actual, bool) or isinstance(expected, bool) or actual is None or expected is None:
+        return actual is expected
+    return actual == expected or _number(actual) == _number(expected) is not None
 
 
 def _number(value: Any) -> Fraction | None:
@@ -266,10 +268,10 @@ def mistakes(papers: Iterable[Paper]) -> list[str]:
                 except UserError as error:
                     for line in error.lines:
                         faults.setdefault(line, []).append("")
-    return [_once(what, places) for what, places in faults.items()]
+    return [_once(fault, places) for fault, places in faults.items()]
 
 
-def _once(what: str, places: Sequence[str]) -> str:
+def _once(fault: str, places: Sequence[str]) -> str:
     many = len(dict.fromkeys(places)) - 1
-    where = f"{places[0]}{f' and {many} others' if many else ''}: " if places[0] else ""
-    return f"{where}{what}"
+    prefix = f"{places[0]}{f' and {many} others' if many else ''}: " if places[0] else ""
+    return f"{prefix}{fault}"

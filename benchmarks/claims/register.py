@@ -78,15 +78,15 @@ def history(paper: Paper, results: Path = stored_numbers.RESULTS) -> dict[str, l
     """Return the digests of each entry, each with the causal decision; empty for the first numbers."""
     path = _path(paper, results, "csv")
     decisions_by_entry: dict[str, list[tuple[str, str]]] = {}
-    for entry, own, decision in stored_numbers.table(path, COLUMNS, tuple):
-        decisions_by_entry.setdefault(entry, []).append((own, decision))
+    for entry, digest, decision in stored_numbers.table(path, COLUMNS, tuple):
+        decisions_by_entry.setdefault(entry, []).append((digest, decision))
     return decisions_by_entry
 
 
 def changed(paper: Paper, results: Path = stored_numbers.RESULTS) -> list[str]:
     """Return the entries with numbers, and main results, with a digest other than the last stored."""
     last = {id_: digests[-1][0] for id_, digests in history(paper, results).items()}
-    return [id_ for id_, now in _digests(paper, results).items() if last.get(id_) != now]
+    return [id_ for id_, digest in _digests(paper, results).items() if last.get(id_) != digest]
 
 
 def record(paper: Paper, results: Path = stored_numbers.RESULTS) -> int:
@@ -94,18 +94,18 @@ def record(paper: Paper, results: Path = stored_numbers.RESULTS) -> int:
 
     UserError, and nothing is stored, if something was changed without a line in the register.
     """
-    past, known, wrong = history(paper, results), decisions(paper, results), []
-    fresh, now = changed(paper, results), _digests(paper, results)
+    past, all_decisions, wrong = history(paper, results), decisions(paper, results), []
+    fresh, digests = changed(paper, results), _digests(paper, results)
     for id_ in fresh:
         used = {decision for _, decision in past.get(id_, ())}
-        concerned = (decision.id for decision in reversed(known) if decision.concerns(id_))
-        why = next((made for made in concerned if made not in used), "")
-        if id_ in past and not why:
+        concerned = (decision.id for decision in reversed(all_decisions) if decision.concerns(id_))
+        reason = next((decision_id for decision_id in concerned if decision_id not in used), "")
+        if id_ in past and not reason:
             wrong.append(
                 f"{_path(paper, results, 'yaml')}: no decision on {id_}, which was changed after its numbers "
                 "were seen: say what, with the outcome known and the reason"
             )
-        past.setdefault(id_, []).append((now[id_], why))
+        past.setdefault(id_, []).append((digests[id_], reason))
     if wrong:
         raise UserError(*wrong)
     _write(_path(paper, results, "csv"), past)
@@ -115,7 +115,7 @@ def record(paper: Paper, results: Path = stored_numbers.RESULTS) -> int:
 def begin(paper: Paper, results: Path = stored_numbers.RESULTS) -> None:
     """Store the digests of entries with first numbers."""
     past = history(paper, results)
-    first = {id_: [(now, "")] for id_, now in _digests(paper, results).items() if id_ not in past}
+    first = {id_: [(digest, "")] for id_, digest in _digests(paper, results).items() if id_ not in past}
     _write(_path(paper, results, "csv"), past | first)
 
 

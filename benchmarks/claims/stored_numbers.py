@@ -70,8 +70,8 @@ def read(file: Path) -> list[Number]:
     origins = _origins(file)
 
     def number(cells: list[str]) -> Number:
-        claim, sample, seed, value, runs, when, origin = cells
-        return Number(claim, sample, int(seed), float(value), runs, when, origins[origin])
+        claim, sample, seed, value, runs, date, origin = cells
+        return Number(claim, sample, int(seed), float(value), runs, date, origins[origin])
 
     return table(file, COLUMNS, number)
 
@@ -87,16 +87,16 @@ def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> 
     lines = _lines(file)
     if tuple(lines[:1]) != (",".join(columns),):
         raise UserError(f"{file}:1: is damaged: here stand the columns {', '.join(columns)}")
-    rows, made = csv.reader(lines[1:], strict=True), []
+    rows, entries = csv.reader(lines[1:], strict=True), []
     try:
         for cells in rows:
             if len(cells) != len(columns):
                 raise ValueError
-            made.append(row(cells))
+            entries.append(row(cells))
     except (ValueError, KeyError, csv.Error):
         line = 1 + rows.line_num
         raise UserError(f"{file}:{line}: is damaged: no row of {', '.join(columns)}") from None
-    return made
+    return entries
 
 
 def _origins(file: Path) -> dict[str, str]:
@@ -165,10 +165,10 @@ def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
     """
     fresh = list(fresh)
     renewed = {number.claim for number in fresh}
-    kept = [number for number in read(file) if number.claim not in renewed]
+    old = [number for number in read(file) if number.claim not in renewed]
     place = {claim: at for at, claim in enumerate(order)}
-    known = (number for number in (*kept, *fresh) if number.claim in place)
-    numbers = sorted(known, key=lambda number: place[number.claim])
+    current = (number for number in (*old, *fresh) if number.claim in place)
+    numbers = sorted(current, key=lambda number: place[number.claim])
     origins = {origin: name for name, origin in _origins(file).items()}
     for number in numbers:  # origins are only added: an interruption between the two files does no harm
         origins.setdefault(number.origin, str(len(origins) + 1))

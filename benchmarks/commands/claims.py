@@ -115,8 +115,10 @@ def cost(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None
     With --paper claim by claim, too, the fewest runs first. Nothing runs.
     """
     papers = papers_of(folder_of_claims, wanted).values()
-    every = ("*",) if scale else ()  # claims that need more stand by their scale
-    plans = [plan for paper in papers for plan in plans_of(paper, list(paper.claims.values()), scale, every)]
+    larger_ids = ("*",) if scale else ()  # claims that need more stand by their scale
+    plans = [
+        plan for paper in papers for plan in plans_of(paper, list(paper.claims.values()), scale, larger_ids)
+    ]
     if larger := say_cost(plans, results_of(folder_of_claims), by_claim=wanted is not None):
         click.echo("What needs more than two cores runs if it is named, on a GPU with --device cuda:")
     for plan in larger:
@@ -310,8 +312,8 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     from reports.claims.measured import measured
     from reports.records.store import load
 
-    there = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})
-    recorded = {run.key: run for run in there.runs}
+    suite = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})
+    recorded = {run.key: run for run in suite.runs}
     numbers = [number for claim in plan.claims for number in measured(plan, claim, recorded)]
     file = stored_numbers.path(plan.paper.name, plan.scale, results)
     if results == stored_numbers.RESULTS and (untraced := stored_numbers.untraceable(numbers)):
@@ -344,20 +346,21 @@ def _until_decided(
     end = monotonic() + 3600 * hours if hours is not None else inf
     given_up: set[tuple[str, tuple[int, ...]]] = set()  # seeds that were run and are still missing
     while monotonic() < end:
-        there = [(plan, waiting) for plan in plans for waiting in open_claims(plan, results)]
-        there = [
+        open_plans = [(plan, waiting) for plan in plans for waiting in open_claims(plan, results)]
+        open_plans = [
             (plan, waiting)
-            for plan, waiting in there
+            for plan, waiting in open_plans
             if (waiting.claim.id, waiting.next_look) not in given_up
         ]
-        if not there:
+        if not open_plans:
             break
-        plan, first = min(there, key=lambda pair: pair[1].missing)
+        plan, first = min(open_plans, key=lambda pair: pair[1].missing)
         # Claims waiting for the same seeds of the same paper join, unless time is short.
         batch = [
             waiting
-            for other, waiting in there
-            if waiting is first or (hours is None and other is plan and waiting.next_look == first.next_look)
+            for open_plan, waiting in open_plans
+            if waiting is first
+            or (hours is None and open_plan is plan and waiting.next_look == first.next_look)
         ]
         given_up |= {(waiting.claim.id, waiting.next_look) for waiting in batch}
         look = ClaimPlan(plan.paper, plan.scale, tuple(waiting.claim for waiting in batch), first.next_look)

@@ -80,7 +80,7 @@ def command(
                 print_text(line, "  ")
         if len(asked) < len(scenarios):
             click.echo("")
-            print_text(f"Not in {', '.join(other.label for other in scenarios if other not in asked)}.")
+            print_text(f"Not in {', '.join(place.label for place in scenarios if place not in asked)}.")
         click.echo("")
 
 

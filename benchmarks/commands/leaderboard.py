@@ -136,8 +136,8 @@ def score(*, folder: Path, more: tuple[Path, ...], ruleset: str, markdown: Path 
 
 def _joined(folder: Path, more: tuple[Path, ...]) -> Tables:
     joined = _unaltered(folder)
-    for other in more:
-        joined = joined.beside(_unaltered(other), other)
+    for tables in more:
+        joined = joined.beside(_unaltered(tables), tables)
     return joined
 
 
@@ -181,18 +181,18 @@ def verify(*, folder: Path, entries: tuple[str, ...], seed: int | None) -> None:
     for line in other_tables:
         click.echo(line)
     seed = randbelow(10**6) if seed is None else seed
-    made = 0
+    reruns = 0
     with guarded(next(filter(None, map(not_own, sorted(folder.iterdir()))), "")):
-        known = suites(tables.rules, strategies(folder))
-        for name in other_goals(known, tables.rules):
+        known_suites = suites(tables.rules, strategies(folder))
+        for name in other_goals(known_suites, tables.rules):
             wrong += 1
             click.echo(f"{name}: the rules have another budget or targets than the suite")
-        for check in checks(known, tables, entries or tables.entries, seed):
-            made += 1
+        for check in checks(known_suites, tables, entries or tables.entries, seed):
+            reruns += 1
             if check.faults:
                 wrong += 1
                 click.echo(f"{check.name}: {'; '.join(check.faults)}")
-    click.echo(f"{many(made, 'run')} made again (--seed {seed}); {many(wrong, 'fault')}")
+    click.echo(f"{many(reruns, 'run')} made again (--seed {seed}); {many(wrong, 'fault')}")
     sys.exit(min(1, wrong))
 
 
@@ -245,22 +245,22 @@ def run_studies(
 
     numbers = numbers or (board.COPY_STUDIES if copies else board.STUDIES)
     tables = BoardTables.load(out)
-    left = [
+    parts = [
         part
         for number in numbers
         for scale in scales or board.scales(suite)
         for part in board.missing(board.StudyOfScale(suite, scale, number, entries, own), tables)
     ]
     if dry_run:
-        counts = [part.simulations for part in left]
-        click.echo(f"{many(sum(counts), 'run')} in {many(len(left), 'part')}")
+        counts = [part.simulations for part in parts]
+        click.echo(f"{many(sum(counts), 'run')} in {many(len(parts), 'part')}")
         return
     computes = engines.engine(engine, address, workers)
     interrupts.are_raised()
     out.mkdir(parents=True, exist_ok=True)
     try:
-        for at, part in enumerate(left):
-            click.echo(f"[{at + 1}/{len(left)}] {part.scale}, study {part.number}: {', '.join(part.labels)}")
+        for at, part in enumerate(parts):
+            click.echo(f"[{at + 1}/{len(parts)}] {part.scale}, study {part.number}: {', '.join(part.labels)}")
             tables = _with_study(part, tables, computes, store, storage)
             tables.save(out)
     except KeyboardInterrupt:
@@ -270,7 +270,7 @@ def run_studies(
 
 
 def _with_study(
-    own: StudyOfScale, tables: BoardTables, computes: Engine, store: Store, storage: str | None
+    study: StudyOfScale, tables: BoardTables, computes: Engine, store: Store, storage: str | None
 ) -> BoardTables:
     """Return tables with the trials and final runs of a study."""
     from benchmarks.commands.tune import studies
@@ -280,13 +280,13 @@ def _with_study(
     from benchmarks.runs.session import Session
     from reports.records.store import load
 
-    results = studies(own.campaign(), computes, store, storage)
+    results = studies(study.campaign(), computes, store, storage)
     for line in board.failed(results):
         warn(line)
-    finals = own.finals(board.winners(results))
+    finals = study.finals(board.winners(results))
     Session(finals, store, baselines=False).run(computes, partial(display, quiet=True))
     recorded = load(store.tracking_uri, finals.name, curves_only=True)
-    return tables.with_rows(trials=own.rows_of_trials(results), finals=own.rows_of_finals(recorded))
+    return tables.with_rows(trials=study.rows_of_trials(results), finals=study.rows_of_finals(recorded))
 
 
 @command.command()
@@ -297,9 +297,10 @@ def goals(suite: str, store: Store) -> None:
     from benchmarks.commands.report import load
     from reports.leaderboard.goals import from_runs
 
-    for scenario, own in from_runs(load(store, suite).runs).items():
+    for scenario, scenario_goal in from_runs(load(store, suite).runs).items():
         click.echo(
-            f"{scenario}: {{budget: {{time: {own.budget:g}, target: {own.hard:g}}}, target: {own.easy:g}}}"
+            f"{scenario}: {{budget: {{time: {scenario_goal.budget:g}, target: {scenario_goal.hard:g}}}, "
+            f"target: {scenario_goal.easy:g}}}"
         )
 
 
@@ -315,15 +316,15 @@ def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
     from benchmarks.leaderboard.goals import goal
 
     for scale in scales or board.scales(suite):
-        own = goal(suite, scale, workers or processes())
+        scale_goal = goal(suite, scale, workers or processes())
         click.echo(
-            f"{scale}: {{problem.target: {own.target:g}, budget.time: {own.budget:g}, "
-            f"tuning.budget: {{time: {own.budget:g}, target: {own.tuning_target:g}}}}}"
+            f"{scale}: {{problem.target: {scale_goal.target:g}, budget.time: {scale_goal.budget:g}, "
+            f"tuning.budget: {{time: {scale_goal.budget:g}, target: {scale_goal.tuning_target:g}}}}}"
         )
-        edges = f"; at an edge: {', '.join(own.at_edge)}" if own.at_edge else ""
+        edges = f"; at an edge: {', '.join(scale_goal.at_edge)}" if scale_goal.at_edge else ""
         click.echo(
-            f"  # FedAvg meets it after {own.time:.4g}, {own.share:.0%} of its runs do; "
-            f"best {own.best}, fastest {own.fastest}{edges}"
+            f"  # FedAvg meets it after {scale_goal.time:.4g}, {scale_goal.share:.0%} of its runs do; "
+            f"best {scale_goal.best}, fastest {scale_goal.fastest}{edges}"
         )
 
 

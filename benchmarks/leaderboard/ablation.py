@@ -31,18 +31,18 @@ COLUMNS = ("part", "factor", "low", "high", "error")
 
 def switches(strategy: Strategy, scenario: Scenario) -> dict[str, Any]:
     """Return the strategy's own fields open to ablation, each with the value to turn the field off."""
-    own = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
-    fields = [name for name in type(strategy).model_fields if name in own]
+    names = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
+    fields = [name for name in type(strategy).model_fields if name in names]
     off = {name: _off(strategy, name, scenario) for name in fields}
     return {name: value for name, (takes, value) in off.items() if takes}
 
 
 def _off(strategy: Strategy, name: str, scenario: Scenario) -> tuple[bool, Any]:
-    now = getattr(strategy, name)
-    if isinstance(now, Part) or now in OFF:
+    current = getattr(strategy, name)
+    if isinstance(current, Part) or current in OFF:
         return False, None  # another part is another strategy; what is off stays off
     for value in OFF:
-        if (value is False) == isinstance(now, bool):
+        if (value is False) == isinstance(current, bool):
             try:
                 with_parameters(strategy, {name: value}, scenario)
             except (ValidationError, ValueError):
@@ -78,8 +78,8 @@ class Ablation:
             (scenario, self.strategy): {tuned[place]: values[place][tuned[place]]}
             for scenario, place in places.items()
         }
-        whole = finals(final, at).studies
-        return [(name, without(study, name, value)) for name, value in self.off.items() for study in whole]
+        full = finals(final, at).studies
+        return [(name, without(study, name, value)) for name, value in self.off.items() for study in full]
 
     def factors(
         self, tables: Tables, runs: pd.DataFrame, errors: Mapping[str, Mapping[str, str]]
@@ -93,15 +93,15 @@ class Ablation:
             runs: The runs without a part: scenario, seed, part, time_hard.
             errors: Part → scenario → why it fails without the part.
         """
-        whole = tables.finals
-        whole = whole[(whole["strategy"] == self.strategy) & (whole["ruleset"] == TUNED)]
+        full = tables.finals
+        full = full[(full["strategy"] == self.strategy) & (full["ruleset"] == TUNED)]
         budget = tables.rules.frames["budget"]
         rows: list[tuple[str, float, float, float, str]] = []
         for name in self.off:
             if errors.get(name):
                 rows.append((name, nan, nan, nan, _said(errors[name])))
                 continue
-            ratio = _log_time(runs[runs["part"] == name], budget) - _log_time(whole, budget)
+            ratio = _log_time(runs[runs["part"] == name], budget) - _log_time(full, budget)
             by_seed = ratio.unstack(SEED).mean().to_numpy()
             draws = stream(0, "ablation").choice(by_seed, (RESAMPLES, len(by_seed))).mean(1)
             factor, low, high = np.exp([by_seed.mean(), *percentiles(draws)])

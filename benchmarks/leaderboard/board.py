@@ -70,10 +70,10 @@ class StudyOfScale:
         Raises:
             UserError: The suite has no strategy of a given label.
         """
-        known = {own["label"]: own for own in strategies(self._asked)}
-        if unknown := [label for label in self.labels if label not in known]:
-            raise UserError(f"no strategy '{unknown[0]}' in {self.suite}; there are: {', '.join(known)}")
-        return [known[label] for label in self.labels or known]
+        by_label = {strategy["label"]: strategy for strategy in strategies(self._asked)}
+        if unknown := [label for label in self.labels if label not in by_label]:
+            raise UserError(f"no strategy '{unknown[0]}' in {self.suite}; there are: {', '.join(by_label)}")
+        return [by_label[label] for label in self.labels or by_label]
 
     def campaign(self) -> Campaign:
         """Return the trials of all entries."""
@@ -167,12 +167,12 @@ def goals(suite: str, scales: Sequence[str]) -> dict[str, ScenarioGoal]:
 
 def missing(study: StudyOfScale, tables: BoardTables) -> list[StudyOfScale]:
     """Return the parts of a study that the tables do not have, of a few entries each."""
-    labels = [own["label"] for own in study.entries]
+    labels = [entry["label"] for entry in study.entries]
     if study.number in COPY_STUDIES:
         labels = [label for label in labels if label in COPIED]
     done = tables.done(study.scale, study.number)
-    left = [label for label in labels if study.label(label) not in done]
-    return [replace(study, labels=left[at : at + AT_ONCE]) for at in range(0, len(left), AT_ONCE)]
+    remaining = [label for label in labels if study.label(label) not in done]
+    return [replace(study, labels=remaining[at : at + AT_ONCE]) for at in range(0, len(remaining), AT_ONCE)]
 
 
 def measured(run: RecordedRun) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Design:
     @cached_property
     def places(self) -> dict[str, Place]:
         """Scenario → place in the tables, for whole scenarios; in the order of the suite."""
-        open_ = {own.plan.scenario for own in self.studies if not own.whole}
+        open_ = {study.plan.scenario for study in self.studies if not study.whole}
         return {run.scenario: place(run) for run in self.campaign.suite.runs() if run.scenario not in open_}
 
     def rules(self, earlier: Rules | None = None) -> Rules:
@@ -56,7 +56,11 @@ class Design:
         suite, study = self.campaign.suite, self.campaign.studies[0]
         frames = [frame(run) for run in scenarios(suite) if run.scenario in self.places]
         problems = {frame.problem for frame in frames}
-        kept = [own for own in (earlier.scenarios if earlier else ()) if own.problem not in problems]
+        old_frames = [
+            old_frame
+            for old_frame in (earlier.scenarios if earlier else ())
+            if old_frame.problem not in problems
+        ]
         return Rules(
             version=earlier.version if earlier else VERSION,
             date=earlier.date if earlier else datetime.now(UTC).date(),
@@ -65,17 +69,17 @@ class Design:
             points=study.trials,
             design_seeds=study.seeds + study.seeds_again,
             final_seeds=suite.spec.seeds,
-            scenarios=(*kept, *frames),
+            scenarios=(*old_frames, *frames),
             held_out=elsewhere(earlier, problems),
         )
 
     def tables(self, rules: Rules) -> Tables:
         """Return the tables of the design, without final runs."""
-        own = [study for study in self.studies if study.plan.scenario in self.places]
-        design = [row for study in own for row in self._design(study)]
+        studies = [study for study in self.studies if study.plan.scenario in self.places]
+        design = [row for study in studies for row in self._design(study)]
         points = {
             (row["problem"], row["strategy"], row["point"]): row
-            for study in own
+            for study in studies
             for row in self._points(study)
         }
         return Tables(
@@ -98,8 +102,8 @@ class Design:
             yield {"problem": names["problem"], "strategy": names["strategy"], "point": point, "values": text}
 
     def _names(self, study: StudyResult) -> dict[str, Any]:
-        where = dict(zip(SCENARIO, self.places[study.plan.scenario], strict=True))
-        return where | {"strategy": study.plan.strategy}
+        place = dict(zip(SCENARIO, self.places[study.plan.scenario], strict=True))
+        return place | {"strategy": study.plan.strategy}
 
 
 def results(trial: TrialResult) -> Iterator[dict[str, Any]]:
@@ -149,8 +153,8 @@ def with_finals(design: Design, rules: Rules, run: Run) -> Tables:
     tables = design.tables(rules)
     picked = chosen(tables)
     points = {
-        (scenario, strategy): set(picked[where, strategy].values())
-        for scenario, where in design.places.items()
+        (scenario, strategy): set(picked[place, strategy].values())
+        for scenario, place in design.places.items()
         for strategy in tables.entries
     }
     rows = list(_runs(tables, plan(design.asked.finals.loaded), points, run))
@@ -185,15 +189,15 @@ def with_held_out(asked: Asked, tables: Tables, run: Run) -> Tables:
     }
     rows = _runs(tables, plan(suite), points, run)
     frames = [frame(planned) for planned in planned_runs]
-    others = elsewhere(tables.rules, {own.problem for own in frames})
-    update = {"held_out": (*others, *frames), "suite_digest": digest(suite.source)}
+    other_frames = elsewhere(tables.rules, {new_frame.problem for new_frame in frames})
+    update = {"held_out": (*other_frames, *frames), "suite_digest": digest(suite.source)}
     held_out = pd.DataFrame((row | {"ruleset": ONE_SETTING} for row in rows), columns=FINALS)
     return replace(tables, rules=tables.rules.model_copy(update=update), held_out=held_out)
 
 
 def elsewhere(rules: Rules | None, problems: Collection[str]) -> tuple[Frame, ...]:
     """Return the held-out scenarios of earlier rules on other problems."""
-    return tuple(own for own in (rules.held_out if rules else ()) if own.problem not in problems)
+    return tuple(frame for frame in (rules.held_out if rules else ()) if frame.problem not in problems)
 
 
 def _runs(
@@ -250,8 +254,8 @@ def strategies(suite: Suite) -> list[dict[str, Any]]:
     """Return the strategies of a suite in the form of a suite file, each with a label."""
     named = zip(suite.spec.strategies, labels.strategies(suite.spec, suite.labels), strict=True)
     return [
-        {"name": part.reference(), **part.model_dump(mode="json", exclude_defaults=True), "label": own}
-        for part, own in named
+        {"name": part.reference(), **part.model_dump(mode="json", exclude_defaults=True), "label": label}
+        for part, label in named
     ]
 
 

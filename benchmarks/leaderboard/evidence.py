@@ -41,14 +41,14 @@ class Evidence:
     def asked(self) -> Asked:
         """The suite with strategy and baselines, without scenarios refused by the strategy."""
         listed = entry.strategies(Asked(self.suite, (), self.scale).loaded)
-        known = {own["label"]: own for own in listed}
+        by_label = {strategy["label"]: strategy for strategy in listed}
         for name in self.against:
-            if name not in known:
+            if name not in by_label:
                 raise UserError(
-                    f"--against: no strategy '{name}' in {self.suite}{nearest(name, list(known))}"
+                    f"--against: no strategy '{name}' in {self.suite}{nearest(name, list(by_label))}"
                 )
         try:
-            strategies = [yaml_io.value(self.written), *(known[name] for name in self.against or known)]
+            strategies = [yaml_io.value(self.written), *(by_label[name] for name in self.against or by_label)]
         except yaml_io.YAMLParseError as error:
             raise UserError(f"STRATEGY: {error}") from None
         setting = Setting(("strategies",), strategies, "STRATEGY: ")
@@ -100,25 +100,25 @@ class Evidence:
             run: Runs what is left of a campaign; returns its results.
         """
         studies = run(self.campaign)
-        if any(own.errors() for own in studies if own.plan.strategy == self.strategy):
+        if any(study.errors() for study in studies if study.plan.strategy == self.strategy):
             raise UserError(
                 f"{self.strategy}: trials ended in error; mend it, and run the same command again"
             )
-        made = entry.Design(self.asked, self.campaign, studies)
-        tables = entry.with_finals(made, made.rules(), run)
+        design = entry.Design(self.asked, self.campaign, studies)
+        tables = entry.with_finals(design, design.rules(), run)
         if incomplete(tables, self.strategy):
             raise UserError(f"{self.strategy}: {'; '.join(unequal(tables, self.strategy))}")
-        return Findings(self.strategy, tables, self._ablated(made, tables, run), self.refused())
+        return Findings(self.strategy, tables, self._ablated(design, tables, run), self.refused())
 
-    def _ablated(self, made: entry.Design, tables: Tables, run: entry.Run) -> pd.DataFrame:
+    def _ablated(self, design: entry.Design, tables: Tables, run: entry.Run) -> pd.DataFrame:
         """Return the factors from runs without each part."""
         values = {
-            made.places[study.scenario]: {point: values for point, (_, values) in enumerate(study.first)}
+            design.places[study.scenario]: {point: values for point, (_, values) in enumerate(study.first)}
             for study in self.campaign.studies
             if study.strategy == self.strategy
         }
         final = plan(self.asked.finals.loaded)
-        studies = self.ablation.studies(final, made.places, tables, values)
+        studies = self.ablation.studies(final, design.places, tables, values)
         errors: dict[str, dict[str, str]] = {name: {} for name in self.ablation.off}
         for part, study in studies:
             try:
@@ -131,7 +131,7 @@ class Evidence:
         for (part, study), result in zip(fit, results, strict=True):
             if failed := result.errors():
                 errors[part][study.scenario] = failed[0]
-            names = dict(zip(SCENARIO, made.places[study.scenario], strict=True)) | {"part": part}
+            names = dict(zip(SCENARIO, design.places[study.scenario], strict=True)) | {"part": part}
             rows += [names | row for trial in result.trials for row in entry.results(trial)]
         return self.ablation.factors(tables, pd.DataFrame(rows), errors)
 
@@ -141,12 +141,12 @@ class Evidence:
 
         run = self.loaded.runs()[0]
         strategy = run.experiment.strategy
-        said = {
+        reasons = {
             "Server optimisers": strategy.refuses_optimizer,
             "Error terms": refuses(run.experiment),
             **self.loaded.left_out,
         }
-        return {what: why for what, why in said.items() if why}
+        return {name: reason for name, reason in reasons.items() if reason}
 
     def manifest(self, findings: Findings, digests: dict[str, str]) -> dict[str, Any]:
         """Return digests of code, data and tables, versions, and the request, as JSON data."""

@@ -37,8 +37,8 @@ def finals(campaign: Campaign, chosen: Mapping[tuple[str, str], Mapping[int, Val
             sampler=GIVEN,
             first=((Origin.SAMPLER, values),),
         )
-        for where, study in on_test_data.items()
-        for point, values in chosen.get(where, {}).items()
+        for place, study in on_test_data.items()
+        for point, values in chosen.get(place, {}).items()
     ]
     return replace(campaign, studies=tuple(studies), reused=())
 

@@ -64,13 +64,13 @@ def goal(suite: str, scale: str, processes: Count) -> PilotResult:
         curves = partial(_curves, pool.map)
         strategies = [study.space.apply(values, long_enough) for values in points]
         tried = curves(long_enough, strategies, SEEDS)
-        best = int(np.argmax([fmean(map(held, own)) for own in tried]))
+        best = int(np.argmax([fmean(map(held, seeds)) for seeds in tried]))
         tuning_target, target = (
             round(median(map(held, curves(where, [strategies[best]], FINAL_SEEDS)[0])) - ALLOWANCE, 3)
             for where in (long_enough, final)
         )
         met = partial(_met, marks=final.problem.target_marks)
-        means = [fmean(met(curve, target=tuning_target) for curve in own) for own in tried]
+        means = [fmean(met(curve, target=tuning_target) for curve in seeds) for seeds in tried]
         fastest = int(np.argmin(means))
         finals = curves(final, [strategies[fastest]], FINAL_SEEDS)[0]
     times = [met(curve, target=target) for curve in finals]

@@ -56,24 +56,26 @@ def strategies(folder: Path) -> str:
     return f"strategies={json.dumps(yaml_io.read(path).get('strategies'))}"
 
 
-def other_goals(known: Sequence[Suite], rules: Rules) -> list[str]:
+def other_goals(shipped: Sequence[Suite], rules: Rules) -> list[str]:
     """Return the scenarios with another budget or other targets in the rules than in the suites."""
-    stated = {frame(run) for suite in known for run in scenarios(suite)}
-    every = (own for own in (*rules.scenarios, *rules.held_out) if own not in stated)
-    return [f"{own.problem} · {own.partition} · {own.timing}" for own in every]
+    stated = {frame(run) for suite in shipped for run in scenarios(suite)}
+    unstated = (goal for goal in (*rules.scenarios, *rules.held_out) if goal not in stated)
+    return [f"{goal.problem} · {goal.partition} · {goal.timing}" for goal in unstated]
 
 
-def checks(known: Sequence[Suite], tables: Tables, entries: Sequence[str], seed: int) -> Iterator[RerunCheck]:
+def checks(
+    known_suites: Sequence[Suite], tables: Tables, entries: Sequence[str], seed: int
+) -> Iterator[RerunCheck]:
     """Rerun a random tenth of the entries' runs; yield each run with the differences.
 
     Args:
-        known: The suites of the folder.
+        known_suites: The suites of the folder.
         tables: What it holds.
         entries: Labels of strategies.
         seed: Of the choice of runs.
     """
     studies: Studies = {}
-    for suite in known:
+    for suite in known_suites:
         studies |= _studies(suite)
     rng = np.random.default_rng(seed)
     for name in entries:
@@ -109,14 +111,16 @@ def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _faults(row: Mapping[str, Any], studies: Studies, points: pd.DataFrame) -> Iterator[str]:
-    where, name = place_of(row), row["strategy"]
-    own = values(points, where[0], name)
-    if (where, name) not in studies:
+    place, name = place_of(row), row["strategy"]
+    points_of_strategy = values(points, place[0], name)
+    if (place, name) not in studies:
         yield "no suite of the rules has this strategy there"
-    elif row["point"] not in own.index:
+    elif row["point"] not in points_of_strategy.index:
         yield "the tables have no such point"
     else:
-        yield from _differences(row, *studies[where, name], _plain(own.loc[row["point"]].dropna().to_dict()))
+        yield from _differences(
+            row, *studies[place, name], _plain(points_of_strategy.loc[row["point"]].dropna().to_dict())
+        )
 
 
 def _differences(
@@ -128,21 +132,21 @@ def _differences(
     fits = {name: int(value) if study.space.whole(name) else value for name, value in parameters.items()}
     (planned_run,) = study.runs(0, fits, Origin.SAMPLER, [row["seed"]])
     record = run(planned_run.experiment, evaluate=planned_run.evaluate)
-    again = measures(record.status, planned_run.measures(record))
+    rerun = measures(record.status, planned_run.measures(record))
     mark = float(scenario.budget.time or 0) / scenario.evaluations
     near = {"time_easy": mark, "time_hard": mark, "accuracy": ACCURACY}
-    if row["status"] != again["status"]:
-        yield f"status {row['status']}, again {again['status']}"
+    if row["status"] != rerun["status"]:
+        yield f"status {row['status']}, again {rerun['status']}"
     for name, within in near.items():
-        if not _close(row[name], again[name], within * 1.001):
-            yield f"{name} {row[name]:g}, again {again[name]:g}"
-    if row["time_hard"] == again["time_hard"]:
+        if not _close(row[name], rerun[name], within * 1.001):
+            yield f"{name} {row[name]:g}, again {rerun[name]:g}"
+    if row["time_hard"] == rerun["time_hard"]:
         for name in ("updates", "bytes"):
-            if not np.isclose(row[name], again[name], rtol=1e-6):
-                yield f"{name} {row[name]:g}, again {again[name]:g}"
+            if not np.isclose(row[name], rerun[name], rtol=1e-6):
+                yield f"{name} {row[name]:g}, again {rerun[name]:g}"
 
 
-def _close(kept: float, again: float, within: float) -> bool:
-    if pd.isna(kept) or pd.isna(again) or np.isinf(kept) or np.isinf(again):
-        return bool(kept == again or (pd.isna(kept) and pd.isna(again)))
-    return bool(abs(kept - again) <= within)
+def _close(stored: float, rerun: float, within: float) -> bool:
+    if pd.isna(stored) or pd.isna(rerun) or np.isinf(stored) or np.isinf(rerun):
+        return bool(stored == rerun or (pd.isna(stored) and pd.isna(rerun)))
+    return bool(abs(stored - rerun) <= within)

@@ -75,7 +75,7 @@ class Recording:
         """Store the result of an ended run, with further metrics and tables if given."""
         task = self.task
         assert isinstance(task, PlannedRun)
-        own = {
+        values = {
             **summary(record),
             **to_target(record, task.problem),
             **task.measures(record),
@@ -85,7 +85,7 @@ class Recording:
             record.status,
             record.reason,
             about=about,
-            metrics=own,
+            metrics=values,
             tables={**tables(record, task.curve_only), **(more or {})},
         )
 

@@ -157,23 +157,24 @@ class Tracking:
         experiment = self._experiment(suite)
         identities = {study[Tag.IDENTITY] for study in studies}
         pairs = {(study[Tag.SCENARIO], study[Tag.STRATEGY]) for study in studies}
-        for identity, known in experiment.studies.items():
+        for identity, recorded in experiment.studies.items():
             superseded = identity not in identities
-            if known.pair in pairs and known.superseded != superseded:
-                trials = (run for run in experiment.runs.values() if run.parent == known.run_id)
-                for run in (known, *trials):
+            if recorded.pair in pairs and recorded.superseded != superseded:
+                trials = (run for run in experiment.runs.values() if run.parent == recorded.run_id)
+                for run in (recorded, *trials):
                     self._supersede(run, superseded)
         finished = MlflowStatus.FINISHED
         for study in studies:
-            known = self._study(experiment, study)
+            recorded = self._study(experiment, study)
             value = study.get(Tag.BEST_VALUE)
             best = [Metric(TrialMetric.BEST_VALUE, float(value), now(), 0)] if value else []
             tags = [RunTag(name, cut(text, MAX_TAG_CHARACTERS)) for name, text in study.items()]
-            self._client.log_batch(known.run_id, best, tags=tags, synchronous=True)
-            end = known.start_time + round(1000 * float(study.get(Tag.WALL_SECONDS, 0)))
-            if study[Tag.STATUS] == StudyStatus.FINISHED and (known.state, known.end_time) != (finished, end):
-                self._client.set_terminated(known.run_id, finished, end)
-                known.state, known.end_time = finished, end
+            self._client.log_batch(recorded.run_id, best, tags=tags, synchronous=True)
+            end = recorded.start_time + round(1000 * float(study.get(Tag.WALL_SECONDS, 0)))
+            state = (recorded.state, recorded.end_time)
+            if study[Tag.STATUS] == StudyStatus.FINISHED and state != (finished, end):
+                self._client.set_terminated(recorded.run_id, finished, end)
+                recorded.state, recorded.end_time = finished, end
         self._choose(experiment, studies)
         experiment.names = names_of(pairs, experiment.conditions)
         self._rename(experiment)

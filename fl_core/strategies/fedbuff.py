@@ -75,6 +75,6 @@ class FedBuff(BufferedStrategy):
         """Count arrivals; return whether a buffer that is not full is applied."""
         if self.flush_every is None:
             return False
-        before = server.memory.arrivals
+        earlier = server.memory.arrivals
         server.memory.arrivals += arrivals
-        return bool(server.memory.arrivals // self.flush_every > before // self.flush_every)
+        return bool(server.memory.arrivals // self.flush_every > earlier // self.flush_every)
