@@ -98,8 +98,8 @@ def caveats(studies: Sequence[StudyResult]) -> list[str]:
     informed = max(0, plan.trials - STARTUP)
     if plan.sampler in ADAPTIVE and informed < plan.trials / 2:
         lines.append(
-            f"{plan.trials} trials: {plan.sampler} draws at random until {STARTUP} have ended, so it chose "
-            f"{informed} by results; {2 * STARTUP} or more trials search better"
+            f"{plan.trials} trials are few for {plan.sampler}, which draws the first {STARTUP} at random. "
+            f"Use {2 * STARTUP} or more"
         )
     at_edge, at_default, single = [], [], []
     for study in studies:
@@ -115,13 +115,14 @@ def caveats(studies: Sequence[StudyResult]) -> list[str]:
         if best.parameters.get("buffer") == 1:
             single.append(name)
     if at_edge:
-        lines.append(f"best value at an edge of the space, better ones may lie beyond: {'; '.join(at_edge)}")
+        lines.append(f"best value at an edge of the space: {'; '.join(at_edge)}. Widen the space")
     if at_default:
         lines.append(
-            f"no trial was better than the suite's own values or the defaults: {', '.join(at_default)}"
+            f"no trial was better than the suite's own values or the defaults: {', '.join(at_default)}. "
+            "Use more trials"
         )
     if single:
-        lines.append(f"buffer 1 applies each update at once, so nothing is buffered: {', '.join(single)}")
+        lines.append(f"best buffer is 1, which buffers nothing: {', '.join(single)}. Search from 2 on")
     return lines
 
 

@@ -96,9 +96,9 @@ def trial(number: int, value: float, origin: Origin = Origin.SAMPLER, **values: 
         ({"local_lr": 0.1, "buffer": 5}, Origin.SAMPLER, (30, "tpe"), []),
         ({"local_lr": 0.0011, "buffer": 5}, Origin.SAMPLER, (30, "tpe"), ["local_lr lower"]),
         ({"local_lr": 0.1, "buffer": 10}, Origin.SAMPLER, (30, "tpe"), ["buffer upper"]),
-        ({"local_lr": 0.1, "buffer": 1}, Origin.SAMPLER, (30, "tpe"), ["buffer 1"]),
+        ({"local_lr": 0.1, "buffer": 1}, Origin.SAMPLER, (30, "tpe"), ["buffer is 1"]),
         ({"local_lr": 0.1, "buffer": 5}, Origin.PAPER, (30, "tpe"), ["defaults"]),
-        ({"local_lr": 0.1, "buffer": 5}, Origin.SAMPLER, (12, "tpe"), ["it chose 2 by results"]),
+        ({"local_lr": 0.1, "buffer": 5}, Origin.SAMPLER, (12, "tpe"), ["few for tpe"]),
         ({"local_lr": 0.1, "buffer": 5}, Origin.SAMPLER, (12, "random"), []),
     ],
 )
