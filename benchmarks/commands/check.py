@@ -249,7 +249,7 @@ def _write(
             print_rich(gate_output.quality(moved))
     baseline.write(taken, path)
     click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")
-    click.echo("Allowed: a larger loss of every seed is worse. So is a smaller loss, if the seeds agree.")
+    click.echo("Allowed: the check fails if every seed loses more, or if the seeds agree on a smaller loss.")
     print_rich(gate_output.allowed(gate.compare(taken, taken)))
 
 
