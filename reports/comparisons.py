@@ -13,6 +13,7 @@ from math import isfinite, isnan, nan
 
 import numpy as np
 
+from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import TO_TARGET, UPDATES, Clock, Status
 from fl_core.time_to_target import restricted
 from reports.inference import (
@@ -29,7 +30,6 @@ from reports.inference import (
 from reports.numbers import Measure
 from reports.records.cells import Cell, value_at
 from reports.records.records import RecordedScenario
-from reports.records.runs import RecordedRun
 
 Pair = tuple[float, float]
 AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width
@@ -211,7 +211,7 @@ def measured(scenario: RecordedScenario, metric: str) -> Measure:
     return scenario.measure(metric)
 
 
-def _values(first: RecordedRun, second: RecordedRun, scenario: RecordedScenario, metric: str) -> Pair:
+def _values(first: RunResult, second: RunResult, scenario: RecordedScenario, metric: str) -> Pair:
     if metric in TO_TARGET:
         clock = TO_TARGET[metric]
         return first.time_to_target(clock, scenario.target), second.time_to_target(clock, scenario.target)
@@ -220,7 +220,7 @@ def _values(first: RecordedRun, second: RecordedRun, scenario: RecordedScenario,
     return first.final(metric), second.final(metric)
 
 
-def _areas(first: RecordedRun, second: RecordedRun) -> Pair:
+def _areas(first: RunResult, second: RunResult) -> Pair:
     """Return the exact means of two step functions over the client updates common to both runs."""
     curves = [run.files.curve for run in (first, second)]
     if any(first.metric not in curve for curve in curves):
@@ -235,7 +235,7 @@ def _areas(first: RecordedRun, second: RecordedRun) -> Pair:
     return float(means[0]), float(means[1])
 
 
-def _mistake(run: RecordedRun | None, value: float) -> str:
+def _mistake(run: RunResult | None, value: float) -> str:
     """Return the fault of a strategy's run, with {} for the name; a missed target is no fault."""
     if run is None:
         return "{} was not run"

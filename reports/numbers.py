@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import floor, inf, isfinite, isnan, log10
 
+from benchmarks.tracking.run_result import RunResult
 from fl_core.metrics import Metric, named
 
 MISSING = "–"
@@ -128,3 +129,8 @@ def measure(name: str, declared: Sequence[Metric] = (), higher: bool | None = No
     if all(other.name != name for other in declared) and higher is not None:
         metric = replace(metric, higher=higher)
     return Measure(**asdict(metric))
+
+
+def measure_of(run: RunResult, name: str) -> Measure:
+    """Return a metric of a run."""
+    return measure(name, run.declared, run.higher_is_better if name == run.metric else None)

@@ -15,10 +15,10 @@ from fl_core.schema import CAMPAIGN, DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, N
 from fl_core.text import nearest
 
 if TYPE_CHECKING:
+    from benchmarks.tracking.run_result import RunResult
     from benchmarks.tracking.store import Store
     from reports.comparisons import Comparison
     from reports.records.records import RecordedScenario, RecordedSuite
-    from reports.records.runs import RecordedRun
 
 
 @click.command(short_help="Test two strategies against each other, paired over seeds.")
@@ -128,13 +128,13 @@ def load(
     from reports.records import store as records
 
     def load_runs(suite: str) -> RecordedSuite:
-        loaded = records.load(uri, suite, may_be_meant, check=check)
+        loaded = records.load(uri, suite, may_be_meant, check=check, curves_only=True)
         if not any(may_be_meant(run) and run.whole for run in loaded.runs):
-            loaded = records.load(uri, suite)
+            loaded = records.load(uri, suite, curves_only=True)
         must_be_readable(loaded)
         return loaded
 
-    def may_be_meant(run: RecordedRun) -> bool:
+    def may_be_meant(run: RunResult) -> bool:
         return bool(folded & {spelling.casefold() for spelling in _spellings(run)})
 
     def check(recorded: RecordedSuite) -> None:
@@ -158,7 +158,7 @@ def load(
     raise _unknown("suite", suite, recorded)
 
 
-def _spellings(run: RecordedRun) -> tuple[str, str, str]:
+def _spellings(run: RunResult) -> tuple[str, str, str]:
     """Return the spellings of a run's strategy: label, title, and name in suite files."""
     return run.strategy, run.strategy.partition(" (")[0], run.params.get(STRATEGY_NAME, "")
 
@@ -210,8 +210,8 @@ def _must_be_recorded(scenarios: Sequence[RecordedScenario], metrics: Sequence[s
     from reports.comparisons import AREA
 
     runs = [run for scenario in scenarios for run in scenario.runs]
-    declared = {declaration.name for run in runs for declaration in run.metrics}
-    recorded = declared.union(*(run.totals for run in runs))
+    declared = {declaration.name for run in runs for declaration in run.declared}
+    recorded = declared.union(*(run.metrics for run in runs))
     for metric in metrics:
         if metric in TO_TARGET:
             _with_target(scenarios, metric)

@@ -13,8 +13,8 @@ from fl_core.schema import TIME, Clock, Total
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from benchmarks.tracking.run_result import RunResult
     from benchmarks.tracking.store import Store
-    from reports.records.runs import RecordedRun
 
 COLUMNS = (
     "scenario",
@@ -46,37 +46,37 @@ def rows(real: str, virtual: str, store: Store) -> list[Sequence[str]]:
         {
             place(run): run
             for run in load(store, name).runs
-            if run.whole and Total.STALENESS_MEAN in run.totals
+            if run.whole and Total.STALENESS_MEAN in run.metrics
         }
         for name in (real, virtual)
     )
-    if not all(Total.SERVER_BUSY in run.totals for run in lived.values()):
+    if not all(Total.SERVER_BUSY in run.metrics for run in lived.values()):
         raise UserError(f"{real} ran in virtual time: name a suite that asyncfl live recorded")
     if not lived.keys() & simulated.keys():
         raise UserError(f"{real} and {virtual} have no run of the same scenario, strategy and seed")
-    pairs: dict[tuple[str, str], list[tuple[RecordedRun, RecordedRun]]] = {}
+    pairs: dict[tuple[str, str], list[tuple[RunResult, RunResult]]] = {}
     for at in lived.keys() & simulated.keys():
         pairs.setdefault(at[:2], []).append((lived[at], simulated[at]))
     return [(*at, *_row(pairs[at])) for at in sorted(pairs)]
 
 
-def place(run: RecordedRun) -> tuple[str, str, int]:
+def place(run: RunResult) -> tuple[str, str, int]:
     """Return scenario, strategy and seed of a run, shared with the run in the other time."""
     return run.scenario, run.strategy, run.seed
 
 
-def _row(pairs: Sequence[tuple[RecordedRun, RecordedRun]]) -> list[str]:
+def _row(pairs: Sequence[tuple[RunResult, RunResult]]) -> list[str]:
     to_target = Clock.TIME.to_target
-    reached = [pair for pair in pairs if all(to_target in run.totals for run in pair)]
+    reached = [pair for pair in pairs if all(to_target in run.metrics for run in pair)]
     reals, virtuals = zip(*pairs, strict=True)
     return [
         str(len(pairs)),
         text(_ratios((real.final(TIME), virtual.final(TIME)) for real, virtual in pairs)),
-        text(_ratios((real.totals[to_target], virtual.totals[to_target]) for real, virtual in reached)),
-        *(text([run.totals[Total.STALENESS_MEAN] for run in runs]) for runs in (virtuals, reals)),
+        text(_ratios((real.metrics[to_target], virtual.metrics[to_target]) for real, virtual in reached)),
+        *(text([run.metrics[Total.STALENESS_MEAN] for run in runs]) for runs in (virtuals, reals)),
         text([_moved(*(run.files.participation for run in pair)) for pair in pairs]),
         *(text([run.final(run.metric) for run in runs]) for runs in (virtuals, reals)),
-        text([real.totals[Total.SERVER_BUSY] for real in reals]),
+        text([real.metrics[Total.SERVER_BUSY] for real in reals]),
     ]
 
 

@@ -19,12 +19,12 @@ from benchmarks.errors import UserError
 from benchmarks.leaderboard.entry import strategies
 from benchmarks.suite.overrides import Setting
 from benchmarks.suite.suite import Suite, load
+from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import Clock, Name, TrialMetric
 from fl_core.strategies.hyperparameters import Values
 from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.populations import COPY, ScenarioGoal
 from reports.records.records import RecordedSuite
-from reports.records.runs import RecordedRun
 from tuning.plan import plan
 from tuning.results import StudyResult
 from tuning.study import Campaign
@@ -175,7 +175,7 @@ def missing(study: StudyOfScale, tables: BoardTables) -> list[StudyOfScale]:
     return [replace(study, labels=remaining[at : at + AT_ONCE]) for at in range(0, len(remaining), AT_ONCE)]
 
 
-def measured(run: RecordedRun) -> dict[str, Any]:
+def measured(run: RunResult) -> dict[str, Any]:
     """Return the measures of a final run: the curve as text, and counts until the target or the end."""
     curve = run.files.curve
     time = run.time_to_target(Clock.TIME, run.target)

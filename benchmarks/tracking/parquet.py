@@ -50,9 +50,9 @@ def arrays(folder: Path, table: Table, columns: Sequence[str] = ()) -> dict[str,
     from pyarrow import ArrowException, OSFile
     from pyarrow.parquet import ParquetFile
 
+    options = {"page_checksum_verification": True, "pre_buffer": False}  # a thread to read ahead takes longer
     try:
-        path = str(folder / table.file)
-        with OSFile(path) as opened, ParquetFile(opened, page_checksum_verification=True) as file:
+        with OSFile(str(folder / table.file)) as opened, ParquetFile(opened, **options) as file:
             schema = file.schema_arrow
             names = list(columns or schema.names)
             fault = _fault_of_schema(schema, file.metadata.num_rows, table, names)

@@ -9,18 +9,38 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from statistics import fmean
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
 
 from benchmarks.errors import UserError
+from benchmarks.tracking.values import moment, number, parsed
 from fl_core.keys import is_older
-from fl_core.schema import JOINT, TAGS, Kind, MlflowTag, Status, Tag, Total, TrialMetric, TrialState
+from fl_core.metrics import Metric, from_text
+from fl_core.schema import (
+    DIAGNOSED,
+    JOINT,
+    OF_BUDGET,
+    TAGS,
+    Clock,
+    Kind,
+    MlflowTag,
+    Reason,
+    Status,
+    Tag,
+    Total,
+    TrialMetric,
+    TrialState,
+)
 from fl_core.sources import digests
+from fl_core.time_to_target import meets, observed_until, time_to_target
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -44,6 +64,9 @@ NEEDED: dict[str, dict[Tag, str]] = {
     | {Tag.TRIAL: DIGITS, Tag.SEED: DIGITS, Tag.STATUS: STATUSES},
 }
 
+TARGET_MARKS = "problem.target_marks"  # the parameter of that name
+
+Columns = Mapping[str, np.ndarray]  # a table; to make a frame of one takes longer than to read it
 Pair = tuple[str, str]  # scenario, strategy: a group, or a study
 Place = tuple[str, str, str, str]  # scenario, strategy, trial, seed: runs equal in these look alike
 
@@ -79,11 +102,43 @@ class RunRequirements:
         return self.code == wanted.code and (self.data == wanted.data or not (self.data and wanted.data))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Files:
+    """Contents of a run's artifacts; missing artifacts are empty."""
+
+    __pydantic_config__: ClassVar = {"arbitrary_types_allowed": True}
+
+    # One row per evaluation: iteration, updates, time, uploads_bytes, …, then metrics by name
+    curve: Columns = field(default_factory=dict)
+    # One row per client: client, importance, mean_time, size, loss, accuracy
+    clients: Columns = field(default_factory=dict)
+    # [2, values]: each staleness that occurred, in increasing order, and its updates
+    staleness: np.ndarray = field(default_factory=lambda: np.zeros((2, 0), int))
+    # [client], updates of each client
+    participation: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    unread: str = ""  # why a file that should be there could not be read
+    diagnostics: Columns = field(default_factory=dict)  # one row per diagnosed server iteration
+
+
+NO_FILES = Files()
+
+
+class TagText:
+    """Text of a tag, as an attribute of a run; empty where the tag is missing."""
+
+    def __init__(self, tag: Tag) -> None:
+        self._tag = tag
+
+    def __get__(self, run: RunResult, owner: type[RunResult]) -> str:
+        return run.tags.get(self._tag, "")
+
+
+@dataclass(slots=True, eq=False)
 class RunResult:
     """Outcome of a run: a run of a suite, a trial under a single seed, or a centralised baseline.
 
-    Curve, arrivals and clients are tables in files: `Outbox.artifacts`, or the address in MLflow.
+    Curve, arrivals and clients are tables in files: `Outbox.artifacts`, or the address in MLflow. Reports
+    read them into `files`.
     """
 
     run_id: str  # MLflow's; empty in the outbox, as are experiment and address
@@ -96,6 +151,27 @@ class RunResult:
     params: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)  # of the whole run; in MLflow the newest of all
     evaluated: list[int] = field(default_factory=list)  # milliseconds since 1970 of each row of the curve
+    files: Files = NO_FILES  # once they are read
+
+    kind = TagText(Tag.KIND)  # a `Kind`
+    key = TagText(Tag.KEY)  # of the task; empty for a run without a task
+    suite = TagText(Tag.SUITE)
+    scenario = TagText(Tag.SCENARIO)
+    problem = TagText(Tag.PROBLEM)
+    partition = TagText(Tag.PARTITION)
+    timing = TagText(Tag.TIMING)
+    strategy = TagText(Tag.STRATEGY)
+    paper = TagText(Tag.PAPER)
+    reason = TagText(Tag.REASON)  # of the status
+    metric = TagText(Tag.METRIC)
+    version = TagText(Tag.VERSION)
+    commit = TagText(Tag.COMMIT)
+    repository = TagText(Tag.REPOSITORY)  # commit of the repository in which the run was started
+    execution = TagText(Tag.EXECUTION)
+    machine = TagText(Tag.MACHINE)
+    processor = TagText(Tag.PROCESSOR)
+    device = TagText(Tag.DEVICE)
+    time_unit = TagText(Tag.TIME_UNIT)  # of virtual time; empty where nothing names it
 
     @classmethod
     def of_run(cls, run: Run) -> Self:
@@ -114,29 +190,9 @@ class RunResult:
         )
 
     @property
-    def kind(self) -> str:
-        """Kind of the run, a `Kind`."""
-        return self.tags.get(Tag.KIND, "")
-
-    @property
-    def key(self) -> str:
-        """Key of the task; empty for a run without a task."""
-        return self.tags.get(Tag.KEY, "")
-
-    @property
-    def suite(self) -> str:
-        """Name of the suite in records."""
-        return self.tags.get(Tag.SUITE, "")
-
-    @property
     def status(self) -> Status:
         """Final status of the run."""
         return Status(self.tags[Tag.STATUS])
-
-    @property
-    def reason(self) -> str:
-        """Reason for the status."""
-        return self.tags.get(Tag.REASON, "")
 
     @property
     def seconds(self) -> float:
@@ -151,7 +207,7 @@ class RunResult:
     @property
     def pair(self) -> Pair:
         """Scenario and strategy."""
-        return self.tags.get(Tag.SCENARIO, ""), self.tags.get(Tag.STRATEGY, "")
+        return self.scenario, self.strategy
 
     @property
     def place(self) -> Place:
@@ -159,7 +215,7 @@ class RunResult:
         return *self.pair, self.tags.get(Tag.TRIAL, ""), self.tags.get(Tag.SEED, "")
 
     @property
-    def conditions(self) -> Sequence[str]:
+    def conditions(self) -> tuple[str, ...]:
         """Parts of the scenario's label; empty where none are recorded."""
         return _parts(self.tags.get(Tag.CONDITIONS, "[]"))
 
@@ -181,8 +237,115 @@ class RunResult:
     @property
     def requirements(self) -> RunRequirements:
         """Requirements met by the run, besides the key."""
-        code, data = (_texts(self.tags.get(tag, "{}")) for tag in (Tag.CODE, Tag.DATA))
-        return RunRequirements(self.tags.get(Tag.EVALUATE, ALL), digests(code), data.get("data", ""))
+        return RunRequirements(
+            self.tags.get(Tag.EVALUATE, ALL), digests(self.code), self.data.get("data", "")
+        )
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return int(self.tags[Tag.SEED])
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more of the metric is better."""
+        return self.tags.get(Tag.HIGHER_IS_BETTER, "").lower() != "false"
+
+    @property
+    def target(self) -> float | None:
+        """Target of the metric, if any."""
+        return number(self.tags.get(Tag.TARGET, ""))
+
+    @property
+    def show(self) -> tuple[str, ...]:
+        """Names of the metrics that the suite shows first."""
+        return tuple(name for part in self.tags.get(Tag.SHOW, "").split(",") if (name := part.strip()))
+
+    @property
+    def declared(self) -> tuple[Metric, ...]:
+        """Metrics as the problem declares them."""
+        return from_text(self.tags.get(Tag.METRICS, ""))
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Versions of the libraries."""
+        return _texts(self.tags.get(Tag.VERSIONS, ""))
+
+    @property
+    def data(self) -> Mapping[str, str]:
+        """Digests of the data."""
+        return _texts(self.tags.get(Tag.DATA, ""))
+
+    @property
+    def code(self) -> Mapping[str, str]:
+        """File and digest of each of the user's own classes."""
+        return _texts(self.tags.get(Tag.CODE, ""))
+
+    @property
+    def started(self) -> datetime | None:
+        """Start of the first attempt."""
+        return moment(self.start_time)
+
+    @property
+    def ended(self) -> datetime | None:
+        """End of the run; None if still running."""
+        return moment(self.end_time)
+
+    @property
+    def budget_clock(self) -> Clock | None:
+        """Clock of the budget and of the evaluation marks; None if the budget has several clocks."""
+        clocks = [clock for clock in Clock if f"{OF_BUDGET}{clock.budget}" in self.params]
+        return clocks[0] if len(clocks) == 1 else None
+
+    def with_files(self, files: Files) -> Self:
+        """Return the run with files; unreadable if the run ended with a model but has no curve."""
+        lost = self.status.finite and not files.curve
+        tags = self.tags | {Tag.STATUS: Status.UNREADABLE} if lost else self.tags
+        return replace(self, files=files, tags=tags)
+
+    @property
+    def whole(self) -> bool:
+        """True if the outcome is known and all files were read."""
+        return self.status.terminated and not self.files.unread
+
+    @property
+    def diagnosed(self) -> bool:
+        """True if the run left diagnostics."""
+        return any(name.startswith(DIAGNOSED) for name in self.metrics)
+
+    @property
+    def at_a_standstill(self) -> bool:
+        """True if the model would never change again: diverged, stalled, or no client left."""
+        return self.status in {Status.DIVERGED, Status.STALLED} or self.reason == Reason.NO_CLIENT
+
+    def final(self, metric: str) -> float:
+        """Return the metric at the last evaluation; NaN if not recorded or not finite."""
+        curve = self.files.curve
+        last = float(curve[metric][-1]) if metric in curve else nan
+        return last if isfinite(last) else nan
+
+    def time_to_target(self, clock: str, target: float | None) -> float:
+        """Return the clock when the metric first met the target; ∞ if never, or without a target.
+
+        NaN where the clock was not recorded.
+        """
+        curve = self.files.curve
+        if target is None or self.metric not in curve:
+            return inf
+        if clock not in curve:
+            return nan  # coded messages alone have bytes
+        marks = int(self.params.get(TARGET_MARKS, 1))
+        return time_to_target(curve[clock], curve[self.metric], target, self.higher_is_better, marks)
+
+    def observed_until(self, time: float, clock: str) -> float:
+        """Return the time under observation of a run with time to target `time`."""
+        return observed_until(time, float(self.files.curve[clock][-1]), self.at_a_standstill)
+
+    def misses_again(self, target: float) -> bool:
+        """Return whether the run met the target, then missed the target at a later evaluation."""
+        values = self.files.curve.get(self.metric, np.empty(0))
+        met = meets(values, target, self.higher_is_better)
+        return bool(np.any(met[:-1] & ~met[1:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,19 +428,13 @@ class TrialResult:
 @lru_cache  # thousands of runs have the same
 def _texts(tag: str) -> Mapping[str, str]:
     """Return a tag holding an object of texts; empty if damaged, to have the run computed again."""
-    try:
-        return MappingProxyType({str(name): str(value) for name, value in json.loads(tag).items()})
-    except (ValueError, AttributeError):  # not JSON, or no object
-        return {}
+    return MappingProxyType({name: str(value) for name, value in parsed(tag, {}).items()})
 
 
 @lru_cache
 def _parts(tag: str) -> tuple[str, ...]:
     """Return a tag holding a list of texts; empty if damaged."""
-    try:
-        return tuple(map(str, json.loads(tag)))
-    except (ValueError, TypeError):  # not JSON, or no list
-        return ()
+    return tuple(map(str, parsed(tag, [])))
 
 
 def must_be_current(results: Iterable[RunResult], store: str) -> None:
@@ -370,6 +527,12 @@ def fault_of(run: RunResult) -> str:
     return next(_faults(run), "") if ours else ""
 
 
+@lru_cache(2**16)  # thousands of runs have the same
+def _matches(pattern: str, text: str) -> bool:
+    """Return whether the whole text matches a pattern."""
+    return re.fullmatch(pattern, text) is not None
+
+
 def _faults(run: RunResult) -> Iterator[str]:
     tags = run.tags
     for table in (tags, run.params, dict.fromkeys(run.metrics, "")):
@@ -378,12 +541,12 @@ def _faults(run: RunResult) -> Iterator[str]:
             yield f"{min(map(str, invalid))}: must be a text"
             return
     for tag, allowed in NEEDED.get(run.kind, {Tag.KIND: "|".join(NEEDED)}).items():
-        if not re.fullmatch(allowed, value := tags.get(tag, "")):
+        if not _matches(allowed, value := tags.get(tag, "")):
             yield f"tag {tag}: is '{value}'"
     if invalid := {name for name, value in run.metrics.items() if not isinstance(value, int | float)}:
         yield f"metric {min(map(str, invalid))}: must be a number"
-    for name, moment in (("start_time", run.start_time), ("end_time", run.end_time)):
-        if not (isinstance(moment, int) and 0 <= moment < LATEST):
+    for name, milliseconds in (("start_time", run.start_time), ("end_time", run.end_time)):
+        if not (isinstance(milliseconds, int) and 0 <= milliseconds < LATEST):
             yield f"{name}: must be milliseconds since 1970"
     if not isinstance(run.artifact_uri, str):
         yield "artifact_uri: must be an address"

@@ -16,41 +16,42 @@ from benchmarks.claims.claim import DIVERGED, Claim, Sample
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.claims.stored_numbers import Number
 from benchmarks.errors import UserError
+from benchmarks.tracking.run_result import RunResult
 from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility
 from fl_core.metrics import FP_LOSS
 from fl_core.schema import BY_BUDGET, Clock, Name, Status, Total
 from fl_core.time_to_target import time_to_target
+from reports.numbers import measure_of
 from reports.records.cells import value_at
-from reports.records.runs import RecordedRun
 
 
-def kept_bytes(runs: Sequence[RecordedRun]) -> float:
+def kept_bytes(runs: Sequence[RunResult]) -> float:
     """Bytes kept at the end, at the server and at the clients, where ACE's incremental form has a cache."""
     (run,) = runs
-    return run.totals[Total.KEPT_BY_SERVER] + run.totals[Total.KEPT_BY_CLIENTS]
+    return run.metrics[Total.KEPT_BY_SERVER] + run.metrics[Total.KEPT_BY_CLIENTS]
 
 
-def zigzag(runs: Sequence[RecordedRun]) -> float:
+def zigzag(runs: Sequence[RunResult]) -> float:
     """Standard deviation of the steps of the accuracy over the second half of a run's evaluations."""
     (run,) = runs
     accuracy = run.files.curve["test/accuracy"].tolist()
     return volatility(accuracy[len(accuracy) // 2 :]).step_std
 
 
-def slowest_accuracy(runs: Sequence[RecordedRun]) -> float:
+def slowest_accuracy(runs: Sequence[RunResult]) -> float:
     """Accuracy of a recorded run's last model on the data of the slowest client."""
     clients = runs[0].files.clients
     return float(clients["accuracy"][clients[Name.MEAN_TIME].argmax()])
 
 
-def other_accuracy(runs: Sequence[RecordedRun]) -> float:
+def other_accuracy(runs: Sequence[RunResult]) -> float:
     """Mean accuracy of a recorded run's last model over all clients but the slowest."""
     clients = runs[0].files.clients
     return float(np.nanmean(np.delete(clients["accuracy"], clients[Name.MEAN_TIME].argmax())))
 
 
-def unusable_share(runs: Sequence[RecordedRun]) -> float:
+def unusable_share(runs: Sequence[RunResult]) -> float:
     """Share of recorded runs, for pairs of η_l and K, diverging or ending above twice the least loss."""
     finals = [float(run.files.curve[FP_LOSS][-1]) if run.status.finite else math.inf for run in runs]
     return sum(final > 2 * min(finals) for final in finals) / len(finals)
@@ -65,7 +66,7 @@ OVER: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RecordedRun]) -> list[Number]:
+def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RunResult]) -> list[Number]:
     """Return the numbers of a claim, for seeds with all runs (by key) ended."""
     picked = plan.picked(claim)
     seeds = sorted(set.intersection(*(set(by_seed) for by_seed in picked.values())))
@@ -79,7 +80,7 @@ def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RecordedRun])
     return numbers
 
 
-def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]]) -> list[Number]:
+def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RunResult]]) -> list[Number]:
     shared = _shared(claim, runs)
     return [
         Number(
@@ -95,7 +96,7 @@ def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RecordedRun]])
     ]
 
 
-def _shared(claim: Claim, runs: Mapping[str, Sequence[RecordedRun]]) -> float:
+def _shared(claim: Claim, runs: Mapping[str, Sequence[RunResult]]) -> float:
     """Return the last clock value reached by all runs, without diverged and stalled runs."""
     whole = [run for of_sample in runs.values() for run in of_sample if run.status is Status.DONE]
     return min((float(run.files.curve[_column(claim)][-1]) for run in whole), default=inf)
@@ -105,7 +106,7 @@ def _column(claim: Claim) -> str:
     return BY_BUDGET[claim.clock] if claim.clock else Clock.UPDATES
 
 
-def _number(claim: Claim, sample: Sample, runs: Sequence[RecordedRun], at: float | str | None) -> float:
+def _number(claim: Claim, sample: Sample, runs: Sequence[RunResult], at: float | str | None) -> float:
     """Return the value of a sample for a seed."""
     metric = sample.metric or ""
     if ":" in metric:
@@ -115,19 +116,19 @@ def _number(claim: Claim, sample: Sample, runs: Sequence[RecordedRun], at: float
     return float(each[0] if sample.over is None else OVER[sample.over](each))
 
 
-def _of_run(claim: Claim, sample: Sample, run: RecordedRun, end: float) -> float:
+def _of_run(claim: Claim, sample: Sample, run: RunResult, end: float) -> float:
     metric = sample.metric or ""
     if metric == DIVERGED.name:
         return float(run.status is Status.DIVERGED)
     curve = run.files.curve
     if metric not in curve:
-        if metric in run.totals:
-            return run.totals[metric]
-        known = ", ".join([*curve, *run.totals, DIVERGED.name])
+        if metric in run.metrics:
+            return run.metrics[metric]
+        known = ", ".join([*curve, *run.metrics, DIVERGED.name])
         raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. Available: {known}")
     clock, column = curve[_column(claim)].astype(float), curve[metric].astype(float)
     if sample.reach is not None:
-        higher = run.measure(metric).higher
+        higher = measure_of(run, metric).higher
         return time_to_target(clock, column, sample.reach, claim.sign > 0 if higher is None else higher)
     if run.status is Status.DIVERGED:
         return nan
@@ -152,7 +153,7 @@ def _function(path: str) -> Callable[..., Any]:
     return function
 
 
-def _origin(runs: Sequence[RecordedRun]) -> str:
+def _origin(runs: Sequence[RunResult]) -> str:
     """Return commits, versions, and digests of the data sets or feature files of runs."""
 
     def joined(texts: Iterable[str]) -> str:

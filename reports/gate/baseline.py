@@ -17,6 +17,7 @@ from benchmarks.errors import RUN_AGAIN, UserError, writing
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking import parquet
 from benchmarks.tracking.artifact_locations import fetched
+from benchmarks.tracking.run_result import RunResult
 from fl_core import reading
 from fl_core.metrics import FP_LOSS, LOSS
 from fl_core.parts import Frozen
@@ -24,8 +25,7 @@ from fl_core.recording.atomic import whole
 from fl_core.schema import ARRIVALS, UPDATES, Status
 from fl_core.sources import digests, named
 from fl_core.text import many
-from reports.numbers import Measure, measure
-from reports.records.runs import RecordedRun
+from reports.numbers import Measure, measure, measure_of
 from reports.records.store import load
 
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"
@@ -172,40 +172,40 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
     )
 
 
-def schedule(run: RecordedRun, tracking_uri: str) -> str:
+def schedule(run: RunResult, tracking_uri: str) -> str:
     """Return a digest of a run's arrivals, equal on every machine; UserError if arrivals cannot be read."""
     try:
-        with fetched(run.folder, tracking_uri, [ARRIVALS.file]) as here:
+        with fetched(run.artifact_uri, tracking_uri, [ARRIVALS.file]) as here:
             table = parquet.read(here, ARRIVALS, list(ARRIVALS.columns))
     except parquet.UnreadableTableError as fault:
-        raise UserError(f"run {run.id}: {fault}") from None
+        raise UserError(f"run {run.run_id}: {fault}") from None
     text = hashlib.sha256()
     for name, column in ARRIVALS.columns.items():
         text.update(np.ascontiguousarray(table[name].to_numpy(), f"<{column.code}").tobytes())
     return text.hexdigest()[:16]
 
 
-def _was_edited(recorded: RecordedRun | None, planned: PlannedRun) -> bool:
+def _was_edited(recorded: RunResult | None, planned: PlannedRun) -> bool:
     """Return whether the user's code differs from the code of the recorded run."""
     current = named(planned.experiment.description())
     return recorded is not None and digests(recorded.code) != digests(current)
 
 
-def _goal(run: RecordedRun) -> GateGoal:
-    metric = run.measure(run.metric)
+def _goal(run: RunResult) -> GateGoal:
+    metric = measure_of(run, run.metric)
     fields = {"title": metric.title, "share": metric.share, "unit": metric.unit}
     return GateGoal(metric=metric.name, higher=bool(metric.higher), target=run.target, **fields)
 
 
-def _losses(run: RecordedRun) -> Sequence[float]:
+def _losses(run: RunResult) -> Sequence[float]:
     """Return the curve of the federated loss, or of the closest recorded metric; less is better."""
     curve = run.files.curve
     name = next((name for name in (FP_LOSS, LOSS.name) if name in curve), run.metric)
-    sign = -1 if run.measure(name).higher else 1
+    sign = -1 if measure_of(run, name).higher else 1
     return [sign * value for value in curve[name]]
 
 
-def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
+def _outcome(run: RunResult, schedule: str) -> BaselineRun:
     updates, losses = run.files.curve[UPDATES], _losses(run)
     last = len(updates) - 1
     rows = sorted({round(part * last) for part in GOLDEN_AT})
@@ -222,7 +222,7 @@ def _outcome(run: RecordedRun, schedule: str) -> BaselineRun:
         schedule=schedule,
         evaluations=last,
         loss=tuple((int(updates[at]), float(f"{losses[at]:.{DIGITS}g}")) for at in golden),
-        wall_seconds=run.wall_seconds,
+        wall_seconds=run.seconds,
     )
 
 

@@ -7,10 +7,10 @@ from math import ceil, floor, inf, log10
 import numpy as np
 
 from benchmarks.errors import UserError
+from benchmarks.tracking.run_result import Columns, RunResult
 from fl_core.schema import ITERATION, STRATEGY_NAME, TIME
 from fl_core.time_to_target import time_to_target
 from reports.records.cells import value_at
-from reports.records.runs import Columns, RecordedRun
 
 REFERENCE = "fedavg"  # strategy by name
 EASY, HARD = 0.9, 0.98  # shares of what the best strategy's median reaches within the budget
@@ -72,20 +72,20 @@ def goals(
         budget = wanted
 
 
-def from_runs(runs: Iterable[RecordedRun]) -> dict[str, Goals]:
+def from_runs(runs: Iterable[RunResult]) -> dict[str, Goals]:
     """Return the goals of every scenario of a pilot; UserError if runs are missing or too short.
 
     Raises:
         UserError: Runs of the reference are missing, or all runs end too soon.
     """
-    by_scenario: dict[str, dict[str, list[RecordedRun]]] = {}
+    by_scenario: dict[str, dict[str, list[RunResult]]] = {}
     for run in runs:
         if run.status.finite:
             by_scenario.setdefault(run.scenario, {}).setdefault(run.strategy, []).append(run)
     return {scenario: _of_scenario(scenario, own) for scenario, own in by_scenario.items()}
 
 
-def _of_scenario(scenario: str, by_strategy: Mapping[str, list[RecordedRun]]) -> Goals:
+def _of_scenario(scenario: str, by_strategy: Mapping[str, list[RunResult]]) -> Goals:
     reference: list[Configuration] = []
     others: list[Configuration] = []
     for runs in by_strategy.values():

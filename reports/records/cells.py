@@ -10,9 +10,9 @@ from math import inf, nan
 import numpy as np
 import pandas as pd
 
+from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import Clock, Status
 from reports.numbers import Measure
-from reports.records.runs import RecordedRun
 
 Array = np.ndarray
 
@@ -78,16 +78,16 @@ class Cell:
 
     strategy: str
     index: int  # of the strategy in the suite: its colour, dash and marker
-    runs: tuple[RecordedRun, ...]
+    runs: tuple[RunResult, ...]
     metrics: tuple[Measure, ...] = ()  # of the scenario
     target: float | None = None
 
     @property
-    def finite(self) -> tuple[RecordedRun, ...]:
+    def finite(self) -> tuple[RunResult, ...]:
         """Runs with a final model, including stalled runs."""
         return tuple(run for run in self.runs if run.status.finite)
 
-    def having(self, status: Status) -> tuple[RecordedRun, ...]:
+    def having(self, status: Status) -> tuple[RunResult, ...]:
         """Return the runs of a status."""
         return tuple(run for run in self.runs if run.status is status)
 
@@ -195,7 +195,7 @@ def _common_marks(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> 
     return np.unique(np.concatenate(marks)) if common and marks else common_grid(marks)
 
 
-def _curve(run: RecordedRun, metric: str, clock: str) -> tuple[Array, Array]:
+def _curve(run: RunResult, metric: str, clock: str) -> tuple[Array, Array]:
     curve = run.files.curve
     marks, values = curve[clock].astype(float), curve[metric].astype(float)
     if not run.status.finite:

@@ -15,12 +15,12 @@ import pandas as pd
 from benchmarks.colours import slots
 from benchmarks.tracking import views
 from benchmarks.tracking.database import UI_HOST, UI_PORT
+from benchmarks.tracking.run_result import RunResult
 from fl_core.metrics import SURROGATE
 from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, TO_TARGET, VARIANT, Clock, untuned
 from fl_core.text import natural
-from reports.numbers import Measure
+from reports.numbers import Measure, measure_of
 from reports.records.cells import Cell
-from reports.records.runs import RecordedRun
 from reports.records.studies import RecordedStudy
 
 # Begins of the names of parameters with which bytes matter
@@ -69,10 +69,10 @@ class RecordedScenario:
 
     def measure(self, name: str) -> Measure:
         """Return a metric of the scenario's runs."""
-        return self.metric if name == self.metric.name else self.runs[0].measure(name)
+        return self.metric if name == self.metric.name else measure_of(self.runs[0], name)
 
     @property
-    def runs(self) -> list[RecordedRun]:
+    def runs(self) -> list[RunResult]:
         """All runs of all cells."""
         return [run for cell in self.cells for run in cell.runs]
 
@@ -122,9 +122,9 @@ class RecordedSuite:
     uri: str  # of the tracking store, without credentials
     experiment: str = ""  # MLflow's id of it
     description: str = ""
-    runs: tuple[RecordedRun, ...] = ()
+    runs: tuple[RunResult, ...] = ()
     pooled: tuple[Pooled, ...] = ()
-    older: tuple[RecordedRun, ...] = ()  # replaced by later runs, such as of other hyper-parameters
+    older: tuple[RunResult, ...] = ()  # replaced by later runs, such as of other hyper-parameters
     studies: tuple[RecordedStudy, ...] = ()  # of its tuning campaign
     campaign: str = ""  # the suite whose campaign found its values, where it ran as a tuned variant of that
     highlight: tuple[str, ...] = ()  # strategies that the suite picks out
@@ -147,7 +147,7 @@ class RecordedSuite:
         return len(cells) * len(self.seeds) - len(self.runs)
 
     @property
-    def unread(self) -> tuple[RecordedRun, ...]:
+    def unread(self) -> tuple[RunResult, ...]:
         """Ended runs with unreadable files."""
         return tuple(run for run in self.runs if run.files.unread and not run.status.unfinished)
 
@@ -225,10 +225,10 @@ class RecordedSuite:
         first = runs[0]
         seeds = sorted(runs, key=lambda run: run.seed)
         recorded = {name for run in runs for name in run.files.curve}
-        ranking_metric = first.measure(first.metric)
-        requested = [first.measure(name) for name in first.show]
+        ranking_metric = measure_of(first, first.metric)
+        requested = [measure_of(first, name) for name in first.show]
         shown = tuple(metric for metric in requested if metric.name in recorded) or (ranking_metric,)
-        worst = first.measure(ranking_metric.worst_client.name)
+        worst = measure_of(first, ranking_metric.worst_client.name)
         columns = tuple(dict.fromkeys((*shown, ranking_metric, *([worst] if worst.name in recorded else []))))
         if columns[0].higher is None:
             # A metric without a direction cannot rank.
@@ -247,20 +247,20 @@ class RecordedSuite:
         )
 
 
-def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[RecordedRun, ...]]:
+def latest(runs: Iterable[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunResult, ...]]:
     """Return the runs to report, and the older runs replaced by newer runs.
 
     A suite that was edited leaves runs of the same scenario, strategy and seed, but with other
     hyper-parameters. They are not additional seeds: runs that the runner marks as superseded are left out,
     and of each scenario and strategy all runs of the description started last are taken.
     """
-    everything = sorted(runs, key=lambda run: (run.started or datetime.min.replace(tzinfo=UTC), run.id))
-    older: list[RecordedRun] = []
-    by_age: list[RecordedRun] = []
+    everything = sorted(runs, key=lambda run: (run.started or datetime.min.replace(tzinfo=UTC), run.run_id))
+    older: list[RunResult] = []
+    by_age: list[RunResult] = []
     for run in everything:
         (older if run.superseded else by_age).append(run)
     newest = {(run.scenario, run.strategy): run for run in by_age}
-    kept: dict[tuple[str, str, int], RecordedRun] = {}
+    kept: dict[tuple[str, str, int], RunResult] = {}
     for run in by_age:
         if not alike(run, newest[run.scenario, run.strategy]):
             older.append(run)
@@ -272,8 +272,10 @@ def latest(runs: Iterable[RecordedRun]) -> tuple[tuple[RecordedRun, ...], tuple[
     return tuple(kept.values()), tuple(older)
 
 
-def alike(run: RecordedRun, other: RecordedRun) -> bool:
+def alike(run: RunResult, other: RunResult) -> bool:
     """Return whether runs differ in seeds alone; between commits, only common parameters count."""
+    if {**run.params, SEED: ""} == {**other.params, SEED: ""}:
+        return True  # as nearly all are
     ours, theirs = run.params.keys() - {SEED}, other.params.keys() - {SEED}
     names = ours | theirs if run.commit == other.commit else ours & theirs
     return all(run.params.get(name) == other.params.get(name) for name in names)
@@ -310,7 +312,7 @@ def curve_table(suite: RecordedSuite) -> pd.DataFrame:
     return table.sort_values([*LABELS], kind="stable", ignore_index=True)
 
 
-def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
+def _row(suite: RecordedSuite, run: RunResult) -> dict[str, object]:
     curve = run.files.curve
     clocks = TO_TARGET if run.target is not None else {}
     to_target = {
@@ -328,7 +330,7 @@ def _row(suite: RecordedSuite, run: RecordedRun) -> dict[str, object]:
         "reason": run.reason,
         **{name: values[-1].item() for name, values in curve.items()},
         **to_target,
-        **{name: value for name, value in run.totals.items() if name not in curve and name not in READ_OFF},
+        **{name: value for name, value in run.metrics.items() if name not in curve and name not in READ_OFF},
         "key": run.key,
     }
 

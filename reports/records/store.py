@@ -13,7 +13,8 @@ from benchmarks.tracking import parquet
 from benchmarks.tracking.artifact_locations import fetched, place
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import reading
-from benchmarks.tracking.run_result import RunResult, fault_of, must_be_current, valid_tags
+from benchmarks.tracking.run_result import Files, RunResult, fault_of, must_be_current, valid_tags
+from benchmarks.tracking.values import clean, number, parsed
 from fl_core.metrics import SURROGATE
 from fl_core.schema import (
     ARRIVALS,
@@ -31,7 +32,6 @@ from fl_core.schema import (
 )
 from fl_core.text import many, nearest
 from reports.records.records import Pooled, RecordedSuite, latest
-from reports.records.runs import Files, RecordedRun, clean, number, parsed
 from reports.records.studies import read_studies
 
 DOWNLOADS = 8  # at a time, from a server
@@ -40,7 +40,7 @@ DOWNLOADS = 8  # at a time, from a server
 def load(
     tracking_uri: str,
     suite: str,
-    files_of: Collection[str] | Callable[[RecordedRun], bool] | None = None,
+    files_of: Collection[str] | Callable[[RunResult], bool] | None = None,
     check: Callable[[RecordedSuite], object] | None = None,
     *,
     curves_only: bool = False,
@@ -73,7 +73,7 @@ def load(
     tuned = base != suite and f"{base}{CAMPAIGN}" in experiments
     faults = {run.run_id: fault for run in (*recorded, *tried) if (fault := fault_of(run))}
     kinds = [(run, run.tags.get(Tag.KIND)) for run in recorded if run.run_id not in faults]
-    runs, older = latest(RecordedRun.of(run) for run, kind in kinds if kind == Kind.RUN)
+    runs, older = latest(cleaned(run) for run, kind in kinds if kind == Kind.RUN)
     loaded = RecordedSuite(
         suite,
         redacted(tracking_uri),
@@ -115,6 +115,12 @@ def _warn(suite: RecordedSuite) -> None:
             warn(f"show: no run recorded {name}{nearest(name, recorded)}")
 
 
+def cleaned(run: RunResult) -> RunResult:
+    """Return a run with texts that can stand in a page."""
+    tags, params = ({name: clean(text) for name, text in texts.items()} for texts in (run.tags, run.params))
+    return replace(run, tags=tags, params=params)
+
+
 def _pooled(runs: Iterable[RunResult]) -> tuple[Pooled, ...]:
     """Return the centralised baselines."""
     return tuple(
@@ -124,35 +130,35 @@ def _pooled(runs: Iterable[RunResult]) -> tuple[Pooled, ...]:
 
 
 def _with_files(
-    runs: tuple[RecordedRun, ...],
+    runs: tuple[RunResult, ...],
     tracking_uri: str,
-    wanted: Collection[str] | Callable[[RecordedRun], bool] | None,
+    wanted: Collection[str] | Callable[[RunResult], bool] | None,
     curves_only: bool,
-) -> tuple[RecordedRun, ...]:
+) -> tuple[RunResult, ...]:
     """Return the runs, wanted runs with artifacts: read in place, or fetched from elsewhere."""
 
-    def read_of(run: RecordedRun) -> RecordedRun:
-        if here := places[run.id]:
+    def read_of(run: RunResult) -> RunResult:
+        if here := places[run.run_id]:
             files = read(here, run, curves_only)
             if files.unread:
                 files = replace(files, unread=f"{files.unread} in {here}")
             return run.with_files(files)
         others = () if curves_only else (ARRIVALS, CLIENTS, *([DIAGNOSTICS] if run.diagnosed else []))
-        with fetched(run.folder, tracking_uri, [table.file for table in (CURVE, *others)]) as folder:
+        with fetched(run.artifact_uri, tracking_uri, [table.file for table in (CURVE, *others)]) as folder:
             return run.with_files(read(folder, run, curves_only))
 
     chosen = wanted if callable(wanted) else lambda run: wanted is None or run.key in wanted
-    places = {run.id: place(run.folder, tracking_uri) for run in runs if chosen(run)}
-    stored = [run for run in runs if run.id in places]
+    places = {run.run_id: place(run.artifact_uri, tracking_uri) for run in runs if chosen(run)}
+    stored = [run for run in runs if run.run_id in places]
     if all(places.values()):  # threads would only wait for each other's Python
-        read_runs = {run.id: read_of(run) for run in stored}
+        read_runs = {run.run_id: read_of(run) for run in stored}
     else:
         with ThreadPoolExecutor(DOWNLOADS) as pool:
             read_runs = dict(zip(places, pool.map(read_of, stored), strict=True))
-    return tuple(read_runs.get(run.id, run) for run in runs)
+    return tuple(read_runs.get(run.run_id, run) for run in runs)
 
 
-def read(folder: Path, run: RecordedRun, curves_only: bool = False) -> Files:
+def read(folder: Path, run: RunResult, curves_only: bool = False) -> Files:
     """Return the tables of a run, or only the curve; diagnostics only where recorded."""
     files = Files()
     try:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import PHASES, PHASES_AT_SERVER, TIME, Name
 from reports import numbers
 from reports.figures import svg
 from reports.numbers import Measure, tick
 from reports.records.cells import Array, Cell
 from reports.records.records import RecordedScenario
-from reports.records.runs import RecordedRun
 from reports.sections.section import (
     Card,
     Results,
@@ -216,7 +216,7 @@ def participation_shares(cell: Cell) -> Array:
     return np.mean(alike, axis=0) if alike else np.zeros(0)
 
 
-def _participation(run: RecordedRun) -> Array:
+def _participation(run: RunResult) -> Array:
     counts, table = run.files.participation, run.files.clients
     slowness = np.zeros(len(counts))
     slowness[table[Name.CLIENT].astype(int)] = table[Name.MEAN_TIME]
@@ -290,7 +290,7 @@ def phase_shares(cell: Cell) -> Array:
     return np.mean(of_seeds, axis=0) if of_seeds else np.zeros(0)
 
 
-def _phases(run: RecordedRun) -> Array:
+def _phases(run: RunResult) -> Array:
     clients = run.files.clients
     spent = np.array([clients[part].sum() if part in clients else 0.0 for part in PHASE_COLUMNS])
     total = float(run.files.curve[TIME][-1]) * len(clients[Name.CLIENT]) or 1.0  # a run may end at time 0

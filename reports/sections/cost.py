@@ -6,11 +6,11 @@ from math import isnan, nan
 import numpy as np
 import pandas as pd
 
+from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import ENERGY, UPDATES, Name, Total
 from fl_core.text import duration
 from reports import numbers
 from reports.records.records import RecordedScenario
-from reports.records.runs import RecordedRun
 from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
@@ -34,18 +34,18 @@ OF_COLUMN = {  # what a column adds to the note
 }
 
 
-def at_end(run: RecordedRun, column: str) -> float:
+def at_end(run: RunResult, column: str) -> float:
     """Return a column of the curve in the last row; NaN without the column."""
     curve = run.files.curve
     return float(curve[column][-1]) if column in curve else nan
 
 
-def sent_to_target(run: RecordedRun) -> float:
+def sent_to_target(run: RunResult) -> float:
     """Return the bytes of all updates until the target was met; ∞ if never, NaN without a target."""
     return nan if run.target is None else run.time_to_target(Name.UPLOADS, run.target)
 
 
-def energy_to_target(run: RecordedRun) -> float:
+def energy_to_target(run: RunResult) -> float:
     """Return the joules of all clients until the target was met; ∞ if never, NaN without a target."""
     return (
         nan if run.target is None or ENERGY not in run.files.curve else run.time_to_target(ENERGY, run.target)
@@ -53,19 +53,19 @@ def energy_to_target(run: RecordedRun) -> float:
 
 
 # By heading: the cost of a run, and how to write it.
-COLUMNS: dict[str, tuple[Callable[[RecordedRun], float], Callable[[float], str]]] = {
+COLUMNS: dict[str, tuple[Callable[[RunResult], float], Callable[[float], str]]] = {
     "Updates": (lambda run: at_end(run, UPDATES), numbers.count),
-    "Not finite": (lambda run: run.totals.get(Total.NON_FINITE, nan), numbers.count),
-    "Misread": (lambda run: run.totals.get(Total.MISREAD, nan), numbers.count),
-    "Local steps": (lambda run: run.totals.get(Total.LOCAL_STEPS, nan), numbers.count),
+    "Not finite": (lambda run: run.metrics.get(Total.NON_FINITE, nan), numbers.count),
+    "Misread": (lambda run: run.metrics.get(Total.MISREAD, nan), numbers.count),
+    "Local steps": (lambda run: run.metrics.get(Total.LOCAL_STEPS, nan), numbers.count),
     "Sent": (lambda run: at_end(run, Name.UPLOADS), numbers.size),
     "Received": (lambda run: at_end(run, Name.DOWNLOADS), numbers.size),
     "Sent to target": (sent_to_target, numbers.size),
     "Energy": (lambda run: at_end(run, ENERGY), numbers.energy),
     "Energy to target": (energy_to_target, numbers.energy),
-    "Server keeps": (lambda run: run.totals.get(Total.KEPT_BY_SERVER, nan), numbers.size),
-    "Clients keep": (lambda run: run.totals.get(Total.KEPT_BY_CLIENTS, nan), numbers.size),
-    "Wall time": (lambda run: run.wall_seconds or nan, duration),
+    "Server keeps": (lambda run: run.metrics.get(Total.KEPT_BY_SERVER, nan), numbers.size),
+    "Clients keep": (lambda run: run.metrics.get(Total.KEPT_BY_CLIENTS, nan), numbers.size),
+    "Wall time": (lambda run: run.seconds or nan, duration),
 }
 
 
@@ -109,7 +109,7 @@ def table(problem: str, scenarios: Sequence[RecordedScenario]) -> PageTable:
             "strategy": strategy,
             "seed": run.seed,
             **{heading: cost(run) for heading, (cost, _) in COLUMNS.items()},
-            "run": run.id,
+            "run": run.run_id,
         }
         for strategy, run in ended
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import Clock, Status, Total
 from fl_core.text import duration, many
 from reports import numbers
@@ -18,7 +19,6 @@ from reports.numbers import Measure
 from reports.rankings import Standings, StrategyStanding
 from reports.records.cells import Cell, band, over_scenarios
 from reports.records.records import RecordedScenario, RecordedSuite
-from reports.records.runs import RecordedRun
 from reports.sections.curves import plot, scale
 from reports.sections.ranking import effect_entry, seeds_text
 from reports.sections.section import Results, Section, draw_rows
@@ -38,7 +38,7 @@ MAX_COLOURED_CURVES = 4  # in colour beside it
 def what_ran(suite: RecordedSuite) -> str:
     """Return the suite in a sentence or two."""
     scenarios = len({run.scenario for run in suite.runs})
-    wall = sum(run.wall_seconds for run in suite.runs)
+    wall = sum(run.seconds for run in suite.runs)
     return (
         f"{many(len(suite.runs), 'run')}: {many(len(suite.strategies), 'strategy')} × "
         f"{many(scenarios, 'scenario')} × {many(len(suite.seeds), 'seed')}. "
@@ -58,7 +58,7 @@ def what_was_tuned(suite: RecordedSuite) -> str:
     )
 
 
-def when(runs: Sequence[RecordedRun]) -> str:
+def when(runs: Sequence[RunResult]) -> str:
     """Return the time from the first start to the last end, in universal time."""
     starts = [run.started for run in runs if run.started]
     if not starts:
@@ -105,7 +105,7 @@ def measured_times(suite: RecordedSuite) -> str:
 
 def idle_links(suite: RecordedSuite) -> str:
     """Return a warning if links were given and messages are too small to need time; otherwise empty."""
-    shares = [share for run in suite.runs if (share := run.totals.get(Total.TRANSFER_SHARE)) is not None]
+    shares = [share for run in suite.runs if (share := run.metrics.get(Total.TRANSFER_SHARE)) is not None]
     if (
         not shares
         or max(shares) >= SMALL_TRANSFER_SHARE

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from benchmarks.discrepancies import discrepancies
+from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import JOINT, OF_STRATEGY, STRATEGY_NAME, TO_TARGET
 from fl_core.text import duration, many, natural
 from reports.records.records import RecordedSuite
-from reports.records.runs import RecordedRun
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, download
 
@@ -40,7 +40,7 @@ def strategies(results: Results) -> Section:
     return Section("strategies", "Strategies", "methods.html.j2", note, {"entries": entries})
 
 
-def hyperparameters(runs: list[RecordedRun]) -> list[tuple[str, str]]:
+def hyperparameters(runs: list[RunResult]) -> list[tuple[str, str]]:
     """Return the hyper-parameters of a strategy, with all values where scenarios differ."""
     values: dict[str, set[str]] = {}
     for run in runs:
@@ -69,7 +69,7 @@ def section(results: Results) -> Section:
         (
             scenario.place,
             scenario.label,
-            [(run, suite.address(run.id), duration(run.wall_seconds)) for run in scenario.runs],
+            [(run, suite.address(run.run_id), duration(run.seconds)) for run in scenario.runs],
         )
         for scenario in results.scenarios
     ]
@@ -91,7 +91,7 @@ def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
     experiment = f"experiment {suite.name} (id {suite.experiment}) at " if suite.experiment else ""
     campaigns = ", ".join(sorted({study.experiment for study in suite.studies}))
     tuning = f"{many(len(suite.studies), 'study')} in the experiment of id {campaigns}" if campaigns else ""
-    wall = f"{duration(sum(run.wall_seconds for run in runs))}, all runs together" if runs else ""
+    wall = f"{duration(sum(run.seconds for run in runs))}, all runs together" if runs else ""
     properties = {
         "MLflow": [f"{experiment}{suite.uri}"],
         "Tuning": [tuning],
@@ -105,7 +105,7 @@ def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
         "Machine": sorted({run.machine for run in runs}),
         "Computing": [wall],
         "Damaged records": list(suite.damaged),
-        "Unreadable": [f"{run.id}: {run.files.unread}" for run in suite.unread],
+        "Unreadable": [f"{run.run_id}: {run.files.unread}" for run in suite.unread],
     }
     recorded = {name: list(filter(None, values)) for name, values in properties.items()}
     return [(name, values) for name, values in recorded.items() if values]
@@ -126,7 +126,7 @@ def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:
     return [f"{name}: {', '.join(sorted(values[name]))}" for name in sorted(values)]
 
 
-def frame(runs: Iterable[RecordedRun]) -> pd.DataFrame:
+def frame(runs: Iterable[RunResult]) -> pd.DataFrame:
     """Return a table with a row per run: identity, status, final metrics."""
     rows = []
     for run in runs:
@@ -140,8 +140,8 @@ def frame(runs: Iterable[RecordedRun]) -> pd.DataFrame:
                 "status": str(run.status),
                 **{name: run.final(name) for name in run.files.curve if "/" in name or name == run.metric},
                 **{f"{clock} to target": run.time_to_target(clock, run.target) for clock in clocks},
-                "wall seconds": run.wall_seconds,
-                "run": run.id,
+                "wall seconds": run.seconds,
+                "run": run.run_id,
                 "key": run.key,
             }
         )

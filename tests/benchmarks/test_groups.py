@@ -118,7 +118,7 @@ def test_when_the_target_was_reached_is_what_the_report_says(tmp_path: Path, sto
         group = groups(store)[cell.strategy].data.metrics
         for clock in ("updates", "time"):
             reach = cell.reach(clock)
-            reached = [run.totals for run in cell.runs if f"{clock}_to_target" in run.totals]
+            reached = [run.metrics for run in cell.runs if f"{clock}_to_target" in run.metrics]
             assert len(reached) == reach.reached
             assert group.get(f"{clock}_to_target", inf) == reach.median
             seen.add(reach.reached)

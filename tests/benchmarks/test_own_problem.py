@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from shell import asyncfl
 
+from reports.numbers import measure_of
 from reports.records.store import load
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +45,7 @@ def test_the_runs_carry_the_declaration_and_learn(folder: Path) -> None:
     suite = load(f"sqlite:///{store}", "mine")
     assert len(suite.runs) == 9
     for run in suite.runs:
-        metric = run.measure(run.metric)
+        metric = measure_of(run, run.metric)
         assert (metric.heading, metric.higher) == ("Mean absolute error (minutes)", False)
         curve = run.files.curve
         assert curve["test/mae"][-1] < curve["test/mae"][0]

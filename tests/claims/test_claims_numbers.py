@@ -1,10 +1,10 @@
 """How a claim's numbers are read off recorded runs, on runs whose curves are known."""
 
+import json
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -17,10 +17,10 @@ from test_claims_files import CLAIM, written
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
+from benchmarks.tracking.run_result import Files, RunResult
 from fl_core.import_guard import ALLOWED
-from fl_core.schema import Status
+from fl_core.schema import Status, Tag
 from reports.claims.measured import measured, other_accuracy, slowest_accuracy, unusable_share
-from reports.records.runs import Files, RecordedRun
 
 CURVES: Mapping[str, Sequence[float]] = {"a": [0.9, 0.5, 0.7, 0.3], "b": [0.8, 0.6, 0.4]}
 
@@ -33,20 +33,20 @@ def _code_is_allowed() -> Iterator[None]:
     ALLOWED.reset(token)
 
 
-def recorded(key: str, seed: int, distances: Sequence[float], status: str = "done") -> RecordedRun:
+def recorded(
+    key: str, seed: int, distances: Sequence[float], status: str = "done", data: str = ""
+) -> RunResult:
     """A run evaluated every 10 updates, an iteration every fifth update, time 2 and 3 joules an update."""
     at = np.arange(len(distances))
     curve = {"iteration": 2 * at, "updates": 10 * at, "time": 20.0 * at, "distance": np.array(distances)}
     curve["energy"] = 30.0 * at
-    texts = dict.fromkeys(
-        ("scenario", "problem", "partition", "timing", "strategy", "paper", "reason", "version"), ""
+    tags: dict[str, str] = {
+        Tag.KEY: key, Tag.SEED: str(seed), Tag.STATUS: status, Tag.METRIC: "distance",
+        Tag.HIGHER_IS_BETTER: "false", Tag.COMMIT: "abc", Tag.VERSIONS: '{"torch": "2"}', Tag.DATA: data,
+    }  # fmt: skip
+    return RunResult(
+        "r", "1", "FINISHED", 0, 0, "", tags, metrics={"staleness/mean": 1.5}, files=Files(curve)
     )
-    return RecordedRun(
-        id="r", key=key, seed=seed, status=Status(status), metric="distance", higher_is_better=False,
-        target=None, show=(), params={}, totals={"staleness/mean": 1.5}, started=None, ended=None,
-        wall_seconds=1.0, commit="abc", versions={"torch": "2"}, data={}, execution="", machine="", **texts,
-        files=Files(curve),
-    )  # fmt: skip
 
 
 def numbers(folder: Path, status: str = "done", **change: Any) -> dict[str, float]:
@@ -130,7 +130,7 @@ def test_origins_name_commits_versions_and_data(tmp_path: Path) -> None:
     paper = written(tmp_path, CLAIM)
     claim, plan = paper.claims["T-row/case"], ClaimPlan(paper, "small", ())
     runs = {
-        run.key: replace(recorded(run.key, seed, [1.0]), data={"data": "89ab", "partition": f"p{seed}"})
+        run.key: recorded(run.key, seed, [1.0], data=json.dumps({"data": "89ab", "partition": f"p{seed}"}))
         for of in plan.picked(claim).values()
         for seed, [run] in of.items()
     }

@@ -15,6 +15,7 @@ from benchmarks.engine import Local
 from benchmarks.errors import UserError
 from benchmarks.leaderboard.entry import STRATEGIES, strategies
 from benchmarks.suite.suite import load
+from benchmarks.tracking.run_result import Columns
 from benchmarks.tracking.store import Store
 from fl_core.schema import ITERATION, TIME
 from reports.leaderboard.goals import Configuration, Goals, goals
@@ -22,7 +23,6 @@ from reports.leaderboard.held_out import scores
 from reports.leaderboard.rules import FILE, Rules, digest
 from reports.leaderboard.tables import Tables
 from reports.leaderboard.workloads import place
-from reports.records.runs import Columns
 from tuning.campaign import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import Clock
 from reports.records import store
-from reports.records.runs import RecordedRun
 
 FILE = Path(__file__).with_name("readings.csv")
 COLUMNS = ("timing", "strategy", "options", "seed", "local_lr", "accuracy", "time_to_target")
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
         writer.writerows(row(run, recorded[run.key]) for run in planned)
 
 
-def row(planned: PlannedRun, recorded: RecordedRun) -> tuple[object, ...]:
+def row(planned: PlannedRun, recorded: RunResult) -> tuple[object, ...]:
     """Return the values of COLUMNS for a run."""
     strategy = planned.experiment.strategy
     options = {name: value for name, value in strategy.changed().items() if name not in COMMON_OPTIONS}

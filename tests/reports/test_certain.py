@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
-from fl_core.schema import Clock
+from fl_core.schema import Clock, Tag
 from reports.comparisons import Question
 from reports.page import render, unbroken
 from reports.records.records import RecordedSuite
@@ -118,13 +118,13 @@ def test_each_number_of_the_headline_has_its_measure() -> None:
 @pytest.mark.parametrize(("unit", "shown"), [("seconds", "15 seconds"), ("", "15 units of time")])
 def test_times_are_in_the_unit_of_the_trace(unit: str, shown: str) -> None:
     suite = records(*times("FedBuff", [10] * 8), *times("FedAvg", [None] * 8))
-    runs = tuple(replace(run, time_unit=unit) for run in suite.runs)
+    runs = tuple(replace(run, tags=run.tags | {Tag.TIME_UNIT: unit}) for run in suite.runs)
     assert f"at {shown}, FedAvg" in headline(Results.of(replace(suite, runs=runs)))[0]
 
 
 def test_axes_of_time_have_the_unit_of_the_trace() -> None:
     suite = records(*times("FedBuff", [10]))
-    runs = tuple(replace(run, time_unit="seconds") for run in suite.runs)
+    runs = tuple(replace(run, tags=run.tags | {Tag.TIME_UNIT: "seconds"}) for run in suite.runs)
     (scenario,) = replace(suite, runs=runs).scenarios()
     assert scenario.axis_title(Clock.TIME) == "Virtual time (seconds)"
     assert scenario.axis_title(Clock.UPDATES) == "Client updates"

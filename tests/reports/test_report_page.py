@@ -109,7 +109,7 @@ def test_it_needs_nothing_from_anywhere(text: str) -> None:
 def test_run_ids_are_links(suite: RecordedSuite, text: str) -> None:
     """To the server that keeps the runs, or to the pages that asyncfl ui serves."""
     linked = {one.rpartition("/")[2] for one in Page(text).values("href") if "/runs/" in one}
-    assert linked == {run.id for run in suite.runs}
+    assert linked == {run.run_id for run in suite.runs}
     kept = replace(suite, uri="https://host/mlflow/")
     assert kept.address("r") == "https://host/mlflow/#/experiments/1/runs/r"
 

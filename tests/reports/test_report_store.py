@@ -35,11 +35,7 @@ def test_what_was_written_comes_back(store: str) -> None:
     assert best.staleness == (1.0, 2)
     assert sorted(scenario.pooled["test/accuracy"]) == pytest.approx([0.968, 0.969, 0.970])
     run = scenario.cells[1].runs[0]
-    assert (
-        run.params["strategy.buffer"] == "10"
-        and run.versions["torch"] == "2.13.0"
-        and run.wall_seconds == 1.5
-    )
+    assert run.params["strategy.buffer"] == "10" and run.versions["torch"] == "2.13.0" and run.seconds == 1.5
     assert run.files.participation.tolist() == [10, 10] and list(run.files.clients["accuracy"]) == [0.9, 0.7]
     assert run.started is not None and run.started.isoformat().startswith("2025-10-09T08:53:20")
 
@@ -56,7 +52,7 @@ def test_files_are_read_of_the_wanted_runs(store: str) -> None:
     assert [bool(run.files.curve) for run in some.runs] == [run.key == first.key for run in some.runs]
     none = load(store, "two", files_of=())
     assert not any(run.files.curve for run in none.runs)
-    assert {run.wall_seconds for run in none.runs if run.status.finite} == {1.5}
+    assert {run.seconds for run in none.runs if run.status.finite} == {1.5}
 
 
 def test_no_runs_and_no_experiment(store: str, tmp_path: Path) -> None:
@@ -94,7 +90,7 @@ def test_lost_and_damaged_files_are_named(store: str, tmp_path: Path) -> None:
     (first / "artifacts" / "curve.parquet").unlink()
     (second / "artifacts" / "arrivals.parquet").write_bytes(b"PAR1 no")
     suite = load(uri, "broken")
-    unread = {run.id: run.files.unread for run in suite.runs}
+    unread = {run.run_id: run.files.unread for run in suite.runs}
     assert unread[first.name] == f"curve.parquet: no such file in {first / 'artifacts'}"
     assert unread[second.name].startswith("arrivals.parquet: Arrow")
     (row,) = suite.scenarios()[0].cells
@@ -206,4 +202,4 @@ def test_a_server_that_keeps_the_artifacts(server: str, tmp_path: Path) -> None:
     assert suite.runs[0].files.staleness.tolist() == [[0, 1, 2], [5, 10, 5]]
     assert suite.runs[0].files.diagnostics["noise_sq"].tolist() == [2.0, 1.0] and suite.runs[0].diagnosed
     page = write_page(server, "remote", tmp_path / "page.html").read_text()
-    assert f"{server}/#/experiments/{suite.experiment}/runs/{suite.runs[0].id}" in page
+    assert f"{server}/#/experiments/{suite.experiment}/runs/{suite.runs[0].run_id}" in page

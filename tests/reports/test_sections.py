@@ -261,9 +261,9 @@ def test_every_figure_leads_to_its_runs() -> None:
     text = render(suite)
     for place in (1, 2):
         assert text.count(f'href="#runs-{place}"') >= 3 and f'id="runs-{place}"' in text
-    assert all(one.id in text for one in suite.runs)
+    assert all(one.run_id in text for one in suite.runs)
     server = replace(suite, uri="http://host:5000", experiment="7")
-    assert f"http://host:5000/#/experiments/7/runs/{suite.runs[0].id}" in render(server)
+    assert f"http://host:5000/#/experiments/7/runs/{suite.runs[0].run_id}" in render(server)
 
 
 LINKED = {"strategy.name": "fedbuff", "timing.network.uplink.value": "5"}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from synthetic import POOLED, START, Fake, curve, diverged, records
 
-from fl_core.schema import UNTUNED, Status
+from fl_core.schema import UNTUNED, Status, Tag
 from reports.rankings import ranking
 from reports.records.cells import Cell, Spread, band, over_scenarios
 from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
@@ -167,7 +167,7 @@ def test_an_edited_suite_does_not_mix_its_versions() -> None:
     # A field more is another description, unless another version of the code records it.
     more = [replace(run, params={"strategy.buffer": "5", "non_finite": "end"}) for run in THREE[1:]]
     assert len(records(*before[:1], *more).runs) == 2
-    later = [replace(run, commit="later") for run in records(*more).runs]
+    later = [replace(run, tags=run.tags | {Tag.COMMIT: "later"}) for run in records(*more).runs]
     assert len(latest([*records(*before[:1]).runs, *later])[0]) == 3
     # What the runner marks is left out, even if it was begun last.
     marked = [replace(run, superseded=True) for run in after]
