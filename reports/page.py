@@ -77,7 +77,7 @@ def write(suite: RecordedSuite, path: Path, more: Sequence[Section] = ()) -> Pat
 
 
 def _runs_on(page: Path) -> float:
-    """Return the number of runs on a page; ∞ for an earlier page without the number, 0 without a page."""
+    """Return the number of runs on a page; ∞ for a page that does not state it, 0 without a page."""
     if not page.is_file():
         return 0
     text = page.read_text(encoding="utf-8", errors="replace")

@@ -182,8 +182,7 @@ def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
     absences = log.absences
     than = "10 times its median time from job to job" if gap is None else f"{text(gap)}{unit}"
     long = f"{absences.long:,} of {many(absences.gaps, 'gap')} between a client's jobs"
-    longer = f"{'is' if absences.long == 1 else 'are'} longer than {than}"
-    yield f"Absences: {long} {longer}, {100 * absences.away:.3g} % of the time"
+    yield f"Absences longer than {than}: {long}, {100 * absences.away:.3g} % of the time"
     if law := absences.law:
         on, off = text(law["mean_on"]), text(law["mean_off"])
         yield f"  present for {on}{unit} and away for {off}{unit} on average; the log repeats after its end"

@@ -32,7 +32,7 @@ def of_group(experiment: str, tags: Mapping[str, str], seeds: int = 0, diverged:
     scenario = tags[Tag.SCENARIO]
     view = views.view([Metric(tags[Tag.METRIC])], scenario)
     mean = f"Mean over the {many(seeds, 'seed')} below" if seeds else "Its seeds are below"
-    lost = f"; {diverged} more diverged and {'is' if diverged == 1 else 'are'} left out" if diverged else ""
+    lost = f"; without {diverged} diverged" if diverged else ""
     page = f"#/experiments/{experiment}/runs?workflowType=machine_learning&searchFilter={quote(REPORT)}"
     return (
         f"{_plain(tags.get(Tag.PAPER, ''))}\n\n"

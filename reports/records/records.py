@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from math import isnan, nan
 from urllib.parse import quote
@@ -83,7 +82,8 @@ class RecordedScenario:
         Energy is one where the power of clients is given.
         """
         runs = [run for run in self.runs if run.files.curve]
-        bytes_matter = any(name.startswith(OF_BYTES) for run in runs for name in run.params)
+        names = {name for run in runs for name in run.params}
+        bytes_matter = any(name.startswith(OF_BYTES) for name in names)
         optional = {Clock.BYTES: bytes_matter, Clock.ENERGY: bool(runs)}
         return [
             clock
@@ -159,8 +159,8 @@ class RecordedSuite:
     @cached_property
     def unequal_budgets(self) -> str:
         """Sentence on a scenario with different budgets of strategies; empty without any."""
-        budgets: dict[str, dict[str, str]] = {}  # by scenario and strategy
-        for run in self.runs:
+        budgets: dict[str, dict[str, str]] = {}  # by scenario and strategy, whose runs differ in seeds alone
+        for run in {(run.scenario, run.strategy): run for run in self.runs}.values():
             limits = [
                 f"{name.removeprefix(OF_BUDGET)} {value}"
                 for name, value in run.params.items()
@@ -217,13 +217,17 @@ class RecordedSuite:
     def scenarios(self, index: Mapping[str, int] | None = None) -> list[RecordedScenario]:
         """Return the runs by scenario and strategy; strategies have the given indices, if any."""
         index = index or slots(self.strategies)
-        labels = sorted({run.scenario for run in self.runs}, key=natural)
-        return [self._scenario(label, place, index) for place, label in enumerate(labels, 1)]
+        by_label: dict[str, list[RunResult]] = {}
+        for run in self.runs:
+            by_label.setdefault(run.scenario, []).append(run)
+        labels = sorted(by_label, key=natural)
+        return [self._scenario(by_label[label], place, index) for place, label in enumerate(labels, 1)]
 
-    def _scenario(self, label: str, place: int, index: Mapping[str, int]) -> RecordedScenario:
-        runs = [run for run in self.runs if run.scenario == label]
+    def _scenario(self, runs: Sequence[RunResult], place: int, index: Mapping[str, int]) -> RecordedScenario:
         first = runs[0]
-        seeds = sorted(runs, key=lambda run: run.seed)
+        by_strategy: dict[str, list[RunResult]] = {name: [] for name in self.strategies}
+        for run in sorted(runs, key=lambda run: run.seed):
+            by_strategy[run.strategy].append(run)
         recorded = {name for run in runs for name in run.files.curve}
         ranking_metric = measure_of(first, first.metric)
         requested = [measure_of(first, name) for name in first.show]
@@ -233,9 +237,8 @@ class RecordedSuite:
         if columns[0].higher is None:
             # A metric without a direction cannot rank.
             columns = tuple(dict.fromkeys((ranking_metric, *columns)))
-        by_strategy = {name: tuple(run for run in seeds if run.strategy == name) for name in self.strategies}
         cells = tuple(
-            Cell(name, index[name], of_name, (*columns, *shown), first.target)
+            Cell(name, index[name], tuple(of_name), (*columns, *shown), first.target)
             for name, of_name in by_strategy.items()
             if of_name
         )
@@ -243,7 +246,7 @@ class RecordedSuite:
         names = {name for metrics in pooled for name in metrics}
         values = {name: tuple(metrics[name] for metrics in pooled if name in metrics) for name in names}
         return RecordedScenario(
-            label, place, first.problem, cells, ranking_metric, first.target, columns, shown, values
+            first.scenario, place, first.problem, cells, ranking_metric, first.target, columns, shown, values
         )
 
 
@@ -254,7 +257,7 @@ def latest(runs: Iterable[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunR
     hyper-parameters. They are not additional seeds: runs that the runner marks as superseded are left out,
     and of each scenario and strategy all runs of the description started last are taken.
     """
-    everything = sorted(runs, key=lambda run: (run.started or datetime.min.replace(tzinfo=UTC), run.run_id))
+    everything = sorted(runs, key=lambda run: (run.start_time, run.run_id))
     older: list[RunResult] = []
     by_age: list[RunResult] = []
     for run in everything:
@@ -307,7 +310,7 @@ def curve_table(suite: RecordedSuite) -> pd.DataFrame:
         if run.files.curve
     ]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=first)
-    first = [name for name in first if name in table]  # bytes were not always recorded
+    first = [name for name in first if name in table]  # joules only where power is known
     table = table[[*first, *(name for name in table if name not in first)]]
     return table.sort_values([*LABELS], kind="stable", ignore_index=True)
 

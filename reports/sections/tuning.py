@@ -236,7 +236,7 @@ def remarks(suite: RecordedSuite) -> list[str]:
     edges = sum(any(map(study.edge, study.space)) for study in studies)
     sentences = {
         f"Strategies of the same scenario had unequal shares: {listed(differ or [''])}.": differ,
-        f"{many(missing, 'planned trial')} {'has' if missing == 1 else 'have'} not ended yet.": missing,
+        f"{many(missing, 'planned trial')} without an end as yet.": missing,
         f"{many(failed, 'trial')} failed; counted, but without a value.": failed,
         f"Tuned on seeds of the suite’s own runs: {', '.join(map(str, shared))}.": shared,
         f"In {edges} of {many(len(studies), 'study')} the best lies at an edge of the space: "

@@ -127,8 +127,7 @@ def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") ->
     for at, fake in enumerate(fakes):
         tags, params = fake.tags(name), {**fake.params, "seed": str(fake.seed)}
         times = (fake.started, fake.started + 1500)
-        metrics = {**fake.totals, "wall_seconds": 1.5}
-        run = RunResult(f"{at:032x}", "1", "FINISHED", *times, "", tags, params, metrics)
+        run = RunResult(f"{at:032x}", "1", "FINISHED", *times, "", tags, params, dict(fake.totals))
         runs.append(cleaned(run).with_files(fake.files()))
     kept, older = latest(runs)
     return RecordedSuite(name, "sqlite:///mlflow.db", "1", "What it asks.", kept, tuple(pooled), older)
@@ -157,9 +156,7 @@ def write_store(
             experiment, fake.started, fake.tags(suite) | {"mlflow.parentRunId": parents[place]}
         )
         params = [Param(name, value) for name, value in {**fake.params, "seed": str(fake.seed)}.items()]
-        finals = {name: float(values[-1]) for name, values in (fake.curve or {}).items() if "/" in name}
-        metrics = {**finals, **fake.totals, "wall_seconds": 1.5}
-        totals = [Metric(name, value, START, 0) for name, value in metrics.items()]
+        totals = [Metric(name, value, START, 0) for name, value in fake.totals.items()]
         client.log_batch(run.info.run_id, totals, params)
         _write_files(client, run.info, fake)
         client.set_terminated(run.info.run_id, "FINISHED", fake.started + 1500)

@@ -54,7 +54,7 @@ def test_failed_pruned_and_running_trials() -> None:
     assert best_so_far(study) == pytest.approx([0.8, 0.9, 0.9, 0.9, 0.9])
     suite = campaign(runs("FedBuff", made, trials="6"))
     told = " ".join(tuning.remarks(suite))
-    assert "1 planned trial has not ended yet." in told and "1 trial failed" in told
+    assert "1 planned trial without an end as yet." in told and "1 trial failed" in told
     (row,) = shown(suite).shows["blocks"][0]["table"].lines
     assert row[3].text == "20 %" and row[3].detail.startswith("(1 of 5, ")
 
