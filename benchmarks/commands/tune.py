@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -28,10 +27,6 @@ if TYPE_CHECKING:
     from tuning.campaign import Driver
     from tuning.results import StudyResult
     from tuning.study import Campaign
-
-
-MAX_SILENCE_SECONDS = 600  # between two lines on how far a campaign is
-PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}  # of such a line
 
 
 @click.command(short_help="Tune the strategies of SUITE, all with the same trials.")
@@ -87,6 +82,7 @@ def command(
     from benchmarks import engine as engines
     from benchmarks.device import processes
     from benchmarks.suite.tuned import HEAD
+    from tuning.progress import run_with_progress
     from tuning.results import caveats, pasteable
 
     asked = {"trials": trials, "seeds": seeds, "sampler": sampler, "objective": objective}
@@ -102,7 +98,7 @@ def command(
     driver = driver_of(campaign, computes, store, storage)
     interrupts.are_raised()
     try:
-        _run(driver, computes, quiet=quiet)
+        run_with_progress(driver, computes, quiet=quiet)
     except KeyboardInterrupt:
         done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
         click.echo(f"\nStopped: {done}; trials in progress will be retried.")
@@ -150,6 +146,7 @@ def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str |
 
 def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> list[StudyResult]:
     """Run the rest of a campaign, with size and progress shown, and return the results."""
+    from tuning.progress import run_with_progress
     from tuning.study import GIVEN
 
     scenarios = len({study.scenario for study in campaign.studies})
@@ -157,7 +154,7 @@ def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | N
     if campaign.studies[0].sampler == GIVEN:
         return _fixed(campaign, computes, store)
     driver = driver_of(campaign, computes, store, storage)
-    _run(driver, computes, quiet=False)
+    run_with_progress(driver, computes, quiet=False)
     return driver.studies
 
 
@@ -204,57 +201,6 @@ def _what_happened(driver: Driver, seconds: float) -> str:
         return f"{campaign.suite.name}: {size}: all finished already; nothing to do."
     earlier = f", {many(driver.before, 'trial')} finished before" if driver.before else ""
     return f"{campaign.suite.name}: {size} in {duration(seconds)}{earlier}."
-
-
-def _run(driver: Driver, computes: Engine, *, quiet: bool) -> None:
-    """Run a campaign, with progress on stderr; warn of errors.
-
-    A line for each tenth, and now and then in a long one, says how long it will take and what is best so
-    far; where there is a terminal, there is a bar as well.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    total, began = driver.campaign.trials, monotonic()
-    tenths, printed = 10 * driver.before // total, began
-    if not quiet and not driver.finished:
-        words = ["asyncfl", "ui", driver.experiment, *driver.store.options]
-        console.print(f"To follow it, in a second terminal: {command_line(words)}", **PLAIN)
-    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task("trials", total=total, completed=driver.before)
-
-        def show(ended: int) -> None:
-            nonlocal tenths, printed
-            bar.update(task, completed=ended)
-            seconds = monotonic() - began
-            due = 10 * ended // total > tenths or monotonic() - printed > MAX_SILENCE_SECONDS
-            if quiet or not due or ended == driver.before:
-                return
-            tenths, printed = 10 * ended // total, monotonic()
-            seconds_left = (total - ended) * seconds / (ended - driver.before)
-            after = f", about {duration(seconds_left)} left" if ended < total else ""
-            console.print(f"[{ended:,}/{total:,}] trials, {duration(seconds)}{after}", **PLAIN)
-            for line in _best_so_far(driver.studies):
-                console.print(f"  {line}", **PLAIN)
-
-        driver.run(computes, show)
-    errors = Counter((study.plan.strategy, error) for study in driver.studies for error in study.errors())
-    for (strategy, error), count in errors.items():
-        warn(f"{strategy}: {many(count, 'trial')} ended in error: {error}")
-
-
-def _best_so_far(studies: Sequence[StudyResult]) -> Iterator[str]:
-    """Yield a line for each started scenario: the best objective of each strategy until now."""
-    by_scenario: dict[str, list[str]] = {}
-    for study in studies:
-        if study.best is not None and study.best.value is not None:
-            value = f"{study.plan.strategy} {study.best.value:.4g}"
-            by_scenario.setdefault(study.plan.scenario, []).append(value)
-    objective = studies[0].plan.objective
-    for scenario, values in by_scenario.items():
-        yield f"best {objective.kind} of {objective.metric.name} in {scenario}: {', '.join(values)}"
 
 
 def _write_page(name: str, store: Store) -> None:

@@ -14,7 +14,7 @@ from synthetic import Fake, curve, records
 from test_leaderboard_scores import BUDGET, RATES, RULES, board, entry
 
 from benchmarks.claims.comparisons import KINDS
-from benchmarks.runs import recording
+from benchmarks.runs.metrics import target_metrics
 from fl_core.metrics import ACCURACY
 from fl_core.problems.digits import Digits
 from fl_core.recording.recorder import Record
@@ -194,7 +194,7 @@ def test_one_time_to_target_everywhere(outcome: str) -> None:
     suite = records(fake)
     (run,), (scenario,) = suite.runs, suite.scenarios()
     (cell,) = scenario.cells
-    written = recording.to_target(Record(status=status, curve=rows), Digits(target=TARGET))
+    written = target_metrics(Record(status=status, curve=rows), Digits(target=TARGET))
     sample = KINDS["better"].model_validate(
         {
             "id": "T-row/case",

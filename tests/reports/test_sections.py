@@ -14,6 +14,7 @@ import pytest
 from synthetic import Fake, curve, diverged, quickstart, records, write_store
 
 from benchmarks.runs import recording
+from benchmarks.runs.metrics import total_metrics
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.problems.quadratic import Quadratic
@@ -162,7 +163,7 @@ def computed(strategy: Strategy, seed: int) -> Fake:
     left = recording.tables(record)
     return Fake(
         scenario="quadratic", problem="quadratic", strategy=strategy.label(), seed=seed,
-        metric="distance", higher=False, target=None, totals=recording.summary(record),
+        metric="distance", higher=False, target=None, totals=total_metrics(record),
         curve=left["curve"], clients=left["clients"], diagnostics=left["diagnostics"],
         client=left["arrivals"]["client"], staleness=left["arrivals"]["staleness"],
     )  # fmt: skip

@@ -1,0 +1,67 @@
+"""Progress of a campaign on stderr: lines, a bar in a terminal, and the best values so far."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from time import monotonic
+from typing import Any
+
+from benchmarks.engine import Engine
+from benchmarks.errors import warn
+from benchmarks.redaction import command_line
+from fl_core.text import duration, many
+from tuning.campaign import Driver
+from tuning.results import StudyResult
+
+MAX_SILENCE_SECONDS = 600  # between two lines on how far a campaign is
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}  # of such a line
+
+
+def run_with_progress(driver: Driver, computes: Engine, *, quiet: bool) -> None:
+    """Run a campaign, with progress on stderr; warn of errors.
+
+    A line for each tenth, and now and then in a long one, says how long it will take and what is best so
+    far; where there is a terminal, there is a bar as well.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    total, began = driver.campaign.trials, monotonic()
+    tenths, printed = 10 * driver.before // total, began
+    if not quiet and not driver.finished:
+        words = ["asyncfl", "ui", driver.experiment, *driver.store.options]
+        console.print(f"To follow it, in a second terminal: {command_line(words)}", **PLAIN)
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task("trials", total=total, completed=driver.before)
+
+        def show(ended: int) -> None:
+            nonlocal tenths, printed
+            bar.update(task, completed=ended)
+            seconds = monotonic() - began
+            due = 10 * ended // total > tenths or monotonic() - printed > MAX_SILENCE_SECONDS
+            if quiet or not due or ended == driver.before:
+                return
+            tenths, printed = 10 * ended // total, monotonic()
+            seconds_left = (total - ended) * seconds / (ended - driver.before)
+            after = f", about {duration(seconds_left)} left" if ended < total else ""
+            console.print(f"[{ended:,}/{total:,}] trials, {duration(seconds)}{after}", **PLAIN)
+            for line in _best_so_far(driver.studies):
+                console.print(f"  {line}", **PLAIN)
+
+        driver.run(computes, show)
+    errors = Counter((study.plan.strategy, error) for study in driver.studies for error in study.errors())
+    for (strategy, error), count in errors.items():
+        warn(f"{strategy}: {many(count, 'trial')} ended in error: {error}")
+
+
+def _best_so_far(studies: Sequence[StudyResult]) -> Iterator[str]:
+    """Yield a line for each started scenario: the best objective of each strategy until now."""
+    by_scenario: dict[str, list[str]] = {}
+    for study in studies:
+        if study.best is not None and study.best.value is not None:
+            value = f"{study.plan.strategy} {study.best.value:.4g}"
+            by_scenario.setdefault(study.plan.scenario, []).append(value)
+    objective = studies[0].plan.objective
+    for scenario, values in by_scenario.items():
+        yield f"best {objective.kind} of {objective.metric.name} in {scenario}: {', '.join(values)}"
