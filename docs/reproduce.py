@@ -20,9 +20,8 @@ PUBLISHED = (
     "docs/claims.*",
     "docs/claims/*",
     "docs/leaderboard.md",
+    "docs/leaderboard-settings.md",
     "docs/leaderboard-*.svg",
-    "docs/populations.md",
-    "docs/populations-*.svg",
     "benchmarks/claims/results/croissant.json",
     "benchmarks/leaderboard/*/croissant.json",
 )
@@ -34,7 +33,6 @@ def rebuild(folder: Path) -> dict[str, bytes]:
     docs = str(folder / "docs")
     started = [
         _start("claims", "--readme"),
-        _start("leaderboard", "score", "--markdown", docs),
         _start("claims", "--markdown", docs),
         _start("leaderboard", "page", "--markdown", docs),
     ]

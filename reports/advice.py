@@ -1,29 +1,18 @@
 """Advice for a population of clients: nearest measured population, leading strategies, a suite to check."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from math import exp, log
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from benchmarks.suite import labels
-from benchmarks.suite.suite import Suite
-from benchmarks.yaml_io import read
-from fl_core.scenario import Timing
-from fl_core.text import listed
+from fl_core.scenario import Scenario, Timing
+from fl_core.text import listed, many
 from fl_core.timing.characteristics import Characteristics, Links, characteristics
-from reports.inference import percentiles
-from reports.leaderboard import held_out, printed
-from reports.leaderboard.standing import BOUNDS, Standing, standing
-from reports.leaderboard.tables import Tables
-from reports.leaderboard.workloads import place
+from reports.leaderboard.populations import NEVER, REFERENCE, PopulationScores
 
 NEAR = log(2)  # a population is near if it is no farther than a factor of two in one characteristic
 SEEDS = range(8)
 NOTHING = "Nothing near was measured"
-REFERENCE = "FedAvg"
 CANDIDATES = 5  # strategies that the suite compares
 MOST = 1000  # clients among whom digits can be dealt out
 WORDS = {
@@ -33,6 +22,13 @@ WORDS = {
     "absence": "all clients over those that are present",
     "transfers": "a job's time with download and upload over that without",
     "idleness": "clients present over those at work",
+}
+ASSUMED = {
+    **dict.fromkeys(("spread", "slowest"), "clients alike"),
+    "tail": "memoryless",
+    "absence": "all there",
+    "transfers": "in no time",
+    "idleness": "all at work",
 }
 # One strategy of each kind, where nothing near was measured
 KINDS = {
@@ -48,7 +44,8 @@ KINDS = {
 class Neighbour:
     """A measured population and the distance to the user's clients."""
 
-    timing: str  # its label
+    population: str  # as the board names it
+    name: str  # for readers
     measured: Characteristics
     distance: float  # of logarithms
 
@@ -94,32 +91,25 @@ def of_timing(
     )
 
 
-def messages(tables: Tables) -> dict[str, float]:
-    """Return the bytes of an update in each measured population, by label of the population."""
-    runs = pd.concat([tables.finals, tables.held_out])
-    size = runs["bytes"] / runs["updates"].where(runs["updates"] > 0)
-    return {str(timing): float(bytes_) for timing, bytes_ in size.groupby(runs["timing"]).max().items()}
-
-
-def neighbours(
-    own: Characteristics, suites: Iterable[Suite], measured: Mapping[str, float]
-) -> list[Neighbour]:
-    """Return the measured populations of suites, nearest first.
+def neighbours(own: Characteristics, measured: Mapping[str, tuple[str, Scenario, float]]) -> list[Neighbour]:
+    """Return the measured populations, nearest first.
 
     Args:
         own: The characteristics of the user's clients.
-        suites: The suites that were measured.
-        measured: The label of each population → bytes of an update there.
+        measured: Population → its name for readers, a scenario of it, and the bytes of a model there.
     """
-    scenarios = {place(run)[-1]: run.experiment.scenario for suite in suites for run in suite.runs()}
     nearby = []
-    for label in dict.fromkeys(measured):
-        if label in scenarios:
-            scenario = scenarios[label]
-            horizon = float(scenario.budget.time or 100)
-            theirs = of_timing(scenario.timing, scenario.problem.clients, horizon, measured[label])
-            nearby.append(Neighbour(label, theirs, own.distance(theirs)))
+    for population, (name, scenario, message) in measured.items():
+        horizon = float(scenario.budget.time or 100)
+        theirs = of_timing(scenario.timing, scenario.problem.clients, horizon, message)
+        nearby.append(Neighbour(population, name, theirs, own.distance(theirs)))
     return sorted(nearby, key=lambda neighbour: neighbour.distance)
+
+
+def message(own: PopulationScores) -> float:
+    """Return the bytes of an update in a measured population."""
+    runs = own.final_runs(REFERENCE)
+    return float((runs["uploads"] / runs["updates"].clip(lower=1)).max())
 
 
 @dataclass(frozen=True)
@@ -130,114 +120,68 @@ class Known:
     why: Mapping[str, str]  # label of a strategy worth comparing → the reason, the best first
 
 
-def near(own: Characteristics, neighbours: Sequence[Neighbour]) -> Iterator[str]:
-    """Yield lines on the clients' characteristics, the nearest population and the distance."""
+def near(own: Characteristics, neighbours: Sequence[Neighbour], given: Collection[str]) -> Iterator[str]:
+    """Yield lines on the clients' characteristics, the nearest population and the distance.
+
+    Args:
+        own: The characteristics of the user's clients.
+        neighbours: The measured populations, nearest first.
+        given: Names of the characteristics that follow from what the user said; others are assumed.
+    """
     theirs = neighbours[0].measured if neighbours else own
     yield "Your clients, and the nearest population measured, as factors:"
     for name, value in asdict(own).items():
-        yield f"  {WORDS[name]}: {_factor(value)}, there {_factor(getattr(theirs, name))}"
+        yours = _factor(value) if name in given else f"not given, assumed: {ASSUMED[name]}"
+        yield f"  {WORDS[name]}: {yours}; there {_factor(getattr(theirs, name))}"
     if neighbours and neighbours[0].near:
-        away = f"{neighbours[0].timing}, {_factor(neighbours[0].distance)} away"
+        away = f"{neighbours[0].name}, {_factor(neighbours[0].distance)} away"
         yield f"Nearest: {away} (2 would still count as near)."
         return
-    away = f"{neighbours[0].timing}, is {_factor(neighbours[0].distance)} away" if neighbours else ""
+    away = f"{neighbours[0].name}, is {_factor(neighbours[0].distance)} away" if neighbours else ""
     nearest = away and f": the nearest, {away}"
     yield f"{NOTHING}{nearest}; a factor of 2 would count as near. So no strategy is recommended."
 
 
-def known(tables: Tables, timing: str | None) -> Known:
-    """Return the leaderboard's knowledge of a population.
+def known(own: PopulationScores | None) -> Known:
+    """Return the leaderboard's knowledge of a population, as rank groups.
 
     Args:
-        tables: The kept tables.
-        timing: The population's label, of the board or of its held-out scenarios; None: nothing near was
-            measured, so nothing is known, and the suite compares one strategy of each kind.
+        own: The population's scores; None: nothing near was measured, so nothing is known, and the suite
+            compares one strategy of each kind.
     """
-    if timing is None:
+    if own is None:
         return Known((), KINDS)
-    board = standing(tables)
-    here = np.asarray(board.costs.scenarios.get_level_values("timing")) == timing
-    return _of_board(board, here) if here.any() else _of_held_out(tables, timing)
-
-
-def _of_board(board: Standing, here: np.ndarray) -> Known:
-    """Return the strategies soonest at the target in some scenarios of the board, with uncertainty."""
-    there, splits = board.within(here), np.asarray(board.costs.scenarios.get_level_values("partition"))
-    names, first = there.costs.strategies, there.order[0]
-    level = [names[a] for a in there.order[1:] if not there.behind[a]]
-    alone = f"not separated: {listed(level)}" if level else "all others are shown to be behind"
-    over_seeds, over_scenarios = (
-        _between(draws[:, first]) for draws in (there.over_seeds, there.over_scenarios)
-    )
-    overall = (
-        f"Leaderboard ({_workloads(there.costs.scenarios.get_level_values('problem'))}): "
-        f"{_sooner(there, first)}, over seeds {over_seeds}, over scenarios {over_scenarios}, and is first "
-        f"with a probability of {there.first[first]:.2f}; {alone}."
-    )
-    said = [overall]
-    why: dict[str, str] = {}
-    for split in dict.fromkeys(splits[here]):
-        own = board.within(here & (splits == split))
-        leads = own.order[0]
-        said.append(
-            f"{split}: {_sooner(own, leads)}, over seeds {_between(own.over_seeds[:, leads])}, first with a "
-            f"probability of {own.first[leads]:.2f}."
-        )
-        why.setdefault(names[leads], f"leads with {split} data there")
-    return Known(said, why | _sooner_than_reference(there, "there") | why)  # leaders first, for their reasons
-
-
-def _of_held_out(tables: Tables, timing: str) -> Known:
-    """Return the strategies soonest at the target in held-out scenarios, where nothing was tuned."""
-    runs = tables.held_out[tables.held_out["timing"] == timing]
-    scores = held_out.scores(replace(tables, held_out=runs))
-    reference = tables.rules.reference
-    times = {str(name): printed.times(exp(score)) for name, score in scores.items()}
-    first = next(iter(times))
-    bound = BOUNDS[held_out.bounds(replace(tables, held_out=runs))[first]]
-    said = (
-        f"Leaderboard, held-out scenarios ({_workloads(runs['problem'])}), where nothing was tuned: {first} "
-        f"reaches the hard target {bound}{times[first]} sooner than {reference}, each with the one setting "
-        "that is best elsewhere."
-    )
-    why = {name: f"{own} sooner than {reference} there" for name, own in times.items() if name != reference}
-    return Known([said], why)
-
-
-def _workloads(problems: Iterable[str]) -> str:
-    return listed(list(dict.fromkeys(problems)))
-
-
-def _sooner_than_reference(standing: Standing, where: str) -> dict[str, str]:
-    """Return each strategy's speed-up over the reference as a reason to compare, best strategy first."""
-    names, bounds = standing.costs.strategies, standing.bounds
-    return {
-        names[a]: f"{BOUNDS[bounds[a]]}{printed.times(exp(standing.scores[a]))} sooner than tuned "
-        f"{standing.reference} {where}"
-        for a in standing.order
-        if names[a] != standing.reference
+    by_group: dict[int, list[str]] = {}
+    for name in own.order():
+        by_group.setdefault(own.groups[name], []).append(name)
+    never = by_group.pop(NEVER, [])
+    said = [
+        (
+            f"Leaderboard ({', '.join(own.scales)}): {many(len(own.entries), 'entry')} in "
+            f"{many(len(by_group), 'rank group')}. Entries of one group are not told apart; differences "
+            f"below {own.resolution:.3g} × are luck."
+        ),
+        *(f"Rank group {group}: {listed(names)}." for group, names in by_group.items()),
+    ]
+    if never:
+        said.append(f"Most runs never meet the target: {listed(never)}.")
+    why = {
+        name: f"rank group {group} of {len(by_group)} there, {own.sooner(name):.2g} × as soon as tuned "
+        f"{REFERENCE}"
+        for group, names in by_group.items()
+        for name in names
+        if name != REFERENCE
     }
+    return Known(said, why)
 
 
-def _sooner(standing: Standing, at: int) -> str:
-    speedup = f"{BOUNDS[standing.bounds[at]]}{printed.times(exp(standing.scores[at]))}"
-    name = standing.costs.strategies[at]
-    return f"{name} reaches the hard target {speedup} sooner than tuned {standing.reference}"
-
-
-def _between(draws: np.ndarray) -> str:
-    return printed.between(*np.exp(percentiles(draws)))
-
-
-def candidates(known: Known, suite: Suite) -> list[Candidate]:
+def candidates(known: Known, written: Mapping[str, Any]) -> list[Candidate]:
     """Return the strategies most worth comparing, each with the reason, and FedAvg.
 
     Args:
         known: What a leaderboard knows.
-        suite: The suite that was measured, which says how each strategy is written.
+        written: Label of an entry of the board → the strategy as a suite writes it.
     """
-    names = labels.strategies(suite.spec, suite.labels)
-    written = dict(zip(names, read(suite.source)["strategies"], strict=True))
     best = [label for label in known.why if label in written and label != REFERENCE][:CANDIDATES]
     chosen = [Candidate(written[label], label, known.why[label]) for label in best]
     return [*chosen, Candidate("fedavg", REFERENCE, "synchronous, what others are compared with")]
@@ -254,7 +198,7 @@ def suite_to_check(
 ) -> dict[str, Any]:
     """Return a suite without a name to compare strategies; the user replaces the problem."""
     is_near = neighbours and neighbours[0].near
-    nearest = f"Nearest population measured: {neighbours[0].timing}. " if is_near else f"{NOTHING}. "
+    nearest = f"Nearest population measured: {neighbours[0].name}. " if is_near else f"{NOTHING}. "
     reasons = "; ".join(f"{candidate.label}: {candidate.why}" for candidate in strategies)
     return {
         "description": "What asyncfl advise suggests; put your own problem in place of digits, "

@@ -8,7 +8,7 @@ the mean of the paired differences with Student's interval, and the p-value of t
 What differs between them is the question. Several comparisons at once have intervals at a higher level
 (`simultaneous_level`) and adjusted p-values (`holm`). The claims, which look again as seeds are added, demand
 that three tests agree (`agreed`), and use the sign test where runs collapse (`PairedMedian`). The leaderboard
-resamples scenarios and tuning as well as seeds (`percentiles`).
+has rank groups, in `reports.leaderboard.rank_groups`: tuning is a source of chance there, too.
 """
 
 from abc import ABC, abstractmethod
@@ -430,9 +430,3 @@ def spearman(first: Array, second: Array) -> float:
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return nan
     return float(np.corrcoef(ranks(first), ranks(second))[0, 1])
-
-
-def percentiles(draws: Array, level: float = LEVEL) -> tuple[Array, Array]:
-    """Return the percentiles enclosing a share of bootstrap draws [draws, ...]."""
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high

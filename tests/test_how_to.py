@@ -94,7 +94,7 @@ BLOCKS_NOT_RUN = {
     "part of a suite": 4,
     "stays open": 2,
     "takes an hour": 1,
-    "takes hours": 3,
+    "takes minutes, and needs features of images": 2,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from math import exp
 from pathlib import Path
@@ -17,7 +17,8 @@ from benchmarks.errors import UserError
 from benchmarks.tables import print_text
 
 if TYPE_CHECKING:
-    from fl_core.scenario import Timing
+    from fl_core.scenario import Scenario, Timing
+    from reports.leaderboard.page import Board
 
 FIRST_CLIENTS, FIRST_ABSENCES = 100, 50  # from which the mean length of an absence is taken
 ABSENCES = 5  # that the suite lasts at least, or who is away at its start would not be seen
@@ -106,8 +107,6 @@ def command(
     from fl_core.scenario import Timing
     from fl_core.timing.durations import means
     from reports import advice
-    from reports.leaderboard.tables import Tables
-    from reports.leaderboard.workloads import suites
 
     if trace and slow is not None:
         raise UserError(
@@ -137,15 +136,13 @@ def command(
         raise UserError("; ".join(detail["msg"] for detail in error.errors())) from None
     except ValueError as error:
         raise UserError(str(error)) from None
-    for assumption in _assumptions(trace, written, at_work):
-        print_text(assumption)
-    tables = Tables.load(options.LEADERBOARD)
-    scales = suites(tables.rules, "seeds=1")
-    neighbours = advice.neighbours(fleet, scales, advice.messages(tables))
-    measured = advice.known(tables, neighbours[0].timing if neighbours and neighbours[0].near else None)
-    for line in (*advice.near(fleet, neighbours), *measured.said):
+    board, written_entries, measured = _measured()
+    neighbours = advice.neighbours(fleet, measured)
+    is_near = bool(neighbours) and neighbours[0].near
+    advice_given = advice.known(board.scores[neighbours[0].population] if is_near else None)
+    for line in (*advice.near(fleet, neighbours, _given(trace, slow, written, at_work)), *advice_given.said):
         print_text(line)
-    strategies = advice.candidates(measured, scales[0])
+    strategies = advice.candidates(advice_given, written_entries)
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")
@@ -255,16 +252,37 @@ def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: fl
     return {"network": dict(network), **({} if unit == 1 else {"unit": unit})}
 
 
-def _assumptions(trace: Path | None, timing: Mapping[str, Any], at_work: int | None) -> Iterator[str]:
-    """Yield a sentence on each property of clients assumed by default."""
-    if trace is None:
-        yield "Job lengths: not given; memoryless ones are assumed."
-    if "availability" not in timing:
-        yield "Absences: none given or found; all clients are assumed to be there."
-    if "network" not in timing:
-        yield "Links: not given; transfers are assumed to take no time."
-    if at_work is None:
-        yield "Clients at work at a time: not given; all are assumed to be."
+def _measured() -> tuple[Board, dict[str, Any], dict[str, tuple[str, Scenario, float]]]:
+    """Return the board, how its entries are written, and what advice needs of each population."""
+    from benchmarks.commands.leaderboard import SUITE, whole_board
+    from benchmarks.leaderboard.board import StudyOfScale
+    from benchmarks.suite.suite import load
+    from reports import advice
+    from reports.leaderboard.page import population_name
+
+    board = whole_board()
+    scenarios = {
+        name: load(SUITE, ["seeds=1"], own.scales[0], tuned=False).points[0].scenario
+        for name, own in board.scores.items()
+    }
+    measured = {
+        name: (population_name(name), scenarios[name], advice.message(own))
+        for name, own in board.scores.items()
+    }
+    first = next(own.scales[0] for own in board.scores.values())
+    entries = {own["label"]: own for own in StudyOfScale(SUITE, first, 1).strategies}
+    return board, entries, measured
+
+
+def _given(
+    trace: Path | None, slow: float | None, timing: Mapping[str, Any], at_work: int | None
+) -> set[str]:
+    """Return the names of the characteristics that follow from what the user said."""
+    given = {"spread", "slowest"} if trace or slow else set()
+    given |= {"tail"} if trace else set()
+    given |= {"absence"} if "availability" in timing else set()
+    given |= {"transfers"} if "network" in timing else set()
+    return given | ({"idleness"} if at_work is not None else set())
 
 
 def _mean_absence(timing: Timing, count: int) -> float:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks import interrupts
 from benchmarks.commands import options
-from benchmarks.errors import warn
-from fl_core.text import many
+from benchmarks.commands.leaderboard import SUITE, compute, cost, joined_tables, missing, rows, scale_option
+from benchmarks.errors import UserError
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
@@ -22,12 +20,12 @@ if TYPE_CHECKING:
 @click.argument("strategy")
 @click.option(
     "--suite",
-    default="leaderboard",
+    default=SUITE,
     metavar="SUITE",
     show_default=True,
-    help="Scenarios, baselines and the design of tuning.",
+    help="Scenarios, baselines and tuning.",
 )
-@options.scale
+@scale_option
 @click.option(
     "--against", multiple=True, metavar="LABEL", help="A baseline of SUITE. May be repeated.  [default: all]"
 )
@@ -40,8 +38,8 @@ if TYPE_CHECKING:
     "--out",
     metavar="DIR",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where page, appendix, tables and manifest are written.",
+    type=options.DIR,
+    help="Where page, figures, tables and manifest are written.",
 )
 @options.dry_run
 @options.verbose
@@ -49,7 +47,7 @@ def command(
     *,
     strategy: str,
     suite: str,
-    scale: str | None,
+    scales: tuple[str, ...],
     against: tuple[str, ...],
     store: Store,
     storage: str | None,
@@ -57,44 +55,36 @@ def command(
     out: Path,
     dry_run: bool,
 ) -> None:
-    """Compare STRATEGY, one of your own or shipped, with baselines as a careful reviewer asks for.
+    """Compare STRATEGY, one of your own or shipped, with baselines under the rules of the leaderboard.
 
-    The same design of tuning for all, fresh seeds, paired intervals, one setting beside tuned ones,
-    a shorter horizon, an ablation of its own fields; then a page, a LaTeX appendix, a manifest and
-    the paragraph that may be claimed. Finished runs are not repeated.
+    The same four studies of tuning for all, final runs on fresh seeds and on the other half of the test
+    data; then a page with one conclusion, by rank groups, and a manifest. The stored runs of the leaderboard
+    are not repeated.
     """
     from benchmarks import engine as engines
-    from benchmarks.commands.tune import studies
-    from benchmarks.leaderboard import entry
+    from benchmarks.device import processes
+    from benchmarks.leaderboard import board
     from benchmarks.leaderboard.evidence import Evidence
-    from reports.leaderboard import appendix
+    from reports.leaderboard import findings as findings_page
+    from reports.leaderboard.populations import board_scores
 
-    asked = Evidence(strategy, suite, scale, against)
-    campaign = asked.campaign
-    campaign.check()
-    baselines, scenarios = (
-        len(asked.loaded.spec.strategies) - 1,
-        {study.scenario for study in campaign.studies},
-    )
-    click.echo(
-        f"{asked.strategy} and {many(baselines, 'baseline')} in {many(len(scenarios), 'scenario')}; "
-        f"ablation: {', '.join(asked.ablation.off) or 'no field turns a part off'}"
-    )
-    for scenario, reason in asked.loaded.left_out.items():
-        click.echo(f"Left out: {scenario}: {reason}")
-    click.echo(f"Simulations: {campaign.simulations:,} of tuning, {asked.final_simulations:,} final ones")
+    tables = joined_tables(suite, [out])
+    asked = Evidence(strategy, suite, scales, against, joined_tables(suite))
+    parts = missing(asked.studies, tables)
+    click.echo(cost(parts, workers or processes()))
     if dry_run:
         return
     computes = engines.engine("local", None, workers)
-    interrupts.are_raised()
-    try:
-        findings = asked.findings(partial(studies, computes=computes, store=store, storage=storage))
-    except KeyboardInterrupt:
-        click.echo("\nStopped. Rerun the same command to continue.")
-        sys.exit(interrupts.EXIT)
-    digests = entry.write(findings.tables, out, asked.loaded)
-    appendix.write(findings, asked.manifest(findings, digests), out)
-    click.echo(f"\n{findings.claim()}\n\nWritten: {out / appendix.PAGE}, {out / appendix.APPENDIX}")
-    if failed := findings.ablation_failed:
-        warn(f"the ablation is incomplete: {failed}. Fix the cause and rerun the same command")
-        sys.exit(1)
+    run = partial(rows, computes=computes, store=store, storage=storage)
+    tables = asked.compared(compute(parts, asked.compared(tables), out, run))
+    tables.save(out)
+    scores = board_scores(tables, board.goals(suite, tables.scales))
+    whole = {name: own for name, own in scores.items() if asked.label in own.entries}
+    if not whole:
+        raise UserError(
+            f"{asked.label}: no population has all its runs and those of FedAvg and another baseline; trials "
+            "that failed are warned of above"
+        )
+    findings = findings_page.Findings(asked.label, whole)
+    page = findings_page.write(findings, asked.manifest(findings, out), out)
+    click.echo(f"\n{findings.conclusion()}\n\nWritten: {page}")

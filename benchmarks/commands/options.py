@@ -12,7 +12,7 @@ import click
 from benchmarks.commands import completion
 
 T = TypeVar("T")
-LEADERBOARD = Path(__file__).parents[1] / "leaderboard/1.0"  # the newest version
+LEADERBOARD = Path(__file__).parents[1] / "leaderboard/2.0"  # tables of the board
 
 
 class Finite(click.FloatRange):

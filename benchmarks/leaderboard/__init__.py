@@ -1,1 +1,1 @@
-"""Runs of the leaderboard: entries, final runs, runs made again, ablations for an author's own strategy."""
+"""Runs of the leaderboard: targets, studies of entries, runs made again, evidence for a strategy."""

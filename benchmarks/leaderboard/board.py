@@ -9,19 +9,23 @@ the entry is what luck alone does.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
-from benchmarks.leaderboard.entry import strategies
+from benchmarks.suite import labels
 from benchmarks.suite.overrides import Setting
 from benchmarks.suite.suite import Suite, load
-from benchmarks.tracking.run_result import RunResult
+from fl_core.problems.models.linear import Affine, Linear, Logistic
 from fl_core.schema import Clock, Name, TrialMetric
 from fl_core.strategies.hyperparameters import Values
+from fl_core.text import unknown
 from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.populations import COPY, ScenarioGoal
 from reports.records.records import RecordedSuite
@@ -34,6 +38,7 @@ COPY_STUDIES = (5, 6, 7, 8)  # of its copy
 COPIED = ("FedBuff", "ASGD", "ACE")
 SEEDS = 10  # seeds of a study are counted from so many times its number
 AT_ONCE = 8  # entries that are tuned together; tables are written after them
+LINEAR = (Logistic, Affine, Linear)  # models that are
 TUNING = 1000  # seeds of trials are so far above
 
 
@@ -41,11 +46,10 @@ TUNING = 1000  # seeds of trials are so far above
 class StudyOfScale:
     """A study, by number, of every entry in a scenario."""
 
-    suite: str  # the board's, or one with own strategies, by name or file
-    scale: str
+    suite: str  # the board's, or another one, by name or file
+    scale: str  # empty for a suite without scales
     number: int  # of STUDIES or COPY_STUDIES
-    labels: Sequence[str] = ()  # of the entries; none: all of the suite
-    own: Sequence[str] = ()  # strategies in place of the suite's, written as in a suite
+    entries: Sequence[str] = ()  # labels, or strategies as a suite writes them; none: all of the suite
 
     def loaded(self, name: str, strategies: Sequence[Mapping[str, Any]], **more: Any) -> Suite:
         """Return the suite under a name and with strategies of this study."""
@@ -53,33 +57,63 @@ class StudyOfScale:
         values = {"name": f"{self._asked.spec.name}_{name}{self.number}", "seeds": seeds, **more}
         settings = [Setting(tuple(key.split(".")), value, "") for key, value in values.items()]
         return load(
-            self.suite, [*settings, Setting(("strategies",), [*strategies], "")], self.scale, tuned=False
+            self.suite,
+            [*settings, Setting(("strategies",), [*strategies], "")],
+            self.scale or None,
+            tuned=False,
         )
 
-    @property
+    @cached_property
     def _asked(self) -> Suite:
-        settings: tuple[Setting, ...] = ()
-        if self.own:
-            settings = (Setting(("strategies",), list(map(_strategy, self.own)), "--with "),)
-        return load(self.suite, settings, self.scale, tuned=False)
+        return load(self.suite, (), self.scale or None, tuned=False)
 
     @property
-    def entries(self) -> list[dict[str, Any]]:
-        """Return the strategies of the study, as a suite file has them.
+    def place(self) -> str:
+        """Return the scenario's name in the tables: the scale, or the suite without scales."""
+        return self.scale or self._asked.spec.name
+
+    @cached_property
+    def strategies(self) -> list[dict[str, Any]]:
+        """Return the strategies of the study as a suite file has them, each with a label.
 
         Raises:
-            UserError: The suite has no strategy of a given label.
+            UserError: An entry is neither a label of the suite nor a strategy.
         """
-        by_label = {strategy["label"]: strategy for strategy in strategies(self._asked)}
-        if unknown := [label for label in self.labels if label not in by_label]:
-            raise UserError(f"no strategy '{unknown[0]}' in {self.suite}; there are: {', '.join(by_label)}")
-        return [by_label[label] for label in self.labels or by_label]
+        by_label = {strategy["label"]: strategy for strategy in written(self._asked)}
+        return [
+            strategy
+            for entry in self.entries or by_label
+            for strategy in ([by_label[entry]] if entry in by_label else self._new(entry, by_label))
+        ]
+
+    def _new(self, entry: str, labels: Collection[str]) -> list[dict[str, Any]]:
+        """Return a strategy that the suite does not have."""
+        if not any(sign in entry for sign in ":{"):
+            raise UserError(
+                f"{self.suite}: {unknown('entry', entry, labels)}. Write your own strategy as MODULE:CLASS"
+            )
+        try:
+            value = yaml_io.value(entry)
+        except yaml_io.YAMLParseError as error:
+            raise UserError(f"entry {entry}: {error}") from None
+        setting = Setting(("strategies",), [value], f"entry {entry}: ")
+        return written(load(self.suite, [setting], self.scale or None, tuned=False))
+
+    @property
+    def labels(self) -> list[str]:
+        """Return the labels of the study's strategies."""
+        return [strategy["label"] for strategy in self.strategies]
 
     def campaign(self) -> Campaign:
         """Return the trials of all entries."""
         first = TUNING + SEEDS * self.number
         tuning = {"tuning.scramble": self.number, "tuning.seeds": [first, first + 1]}
-        return plan(self.loaded("study", self.entries, **tuning))
+        campaign = plan(self.loaded("study", self.strategies, **tuning))
+        if (count := len({study.scenario for study in campaign.studies})) > 1:
+            raise UserError(
+                f"{self.suite}: {self.place} has {count} scenarios; a board needs one: write each as a scale"
+            )
+        return campaign
 
     def finals(self, winners: Mapping[str, Values]) -> Suite:
         """Return the suite of the final runs.
@@ -87,13 +121,13 @@ class StudyOfScale:
         Args:
             winners: Label of an entry → parameters of its best trial.
         """
-        written = []
+        strategies = []
         for study in self.campaign().studies:
             if study.strategy in winners:
                 tuned = study.space.apply(winners[study.strategy], study.tried_on)
                 fields = tuned.model_dump(mode="json")  # defaults, too: the suite has others
-                written.append({"name": tuned.reference(), **fields, "label": study.strategy})
-        return self.loaded("finals", written)
+                strategies.append({"name": tuned.reference(), **fields, "label": study.strategy})
+        return self.loaded("finals", strategies)
 
     def label(self, strategy: str) -> str:
         """Return the label of an entry in the tables."""
@@ -107,7 +141,7 @@ class StudyOfScale:
                 values = json.dumps(dict(trial.parameters), sort_keys=True)
                 for seed, result in sorted(trial.runs.items()):
                     yield {
-                        "scale": self.scale,
+                        "scale": self.place,
                         "strategy": self.label(study.plan.strategy),
                         "study": self.number,
                         "trial": trial.number,
@@ -123,13 +157,13 @@ class StudyOfScale:
         """Yield a row for each final run, with the learning curve."""
         for run in recorded.runs:
             yield {
-                "scale": self.scale,
+                "scale": self.place,
                 "strategy": self.label(run.strategy),
                 "study": self.number,
                 "seed": run.seed,
                 "status": str(run.status),
                 "commit": run.commit,
-                **measured(run),
+                **measured(run.files.curve, run.metric, run.time_to_target(Clock.TIME, run.target)),
             }
 
     @property
@@ -138,14 +172,16 @@ class StudyOfScale:
         loaded = self._asked
         seeds = loaded.spec.tuning.seeds
         per_entry = loaded.spec.tuning.trials * (seeds if isinstance(seeds, int) else len(seeds))
-        return len(self.entries) * (per_entry + len(loaded.spec.seeds))
+        return len(self.strategies) * (per_entry + len(loaded.spec.seeds))
 
 
-def _strategy(written: str) -> Any:
-    try:
-        return yaml_io.value(written)
-    except yaml_io.YAMLParseError as error:
-        raise UserError(f"--with {written}: {error}") from None
+def written(suite: Suite) -> list[dict[str, Any]]:
+    """Return the strategies of a suite in the form of a suite file, each with a label."""
+    named = zip(suite.spec.strategies, labels.strategies(suite.spec, suite.labels), strict=True)
+    return [
+        {"name": part.reference(), **part.model_dump(mode="json", exclude_defaults=True), "label": label}
+        for part, label in named
+    ]
 
 
 def scales(suite: str) -> list[str]:
@@ -153,34 +189,59 @@ def scales(suite: str) -> list[str]:
     return list(yaml_io.read(load(suite, tuned=False).source).get("scales") or {}) or [""]
 
 
-def goals(suite: str, scales: Sequence[str]) -> dict[str, ScenarioGoal]:
-    """Return budget and target of each scenario; UserError where a scenario lacks one."""
+def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
+    """Return budget and target of scenarios, by their names in the tables.
+
+    Raises:
+        UserError: The suite lacks a scenario, or a scenario lacks a budget, a target or a fitting metric.
+    """
     goals = {}
-    for scale in scales:
-        spec = load(suite, (), scale, tuned=False).spec
+    by_place = {StudyOfScale(suite, scale, 1).place: scale for scale in scales(suite)}
+    for place in places:
+        if place not in by_place:
+            raise UserError(f"{suite}: no scale '{place}', of which the tables have runs: give --suite")
+        spec = load(suite, (), by_place[place] or None, tuned=False).spec
+        metric, model = spec.problem.ranking, getattr(spec.problem, "model", None)
+        if not (metric.share and metric.higher):
+            raise UserError(
+                f"{suite}, {place}: a board needs a metric between 0 and 1 of which more is better, not "
+                f"{metric.name}"
+            )
         if spec.budget.time is None or spec.problem.target is None:
-            raise UserError(f"{suite}, scale {scale}: a board needs budget.time and problem.target")
-        marks = spec.problem.target_marks
-        goals[scale] = ScenarioGoal(float(spec.budget.time), spec.problem.target, marks)
+            raise UserError(f"{suite}, {place}: a board needs budget.time and problem.target")
+        linear = isinstance(model, LINEAR)
+        goals[place] = ScenarioGoal(
+            float(spec.budget.time),
+            spec.problem.target,
+            spec.problem.target_marks,
+            workload=labels.problem(spec.problem)
+            + ("" if linear or model is None else f" ({model.label()})"),
+            linear=linear,
+        )
     return goals
 
 
 def missing(study: StudyOfScale, tables: BoardTables) -> list[StudyOfScale]:
     """Return the parts of a study that the tables do not have, of a few entries each."""
-    labels = [entry["label"] for entry in study.entries]
+    entries = list(zip(study.labels, study.entries or study.labels, strict=True))
     if study.number in COPY_STUDIES:
-        labels = [label for label in labels if label in COPIED]
-    done = tables.done(study.scale, study.number)
-    remaining = [label for label in labels if study.label(label) not in done]
-    return [replace(study, labels=remaining[at : at + AT_ONCE]) for at in range(0, len(remaining), AT_ONCE)]
+        entries = [(label, entry) for label, entry in entries if label in COPIED]
+    done = tables.done(study.place, study.number)
+    remaining = [entry for label, entry in entries if study.label(label) not in done]
+    starts = range(0, len(remaining), AT_ONCE)
+    return [replace(study, entries=tuple(remaining[at : at + AT_ONCE])) for at in starts]
 
 
-def measured(run: RunResult) -> dict[str, Any]:
-    """Return the measures of a final run: the curve as text, and counts until the target or the end."""
-    curve = run.files.curve
-    time = run.time_to_target(Clock.TIME, run.target)
+def measured(curve: Mapping[str, np.ndarray], metric: str, time: float) -> dict[str, Any]:
+    """Return the measures of a final run: the curve as text, and counts until the target or the end.
+
+    Args:
+        curve: The learning curve, with all counts.
+        metric: Of the target.
+        time: At which the run met the target; ∞ for never.
+    """
     until = len(curve[Clock.TIME]) - 1 if time == inf else int((curve[Clock.TIME] < time).sum())
-    worst = curve.get(f"worst_client/{run.metric.split('/')[-1]}")
+    worst = curve.get(f"worst_client/{metric.rpartition('/')[-1]}")
     return {
         "time": time,
         "updates": int(curve[Clock.UPDATES][until]),
@@ -188,7 +249,7 @@ def measured(run: RunResult) -> dict[str, Any]:
         "downloads": int(curve[Name.DOWNLOADS][until]),
         "worst_client": "" if worst is None else float(worst[-1]),
         "times": " ".join(f"{value:.5g}" for value in curve[Clock.TIME]),
-        "values": " ".join(f"{value:.4f}" for value in curve[run.metric]),
+        "values": " ".join(f"{value:.4f}" for value in curve[metric]),
     }
 
 

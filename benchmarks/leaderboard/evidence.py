@@ -1,170 +1,83 @@
-"""Runs behind evidence: a design of trials for a strategy and baselines, final runs, an ablation."""
+"""Runs behind evidence: the studies of a strategy and of baselines, and a manifest of what they rest on."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from benchmarks import yaml_io
-from benchmarks.errors import UserError
-from benchmarks.leaderboard import entry
-from benchmarks.leaderboard.ablation import Ablation, switches
+from benchmarks.leaderboard.board import STUDIES, StudyOfScale, scales
 from benchmarks.suite import labels
-from benchmarks.suite.overrides import Setting
-from benchmarks.suite.suite import Suite
 from benchmarks.tracking.provenance import provenance
-from fl_core import sources
-from fl_core.text import nearest
+from fl_core import keys, sources
+from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.findings import Findings
-from reports.leaderboard.marks import incomplete, unequal
-from reports.leaderboard.rules import SCENARIO
-from reports.leaderboard.tables import RULESETS, Tables
-from reports.leaderboard.workloads import Asked
-from tuning.plan import plan
-from tuning.space import must_fit
-from tuning.study import Campaign
+from reports.leaderboard.populations import COPY, REFERENCE
 
 
 @dataclass(frozen=True)
 class Evidence:
     """A strategy and baselines in the scenarios of a suite."""
 
-    written: str  # the strategy as a suite has it
+    strategy: str  # as a suite writes it
     suite: str  # its name, or the path of its file
-    scale: str | None
-    against: Sequence[str]  # labels of the baselines; none: the suite's
-
-    @cached_property
-    def asked(self) -> Asked:
-        """The suite with strategy and baselines, without scenarios refused by the strategy."""
-        listed = entry.strategies(Asked(self.suite, (), self.scale).loaded)
-        by_label = {strategy["label"]: strategy for strategy in listed}
-        for name in self.against:
-            if name not in by_label:
-                raise UserError(
-                    f"--against: no strategy '{name}' in {self.suite}{nearest(name, list(by_label))}"
-                )
-        try:
-            strategies = [yaml_io.value(self.written), *(by_label[name] for name in self.against or by_label)]
-        except yaml_io.YAMLParseError as error:
-            raise UserError(f"STRATEGY: {error}") from None
-        setting = Setting(("strategies",), strategies, "STRATEGY: ")
-        return Asked(self.suite, [setting], self.scale, leave_out=True)
+    scales: Sequence[str]  # none: those of the suite, or of the tables
+    against: Sequence[str]  # labels of the baselines; none: those of the suite, or of the tables
+    tables: BoardTables  # runs that are there already
 
     @property
-    def loaded(self) -> Suite:
-        """The loaded suite with strategy and baselines."""
-        return self.asked.loaded
-
-    @cached_property
-    def campaign(self) -> Campaign:
-        """The design."""
-        campaign = plan(self.loaded)
-        if self.loaded.spec.tuning.sampler != "sobol":
-            raise UserError(f"{self.suite}: evidence needs a design: write tuning: {{sampler: sobol, …}}")
-        entry.check(campaign)
-        problems = Counter(labels.problem(run.problem) for run in entry.scenarios(self.loaded))
-        for problem, count in problems.items():
-            if count == 1:
-                raise UserError(
-                    f"{self.suite}: {problem} has one scenario: one setting for all is chosen over the "
-                    "others, so name two"
-                )
-        return campaign
-
-    @cached_property
-    def strategy(self) -> str:
-        """The label of the author's strategy."""
-        return labels.strategies(self.loaded.spec, self.loaded.labels)[0]
-
-    @cached_property
-    def ablation(self) -> Ablation:
-        """The ablation of the strategy's parts."""
-        first = self.loaded.points[0]
-        return Ablation(self.strategy, switches(first.spec.strategies[0], first.scenario))
+    def studies(self) -> list[StudyOfScale]:
+        """Return all studies of strategy and baselines, scenario by scenario."""
+        return [
+            StudyOfScale(self.suite, scale, number, self._entries(scale))
+            for scale in self._scales
+            for number in STUDIES
+        ]
 
     @property
-    def final_simulations(self) -> int:
-        """The simulations after tuning, of final runs and the ablation, at most."""
-        spec, studies = self.loaded.spec, self.campaign.studies
-        scenarios = len({study.scenario for study in studies})
-        return (len(studies) * len(RULESETS) + scenarios * len(self.ablation.off)) * len(spec.seeds)
+    def _scales(self) -> list[str]:
+        every = self.scales or scales(self.suite)
+        if self.scales or self.tables.finals.empty:
+            return [*every]
+        return [scale for scale in every if scale in self.tables.scales]
 
-    def findings(self, run: entry.Run) -> Findings:
-        """Return the findings from the runs; UserError if runs of the strategy do not finish.
+    def _entries(self, scale: str) -> tuple[str, ...]:
+        """Return the strategy and its baselines, the reference among them."""
+        there = self.tables.finals[self.tables.finals["scale"] == scale]["strategy"]
+        stored = [str(name) for name in dict.fromkeys(there) if not str(name).endswith(COPY)]
+        baselines = self.against or stored or StudyOfScale(self.suite, scale, 1).labels
+        return tuple(dict.fromkeys([self.strategy, REFERENCE, *baselines]))
 
-        Args:
-            run: Runs what is left of a campaign; returns its results.
-        """
-        studies = run(self.campaign)
-        if any(study.errors() for study in studies if study.plan.strategy == self.strategy):
-            raise UserError(
-                f"{self.strategy}: trials ended in error; mend it, and run the same command again"
-            )
-        design = entry.Design(self.asked, self.campaign, studies)
-        tables = entry.with_finals(design, design.rules(), run)
-        if incomplete(tables, self.strategy):
-            raise UserError(f"{self.strategy}: {'; '.join(unequal(tables, self.strategy))}")
-        return Findings(self.strategy, tables, self._ablated(design, tables, run), self.refused())
+    @property
+    def label(self) -> str:
+        """Return the label of the strategy."""
+        return self.studies[0].labels[0]
 
-    def _ablated(self, design: entry.Design, tables: Tables, run: entry.Run) -> pd.DataFrame:
-        """Return the factors from runs without each part."""
-        values = {
-            design.places[study.scenario]: {point: values for point, (_, values) in enumerate(study.first)}
-            for study in self.campaign.studies
-            if study.strategy == self.strategy
-        }
-        final = plan(self.asked.finals.loaded)
-        studies = self.ablation.studies(final, design.places, tables, values)
-        errors: dict[str, dict[str, str]] = {name: {} for name in self.ablation.off}
-        for part, study in studies:
-            try:
-                must_fit(study.space, study.first[0][1], study.tried_on, study.seeds[0])
-            except ValueError as error:
-                errors[part][study.scenario] = str(error)
-        fit = [(part, study) for part, study in studies if study.scenario not in errors[part]]
-        results = run(replace(final, studies=tuple(study for _, study in fit), reused=())) if fit else ()
-        rows: list[dict[str, Any]] = []
-        for (part, study), result in zip(fit, results, strict=True):
-            if failed := result.errors():
-                errors[part][study.scenario] = failed[0]
-            names = dict(zip(SCENARIO, design.places[study.scenario], strict=True)) | {"part": part}
-            rows += [names | row for trial in result.trials for row in entry.results(trial)]
-        return self.ablation.factors(tables, pd.DataFrame(rows), errors)
+    def compared(self, tables: BoardTables) -> BoardTables:
+        """Return the rows of the strategy and its baselines, copies included, in the scenarios."""
+        entries = {study.place: study.labels for study in self.studies}
 
-    def refused(self) -> dict[str, str]:
-        """Return the features and scenarios declared as unsupported by the strategy, each with the reason."""
-        from fl_core.diagnostics.error_terms import refuses
+        def rows(table: Any) -> Any:
+            names = table["strategy"].str.removesuffix(COPY)
+            there = [
+                name in entries.get(scale, ()) for name, scale in zip(names, table["scale"], strict=True)
+            ]
+            return table[there].reset_index(drop=True)
 
-        run = self.loaded.runs()[0]
-        strategy = run.experiment.strategy
-        reasons = {
-            "Server optimisers": strategy.refuses_optimizer,
-            "Error terms": refuses(run.experiment),
-            **self.loaded.left_out,
-        }
-        return {name: reason for name, reason in reasons.items() if reason}
+        return BoardTables(rows(tables.trials), rows(tables.finals))
 
-    def manifest(self, findings: Findings, digests: dict[str, str]) -> dict[str, Any]:
+    def manifest(self, findings: Findings, folder: Path) -> dict[str, Any]:
         """Return digests of code, data and tables, versions, and the request, as JSON data."""
-        experiment = self.loaded.runs()[0].experiment
-        problems = {labels.problem(run.problem): run.problem for run in self.loaded.runs()}
-        rules = findings.tables.rules
+        loaded = [study.loaded("study", study.strategies) for study in self.studies[:: len(STUDIES)]]
+        experiment = loaded[0].runs()[0].experiment
+        problems = {labels.problem(suite.spec.problem): suite.spec.problem for suite in loaded}
         return {
             "strategy": experiment.description()["strategy"],
             "code": sources.digests(sources.named(experiment.description())),
-            "suite": {"name": self.suite, "scale": self.scale, "digest": rules.suite_digest},
-            "rules": {
-                "points": rules.points,
-                "design_seeds": rules.design_seeds,
-                "final_seeds": rules.final_seeds,
-            },
+            "suite": {"name": self.suite, "digest": keys.digest(loaded[0].source.read_bytes())},
+            "scenarios": [study.place for study in self.studies[:: len(STUDIES)]],
             "data": {name: problem.world(0).fingerprint for name, problem in problems.items()},
-            "tables": digests,
+            "tables": {path.name: keys.digest(path.read_bytes()) for path in sorted(folder.glob("*.csv"))},
             "versions": {str(tag): value for tag, value in provenance().items()},
-            "claim": findings.claim(),
+            "conclusion": findings.conclusion(),
             "open": [point for met, point in findings.checklist() if not met],
         }

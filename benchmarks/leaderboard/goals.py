@@ -54,7 +54,7 @@ def goal(suite: str, scale: str, processes: Count) -> PilotResult:
         processes: How many runs are computed side by side.
     """
     without_target = ("tuning.objective=final", "problem.target=0", "tuning.budget=null")
-    loaded = load(suite, [f"tuning.trials={POINTS}", *without_target], scale)
+    loaded = load(suite, [f"tuning.trials={POINTS}", *without_target], scale or None)
     study = plan(loaded).studies[0]
     budget = {"budget": length(loaded)}
     long_enough = study.tried_on.model_copy(update=budget)

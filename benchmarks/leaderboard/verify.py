@@ -1,152 +1,129 @@
-"""Verification of stored results: reruns of a random tenth of an entry's runs, and table digests."""
+"""Verification of a board: stored final runs computed again, and compared."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from math import isclose, isnan
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from benchmarks import yaml_io
 from benchmarks.errors import UserError
-from benchmarks.leaderboard.entry import (
-    STRATEGIES,
-    chosen,
-    chosen_for_others,
-    frame,
-    measures,
-    place_of,
-    scenarios,
-)
-from benchmarks.suite.suite import PlannedRun, Suite
+from benchmarks.leaderboard.board import StudyOfScale, measured
+from benchmarks.runs.jobs import EXECUTIONS
+from benchmarks.suite.suite import PlannedRun
+from fl_core.import_guard import own_packages
+from fl_core.parts import Count
 from fl_core.recording.recorder import run
-from fl_core.schema import Origin
-from reports.leaderboard.rules import SCENARIO, Rules
-from reports.leaderboard.tables import Tables, values
-from reports.leaderboard.workloads import Place, place
-from tuning.plan import plan
-from tuning.study import Study
+from fl_core.schema import Clock
+from fl_core.time_to_target import time_to_target
+from reports.leaderboard.board_tables import BoardTables, numbers
 
-SHARE = 0.1  # of an entry's runs
-ACCURACY = 0.01  # by which stacked and single runs may differ at the end
-Studies = dict[tuple[Place, str], tuple[Study, PlannedRun]]  # by scenario and strategy
+ACCURACY = 0.01  # by which values of the metric may differ, since runs that shared a worker may
+EXACT = ("updates", "uploads", "downloads")
 
 
 @dataclass(frozen=True)
-class RerunCheck:
-    """A stored run, compared with a rerun."""
+class StoredRun:
+    """A stored final run, and the same run as its suite plans it."""
 
-    run: Mapping[str, Any]  # the row of the table
-    faults: tuple[str, ...]  # columns that differ, with both values
+    row: Mapping[str, Any]
+    planned: PlannedRun
 
     @property
     def name(self) -> str:
         """Return the run in words."""
-        words = [self.run[key] for key in (*SCENARIO, "strategy")]
-        return " · ".join([*words, f"point {self.run['point']}", f"seed {self.run['seed']}"])
+        row = self.row
+        return f"{row['strategy']} · {row['scale']} · study {row['study']} · seed {row['seed']}"
+
+    def differences(self, again: Mapping[str, Any]) -> list[str]:
+        """Return each measure that differs, with both values.
+
+        Args:
+            again: The row of the repeated run.
+        """
+        budget = self.planned.experiment.scenario
+        mark = float(budget.budget.time or 0) / budget.evaluations
+        near = {"time": 1.001 * mark, "worst_client": ACCURACY}
+        lines = [
+            f"{name} {self.row[name]:g}, again {again[name]:g}"
+            for name, within in near.items()
+            if not _close(self.row[name], again[name], within)
+        ]
+        if self.row["status"] != again["status"]:
+            lines.append(f"status {self.row['status']}, again {again['status']}")
+        if self.row["time"] == again["time"]:
+            lines += [
+                f"{name} {self.row[name]}, again {again[name]}"
+                for name in EXACT
+                if not isclose(self.row[name], again[name], rel_tol=1e-6)
+            ]
+        stored, repeated = numbers(self.row["values"]), numbers(again["values"])
+        if len(stored) != len(repeated):
+            lines.append(f"{len(stored)} evaluations, again {len(repeated)}")
+        elif not np.allclose(stored, repeated, rtol=0, atol=ACCURACY, equal_nan=True):
+            lines.append(f"values differ by up to {np.nanmax(np.abs(stored - repeated)):.3g}")
+        return lines
 
 
-def strategies(folder: Path) -> str:
-    """Return the strategies of a folder, as a setting of the suites."""
-    path = folder / STRATEGIES
-    if not path.is_file():
-        raise UserError(f"{path}: there are no strategies beside the tables")
-    return f"strategies={json.dumps(yaml_io.read(path).get('strategies'))}"
+def stored_runs(studies: Sequence[StudyOfScale], tables: BoardTables) -> list[StoredRun]:
+    """Return the stored final runs of studies.
 
-
-def other_goals(shipped: Sequence[Suite], rules: Rules) -> list[str]:
-    """Return the scenarios with another budget or other targets in the rules than in the suites."""
-    stated = {frame(run) for suite in shipped for run in scenarios(suite)}
-    unstated = (goal for goal in (*rules.scenarios, *rules.held_out) if goal not in stated)
-    return [f"{goal.problem} · {goal.partition} · {goal.timing}" for goal in unstated]
-
-
-def checks(
-    known_suites: Sequence[Suite], tables: Tables, entries: Sequence[str], seed: int
-) -> Iterator[RerunCheck]:
-    """Rerun a random tenth of the entries' runs; yield each run with the differences.
-
-    Args:
-        known_suites: The suites of the folder.
-        tables: What it holds.
-        entries: Labels of strategies.
-        seed: Of the choice of runs.
+    Raises:
+        UserError: The tables have no trial whose parameters a final run should have.
     """
-    studies: Studies = {}
-    for suite in known_suites:
-        studies |= _studies(suite)
-    rng = np.random.default_rng(seed)
-    for name in entries:
-        rows = runs(tables.of(name))
-        for at in sorted(rng.choice(len(rows), max(1, round(SHARE * len(rows))), replace=False)):
-            yield RerunCheck(rows[at], tuple(_faults(rows[at], studies, tables.points)))
+    return [stored for study in studies for stored in _of_study(study, tables)]
 
 
-def runs(tables: Tables) -> list[dict[str, Any]]:
-    """Return the rows of all tables, each with a point or None; a run of two rulesets appears once."""
-    picked, for_others = chosen(tables), chosen_for_others(tables)
-    final, held_out = _records(tables.finals), _records(tables.held_out)
-    for row in final:
-        row["point"] = picked.get((place_of(row), row["strategy"]), {}).get(row["ruleset"])
-    for row in held_out:
-        row["point"] = for_others.get((row["problem"], row["strategy"]))
-    unique = {(*(row[key] for key in SCENARIO), row["point"], row["seed"]): row for row in final}
-    return [*_records(tables.design), *unique.values(), *held_out]
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-
-
-def _studies(suite: Suite) -> Studies:
-    by_labels = {(run.scenario, run.strategy): run for run in suite.runs()}
-    pairs = ((study, by_labels[study.scenario, study.strategy]) for study in plan(suite).studies)
-    return {(place(run), study.strategy): (study, run) for study, run in pairs}
-
-
-def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.item() if hasattr(value, "item") else value for name, value in parameters.items()}
-
-
-def _faults(row: Mapping[str, Any], studies: Studies, points: pd.DataFrame) -> Iterator[str]:
-    place, name = place_of(row), row["strategy"]
-    points_of_strategy = values(points, place[0], name)
-    if (place, name) not in studies:
-        yield "no suite of the rules has this strategy there"
-    elif row["point"] not in points_of_strategy.index:
-        yield "the tables have no such point"
-    else:
-        yield from _differences(
-            row, *studies[place, name], _plain(points_of_strategy.loc[row["point"]].dropna().to_dict())
+def _of_study(study: StudyOfScale, tables: BoardTables) -> Iterator[StoredRun]:
+    labels = {study.label(label): label for label in study.labels}
+    finals, best = (
+        table[(table["scale"] == study.place) & (table["study"] == study.number)]
+        for table in (tables.finals, tables.trials[tables.trials["best"] == 1])
+    )
+    rows = [row for row in finals.to_dict("records") if row["strategy"] in labels]
+    values = {
+        labels[row["strategy"]]: json.loads(row["values"])
+        for row in best.to_dict("records")
+        if row["strategy"] in labels
+    }
+    if lacking := {labels[row["strategy"]] for row in rows} - values.keys():
+        raise UserError(
+            f"{study.place}, study {study.number}: no trial of {min(lacking)} is marked as the best, so its "
+            "final runs cannot be repeated. Restore the table of trials"
         )
+    planned = {(run.strategy, run.seed): run for run in study.finals(values).runs()} if rows else {}
+    for row in rows:
+        where = labels[row["strategy"]], row["seed"]
+        if where not in planned:
+            raise UserError(f"{study.place}, study {study.number}: the suite has no seed {row['seed']}")
+        yield StoredRun({str(name): value for name, value in row.items()}, planned[where])
 
 
-def _differences(
-    row: Mapping[str, Any], study: Study, planned: PlannedRun, parameters: Mapping[str, Any]
-) -> Iterator[str]:
-    if "ruleset" in row:  # a final run
-        study = study.on(planned.experiment.scenario)
-    scenario = study.tried_on
-    fits = {name: int(value) if study.space.whole(name) else value for name, value in parameters.items()}
-    (planned_run,) = study.runs(0, fits, Origin.SAMPLER, [row["seed"]])
-    record = run(planned_run.experiment, evaluate=planned_run.evaluate)
-    rerun = measures(record.status, planned_run.measures(record))
-    mark = float(scenario.budget.time or 0) / scenario.evaluations
-    near = {"time_easy": mark, "time_hard": mark, "accuracy": ACCURACY}
-    if row["status"] != rerun["status"]:
-        yield f"status {row['status']}, again {rerun['status']}"
-    for name, within in near.items():
-        if not _close(row[name], rerun[name], within * 1.001):
-            yield f"{name} {row[name]:g}, again {rerun[name]:g}"
-    if row["time_hard"] == rerun["time_hard"]:
-        for name in ("updates", "bytes"):
-            if not np.isclose(row[name], rerun[name], rtol=1e-6):
-                yield f"{name} {row[name]:g}, again {rerun[name]:g}"
+def repeated(stored_runs: Sequence[StoredRun], processes: Count) -> Iterator[tuple[StoredRun, list[str]]]:
+    """Compute runs again; yield each with its differences, in order."""
+    finder = own_packages()  # by which workers find strategies of the user's
+    with ProcessPoolExecutor(
+        processes, get_context("forkserver"), finder.install if finder else None
+    ) as pool:
+        rows = pool.map(_again, [stored.planned for stored in stored_runs])
+        for stored, row in zip(stored_runs, rows, strict=True):
+            yield stored, stored.differences(row)
 
 
-def _close(stored: float, rerun: float, within: float) -> bool:
-    if pd.isna(stored) or pd.isna(rerun) or np.isinf(stored) or np.isinf(rerun):
-        return bool(stored == rerun or (pd.isna(stored) and pd.isna(rerun)))
-    return bool(abs(stored - rerun) <= within)
+def _again(planned: PlannedRun) -> dict[str, Any]:
+    """Return the row of a run that is computed now."""
+    record = run(planned.experiment, execution=EXECUTIONS["all_in_flight"](), evaluate=planned.evaluate)
+    curve = {name: np.array([row.get(name, np.nan) for row in record.curve]) for name in record.curve[0]}
+    problem = planned.problem
+    target = float(problem.target or 0)  # which a board has
+    time = time_to_target(curve[Clock.TIME], curve[problem.metric], target, True, problem.target_marks)
+    row = measured(curve, problem.metric, time)
+    worst = np.nan if row["worst_client"] == "" else row["worst_client"]
+    return row | {"status": str(record.status), "worst_client": worst}
+
+
+def _close(stored: float, again: float, within: float) -> bool:
+    return stored == again or (isnan(stored) and isnan(again)) or abs(stored - again) <= within

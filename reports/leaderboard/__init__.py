@@ -1,1 +1,1 @@
-"""The leaderboard: kept tables, costs, scores with intervals, figures and page."""
+"""The leaderboard: tables, scores, rank groups, figures and pages."""

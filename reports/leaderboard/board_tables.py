@@ -49,6 +49,11 @@ class BoardTables:
         """Return the tables of a folder, empty where there are none; UserError for damaged ones."""
         return cls(**{kind: _joined(folder, kind) for kind in KINDS})
 
+    @classmethod
+    def empty(cls) -> BoardTables:
+        """Return tables without rows."""
+        return cls(**{kind: pd.DataFrame(columns=columns) for kind, columns in KINDS.items()})
+
     @cached_property
     def scales(self) -> list[str]:
         """Scenarios with final runs."""

@@ -1,198 +1,118 @@
-"""Findings on a strategy from the tables of a design: comparisons, claim, and a reviewer's checklist."""
+"""Findings on a strategy, from its rank group in each population; the page with them."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from math import isnan
+from math import inf
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from fl_core.text import listed, many
-from reports import numbers
-from reports.inference import ERROR, paired_effect, percentiles, spearman
-from reports.leaderboard.marks import untuned
-from reports.leaderboard.printed import times
-from reports.leaderboard.standing import (
-    AGREES,
-    BOUNDS,
-    THIRD,
-    Standing,
-    standing,
-    standing_table,
+from fl_core.text import listed
+from reports.leaderboard import figures
+from reports.leaderboard.page import (
+    certainty,
+    population_name,
+    population_table,
+    tuning_table,
 )
-from reports.leaderboard.tables import ONE_SETTING, Tables
+from reports.leaderboard.populations import NEVER, REFERENCE, PopulationScores
+from reports.tables import markdown
 
-FEW_SEEDS, FEW_SCENARIOS = 5, 4  # below which an interval says little
-FEW_ENTRIES = 6  # below which a rank correlation says little
-AHEAD, BEHIND, NOT_SEPARATED = "ahead", "behind", "not separated"
+PAGE, MANIFEST = "evidence.md", "manifest.json"
+MIN_STUDIES, MIN_POPULATIONS, MIN_BASELINES = 4, 3, 3
+BEHIND, LEVEL, AHEAD = "behind", "not told apart from", "ahead of"  # in the order of a sentence
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """An author's strategy among baselines, by the tables of a design."""
+    """An author's strategy among baselines.
 
-    strategy: str  # label
-    tables: Tables
-    ablation: pd.DataFrame  # part, factor, low, high, error
-    refused: Mapping[str, str]  # what the strategy cannot take, and why
+    Args:
+        strategy: Label of the strategy.
+        scores: Population → scores of strategy and baselines.
+    """
 
-    @cached_property
-    def tuned(self) -> Standing:
-        """The standing with points tuned to each scenario."""
-        return standing(self.tables)
+    strategy: str
+    scores: Mapping[str, PopulationScores]
 
-    @cached_property
-    def one_setting(self) -> Standing:
-        """The standing with a single point for all scenarios of a workload."""
-        return standing(self.tables, ONE_SETTING)
+    def verdicts(self, population: str) -> dict[str, list[str]]:
+        """Return the baselines by verdict: in an earlier rank group, in the same, in a later one."""
+        own = self.scores[population]
+        place = own.groups[self.strategy] or inf
+        by: dict[str, list[str]] = {BEHIND: [], LEVEL: [], AHEAD: []}
+        for name in own.order():
+            if name != self.strategy:
+                other = own.groups[name] or inf
+                by[LEVEL if other == place else BEHIND if other < place else AHEAD].append(name)
+        return by
 
-    @cached_property
-    def third(self) -> Standing:
-        """The standing at a third of every budget."""
-        return standing(self.tables, horizon=THIRD)
+    def conclusion(self) -> str:
+        """Return the conclusion, a sentence for each population; where the strategy is behind comes first."""
+        order = sorted(self.scores, key=lambda name: not self.verdicts(name)[BEHIND])
+        sentences = [self._sentence(name) for name in order]
+        nothing = "Nothing is claimed for other data, models, populations of clients, or real devices."
+        return "\n".join([*sentences, nothing])
 
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """The standing of all strategies, the best first."""
-        return standing_table(self.tuned, self.tables)
-
-    def row(self, name: str) -> dict[str, Any]:
-        """Return the standing of a strategy."""
-        return {str(column): values[name] for column, values in self.table.to_dict().items()}
-
-    def against(self, own: Standing) -> pd.DataFrame:
-        """Return the speed-up of the strategy over each baseline, paired by scenario and seed.
-
-        A row for each baseline: factor, intervals of 95 % over seeds and over scenarios, the number of
-        scenarios in which it is ahead, and the verdict, adjusted for all baselines (Bonferroni). It takes
-        resampled seeds and scenarios, with the luck of tuning, and Student's t over the scenarios' means:
-        resamples of a few scenarios alone differ too little.
-        """
-        names = own.costs.strategies
-        at = names.index(self.strategy)
-        rows = []
-        for other, name in enumerate(names):
-            if other == at:
-                continue
-            row = {"baseline": name, "factor": np.exp(own.scores[at] - own.scores[other])}
-            for over in ("seeds", "scenarios"):
-                draws = getattr(own, f"over_{over}")
-                low, high = np.exp(percentiles(draws[:, at] - draws[:, other]))
-                row |= {f"{over}_low": low, f"{over}_high": high}
-            row["ahead_in"] = int((own.by_scenario[at] > own.by_scenario[other]).sum())
-            share = ERROR / (len(names) - 1)
-            draws = own.over_both[:, at] - own.over_both[:, other]
-            drawn_low, drawn_high = percentiles(draws, 1 - share)
-            over_means = paired_effect(own.by_scenario[at] - own.by_scenario[other], 1 - share)
-            low, high = min(float(drawn_low), over_means.low), max(float(drawn_high), over_means.high)
-            row["verdict"] = AHEAD if low > 0 else BEHIND if high < 0 else NOT_SEPARATED
-            rows.append(row)
-        return pd.DataFrame(rows).set_index("baseline").sort_values("factor", kind="stable")
-
-    @property
-    def missed(self) -> tuple[int, int]:
-        """Number of tuned runs without the hard target, and number of all tuned runs."""
-        row = self.row(self.strategy)
-        return row["missed"], row["runs"]
-
-    @property
-    def ablation_failed(self) -> str:
-        """Failures of the ablation by part, with scenarios and reasons; empty without failures."""
-        failed = self.ablation[self.ablation["error"] != ""]
-        return "; ".join(
-            f"without {part} it fails in {error}"
-            for part, error in zip(failed["part"], failed["error"], strict=True)
+    def _sentence(self, population: str) -> str:
+        own, verdicts = self.scores[population], self.verdicts(population)
+        said = "; ".join(f"{verdict} {listed(names)}" for verdict, names in verdicts.items() if names)
+        sooner = (
+            "most of its runs never meet the target"
+            if own.groups[self.strategy] == NEVER
+            else f"{own.sooner(self.strategy):.2f} × as soon as tuned {REFERENCE}"
         )
-
-    def claim(self) -> str:
-        """Return the claim supported by the tables, as a paragraph."""
-        rules, own = self.tables.rules, self.against(self.tuned)
-        row = self.row(self.strategy)
-        by = {verdict: list(own.index[own["verdict"] == verdict]) for verdict in WORDS}
-        said = [f"{word} {listed(by[verdict])}" for verdict, word in WORDS.items() if by[verdict]]
-        workloads = listed(list(dict.fromkeys(self.tuned.costs.scenarios.get_level_values(0))))
-        with_one = self.against(self.one_setting)["verdict"]
-        kept = [name for name in by[AHEAD] if with_one[name] == AHEAD]
-        missed, runs = self.missed
-        seeds, points = many(len(rules.final_seeds), "fresh seed"), many(rules.points, "point")
-        scenarios = many(len(self.tables.scenarios), "scenario")
-        factor = f"{BOUNDS[row['bound']]}{numbers.number(row['speedup'], 2)}"
-        over = f"{_between(row, 'seeds')} over seeds, {_between(row, 'scenarios')} over scenarios"
-        sentences = [
-            f"On {workloads}, {scenarios}, {seeds}, {points} of tuning for every strategy:",
-            f"{self.strategy} is {'; '.join(said)} (time to the target in virtual time; 95 %, paired, over",
-            "seeds and scenarios, adjusted for all baselines).",
-            self._over_reference(own, f"{factor} times as fast (95 %: {over})"),
-            f"With one setting for all scenarios it is ahead of {listed(kept) if kept else 'none of them'}.",
-            f"It missed the target in {missed} of {runs} runs, which count at their budgets."
-            if missed
-            else "",
-            "Nothing is claimed for other data, models, populations of clients, or seconds on real devices.",
-        ]
-        return " ".join(filter(None, sentences))
-
-    def _over_reference(self, own: pd.DataFrame, said: str) -> str:
-        """Return the sentence on the speed-up over the reference, with the verdict of the same comparison."""
-        reference = self.tables.rules.reference
-        if reference not in own.index:
-            return ""
-        verdict = own.loc[reference, "verdict"]
-        end = ", which is not told apart from as fast" if verdict == NOT_SEPARATED else ""
-        return f"Against tuned {reference} it was {said}{end}."
+        return (
+            f"{population_name(population).capitalize()}: {self.strategy} is {said} ({sooner}; ratios below "
+            f"{own.resolution:.3g} × are not told apart, adjusted for {len(own.entries)} entries)."
+        )
 
     def checklist(self) -> Iterator[tuple[bool, str]]:
         """Yield the points of a reviewer's checklist, each preceded by whether the point is met."""
-        rules, costs = self.tables.rules, self.tuned.costs
-        own = self.against(self.tuned)
-        row, reference = self.row(self.strategy), self.row(rules.reference)
-        problems = len(set(costs.scenarios.get_level_values(0)))
-        signs = [f"{name}: {sign}" for name in costs.strategies for sign in untuned(self.tables, costs, name)]
-        agree = spearman(self.tuned.scores, self.third.scores)
-        missed, runs = self.missed
+        boards = [*self.scores.values()]
+        workloads = {own.goals[scale].workload for own in boards for scale in own.scales}
+        baselines = min(len(own.entries) for own in boards) - 1
+        studies = min(own.times[self.strategy].shape[1] for own in boards)
+        met = min(own.met(self.strategy) for own in boards)
+        yield len(boards) >= MIN_POPULATIONS, f"{MIN_POPULATIONS} populations or more: {len(boards)}"
+        yield len(workloads) > 1, f"More than one workload: {len(workloads)}"
+        yield baselines >= MIN_BASELINES, f"{MIN_BASELINES} baselines or more: {baselines}"
+        yield studies >= MIN_STUDIES, f"{MIN_STUDIES} independent studies or more: {studies}"
+        yield all(own.copies for own in boards), "Copies of baselines, which show what luck alone does"
+        yield met == 1, f"The target met in all runs: in {met:.0%} where it is least"
         yield (
-            True,
-            f"Equal tuning for all: {many(rules.points, 'point')}, {many(len(rules.design_seeds), 'seed')}",
-        )
-        yield not signs, "No best value at an edge of its range, and none left out" + _why("; ".join(signs))
-        yield (
-            len(rules.final_seeds) >= FEW_SEEDS,
-            f"{FEW_SEEDS} fresh seeds or more: {len(rules.final_seeds)}",
-        )
-        yield (
-            len(costs.scenarios) >= FEW_SCENARIOS,
-            f"{FEW_SCENARIOS} scenarios or more: {len(costs.scenarios)}",
-        )
-        yield problems > 1, f"More than one workload: {problems}"
-        yield len(own) > 2, f"More than two baselines: {len(own)}"
-        yield bool((own["verdict"] == AHEAD).all()), "Ahead of every baseline, over seeds and scenarios"
-        yield (
-            bool((self.against(self.one_setting)["verdict"] != BEHIND).all()),
-            "With one setting behind none",
-        )
-        if len(costs.strategies) >= FEW_ENTRIES:
-            yield agree >= AGREES, f"The order at a third of the budget agrees: rank correlation {agree:.2f}"
-        yield missed == 0, f"The target met in all runs: missed in {missed} of {runs}"
-        yield bool(row["bytes"] <= 1), f"No more bytes than tuned {rules.reference}: {times(row['bytes'])}"
-        gain = row["worst_client"] - reference["worst_client"]
-        if not isnan(gain):
-            yield bool(gain >= 0), f"The worst client no worse than with {rules.reference}"
-        parts, failed = list(self.ablation["part"]), self.ablation_failed
-        yield (
-            bool(parts) and not failed,
-            f"Ablation: {listed(parts) if parts else 'no field turns a part off'}" + _why(failed),
+            all(not self.verdicts(name)[BEHIND] for name in self.scores),
+            "Behind no baseline in any population",
         )
         yield False, "Data, models and populations that were not looked at while the method was designed"
         yield False, "Real devices: all times are virtual"
 
 
-WORDS = {BEHIND: "behind", NOT_SEPARATED: "not separated from", AHEAD: "ahead of"}  # in this order
+def write(findings: Findings, manifest: Mapping[str, Any], folder: Path) -> Path:
+    """Write the page with its figures, and the manifest, into a folder; return the page's path."""
+    for own in findings.scores.values():
+        for scale in own.scales:
+            figures.curves(own, scale, also=findings.strategy).save(folder / f"{scale}.svg")
+    path = folder / PAGE
+    path.write_text("\n\n".join(_page(findings)) + "\n", encoding="utf-8")
+    text = json.dumps(dict(manifest), indent=2, ensure_ascii=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    return path
 
 
-def _between(row: Mapping[str, Any], over: str) -> str:
-    return " to ".join(numbers.number(row[f"{over}_{end}"], 2) for end in ("low", "high"))
-
-
-def _why(text: str) -> str:
-    return f": {text}" if text else ""
+def _page(findings: Findings) -> Iterator[str]:
+    yield f"# Evidence for {findings.strategy}"
+    yield "## Conclusion"
+    yield "\n".join(f"- {line}" for line in findings.conclusion().splitlines())
+    yield "The sentences follow from the rank groups below, and from nothing else."
+    for name, own in findings.scores.items():
+        yield f"## {population_name(name).capitalize()}"
+        yield markdown(*population_table(own, linked=False), left=2)
+        for scale in own.scales:
+            yield f"![Learning curves, {scale}]({scale}.svg)"
+        yield "What tuning costs, on the tuning half:"
+        yield markdown(*tuning_table(own))
+    yield "## How sure is that"
+    yield markdown(*certainty(findings.scores))
+    yield "## What a reviewer would ask"
+    yield "\n".join(f"- [{'x' if met else ' '}] {point}" for met, point in findings.checklist())
+    yield f"Digests of code, data and tables, and versions: [{MANIFEST}]({MANIFEST})."

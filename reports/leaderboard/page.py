@@ -1,347 +1,406 @@
-"""Version 1.0 as a page in Markdown: leaders, speed-ups, intervals, populations, and costs."""
+"""The leaderboard as pages in Markdown: who leads for which clients, how sure that is, and all settings."""
 
-from collections.abc import Iterator, Mapping
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isnan
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from fl_core.text import listed, many
-from reports.inference import percentiles, spearman
-from reports.leaderboard import charts, printed
-from reports.leaderboard.choice import budget_curves
-from reports.leaderboard.held_out import bounds, correlations, each, missed, over_scenarios, places, scores
-from reports.leaderboard.marks import incomplete, unequal, untuned
-from reports.leaderboard.profiles import ratios
-from reports.leaderboard.standing import AGREES, BOLD, BOUNDS, THIRD, Standing, standing, standing_table
-from reports.leaderboard.tables import ONE_SETTING, TUNED, Tables
+from reports.leaderboard import figures
+from reports.leaderboard.board_tables import BoardTables
+from reports.leaderboard.populations import (
+    COPY,
+    DISTANCES,
+    NEVER,
+    REFERENCE,
+    TRIALS,
+    Coverage,
+    PopulationScores,
+    ScenarioGoal,
+    board_order,
+    board_scores,
+    correlation,
+    population,
+)
+from reports.leaderboard.rank_groups import NEIGHBOURS
+from reports.numbers import MISSING
 from reports.tables import markdown
 
-STEM = "leaderboard"
-COMMAND = "asyncfl leaderboard score --markdown docs"
+STEM = "leaderboard"  # begins the names of pages and figures
+SETTINGS = f"{STEM}-settings"
+NAMES = {
+    "alike": "alike",
+    "persistent": "persistent speeds",
+    "fixed": "fixed speeds",
+    "two_speed": "two speeds",
+    "phones": "phones",
+}
+WHAT = {
+    "alike": "all clients have the same mean speed, and times are memoryless",
+    "persistent": "mean speeds are log-normal (σ = 1), and times vary by σ = 0.3 around them",
+    "fixed": "F80: times from 1 down to 0.2, always the same",
+    "two_speed": "a fifth of the clients is ten times slower",
+    "phones": "published speeds and links of phones, messages of 4 MB, and one link of the server for all",
+}
 
-SPEEDUPS = (
-    "Thick lines are 95 % over seeds, thin ones over scenarios; hollow dots are shown to be behind the "
-    "first (5 % over all entries; not adjusted for the first being chosen by the same runs). ≥: at least "
-    "that, since tuned {reference} missed a target that the strategy always met; ≤ is the reverse; "
-    "~: both missed some, so that it is neither."
-)
-SCOPE = (
-    "The models are linear, on features and on words, and clients have the same mean speed: slow ones and "
-    "phones are in the held-out part alone."
-)
-COSTS = (
-    "As multiples of tuned {reference}; of updates that arrive and bytes that are uploaded less is better. "
-    "Models sent down and work that is abandoned are not counted, nor what a run that missed would still "
-    "take: Rennala and Ringmaster with S or R of 1 send the model to all clients at every update. A run "
-    "stops soon after the hard target, so that accuracy at the end is that of stopping."
-)
-FLAWS = """\
-## Read this first: what is wrong with version 1.0
-
-- **Identical algorithms get different scores.** With a buffer of 1, AFA-CD and FedBuff-c are ASGD; with
-  S = R = 1, Rennala SGD is Ringmaster ASGD. What separates them below is the luck of {points} points of
-  a design, which no interval contains.
-- **All clients are alike.** With other clients the order is another one. Nine strategies that were run
-  again outside the suite had these rank correlations with the board: 0.93 with the same clients, 0.77
-  with two speeds, 0.15 with F80, 0.08 with log-normal speeds, and −0.03 with phones and their links.
-- **The target is missed by what was tuned for it**, by {reference}, the unit, too. So most scores are
-  bounds.
-- **“Behind the first” is not protected.** On 95 of 100 simulated boards of 31 equal entries some entry
-  was behind.
-
-The numbers are computed as described and are kept for reference. A [second
-version](how-to/leaderboard.md#version-20) with five populations of clients, four independent studies an
-entry and rank groups is being made; its [first runs](populations.md) are there.
-"""
-HOW = """\
-## How it is measured
-
-- **Sooner** is the virtual time in which tuned {reference} with all clients reaches the hard target, over
-  that of the strategy: the geometric mean over scenarios and seeds, of the same data, first model and job
-  lengths. It depends on no other entry. A run that misses the target counts at the end of its budget, and is
-  counted as missed.
-- The **budget** of a scenario is three times the median time of a pilot's {reference} to the easy target, and
-  30 of its rounds at least. **Targets** are 90 % (easy) and 98 % (hard) of what the best strategy of the
-  pilot reaches within it, median over seeds.
-- **Tuning** is a design: the same {points} points of a scrambled Sobol sequence in every scenario, over the
-  rates, the strategy's own parameters, K, the local steps, and the server's optimiser where the strategy
-  takes one; on validation data, one seed, and two more for the best quarter.
-- **Tuned** takes the best point of each scenario; **one setting** the point that is best over the other
-  scenarios of the workload; the **budget curve** is what the best of k random points is expected to reach.
-- **Final runs** have {seeds} fresh seeds and test data. Of the two intervals (95 %) one is over seeds, of the
-  final runs and of the design's, the other over scenarios. **P(first)** is over both. None includes the
-  luck of the {points} points, which are one draw. **Bold** is who is first with a probability of {bold:g} or
-  more.
-
-[How an entry is made and verified, and what the board does not say](how-to/leaderboard.md).
-"""
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # headings and rows
 
 
-def write(tables: Tables, folder: Path) -> Path:
-    """Write the page and all figures into a folder; return the page's path."""
-    own = standing(tables)
-    table = standing_table(own, tables)
-    reference = tables.rules.reference
-    curves = np.exp(budget_curves(own.costs, reference))
-    tuned = tables.finals[tables.finals["ruleset"] == TUNED]
-    times = ratios(tuned[tuned["strategy"].isin(table.index)])
-    shown = charts.colours([*table.index], reference)
-    figures = {
-        "speedups": charts.speedup_figure(table, reference, shown),
-        "bytes": charts.cost_figure(table, reference, shown),
-        "budget": charts.budget_figure(own.costs.strategies, curves, reference, shown),
-    }
-    if len(times):
-        figures["profiles"] = charts.profile_figure(times, shown)
+@dataclass(frozen=True, eq=False)
+class Board:
+    """A board to be written.
+
+    Args:
+        tables: Its rows.
+        goals: Scenario → budget and target, of all scenarios with rows.
+        planned_scenarios: All scenarios of the suite.
+        planned_entries: Labels of all entries of the suite.
+    """
+
+    tables: BoardTables
+    goals: Mapping[str, ScenarioGoal]
+    planned_scenarios: Sequence[str] = ()
+    planned_entries: Sequence[str] = ()
+    scores: Mapping[str, PopulationScores] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", board_scores(self.tables, self.goals))
+
+
+def write(board: Board, folder: Path) -> Path:
+    """Write the page, the page of settings and the figures into a folder; return the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in figures.items():
-        figure.save(folder / f"{STEM}-{name}.svg")
+    names = {key: population_name(key) for key in board.scores}
+    figures.heat_map(board.scores, names).save(folder / f"{STEM}-heat.svg")
+    for own in board.scores.values():
+        for scale in own.scales:
+            figures.curves(own, scale).save(folder / f"{STEM}-{scale}.svg")
     path = folder / f"{STEM}.md"
-    path.write_text(page(tables, own, table, curves, times), encoding="utf-8")
+    path.write_text("\n".join(page(board)) + "\n", encoding="utf-8")
+    text = "\n".join(settings_page(board.tables)) + "\n"
+    (folder / f"{SETTINGS}.md").write_text(text, encoding="utf-8")
     return path
 
 
-def what_is_scored(tables: Tables) -> str:
-    """Return three sentences on the meaning of the numbers in a printed table."""
-    rules, scenarios = tables.rules, tables.scenarios
-    workloads = listed(list(dict.fromkeys(scenarios.get_level_values("problem"))))
+def population_name(key: str) -> str:
+    """Return the name of a population for readers."""
+    return NAMES.get(key, key.replace("_", " "))
+
+
+def page(board: Board) -> Iterator[str]:
+    """Yield the lines of the page."""
+    scores = board.scores
+    yield "# Leaderboard: who is soonest, for which clients\n"
+    yield f"{limits(board)}\n"
+    yield from _leaders(scores)
+    yield "\n## Rank groups\n"
+    yield (
+        "A cell is the rank group of the entry in that population, and how many times as soon as tuned "
+        f"{REFERENCE} it meets the target. Entries of one group are not told apart. A run that never meets "
+        "the target has no time: the entry is marked “never” where most of its runs do not.\n"
+    )
+    yield _as_markdown(matrix(scores, linked=True))
+    yield f"\n![Heat map of the same numbers]({STEM}-heat.svg)\n"
+    yield from _missing(board)
+    yield "## How sure is that\n"
+    yield from _certainty(scores)
+    for name, own in scores.items():
+        yield f"\n## {population_name(name).capitalize()}\n"
+        yield f"{WHAT.get(name, population_name(name)).capitalize()}. Scenarios: {', '.join(own.scales)}.\n"
+        yield _as_markdown(population_table(own))
+        for scale in own.scales:
+            yield f"\n![Learning curves of the leaders, {scale}]({STEM}-{scale}.svg)"
+        yield from _beside(own)
+    yield "\n## How it is made\n"
+    yield (
+        f"{_size(board)} The settings of every entry are on a [page of their own]({SETTINGS}.md). Made by "
+        "`asyncfl leaderboard page`; nothing here is written by hand. [How to enter, and to verify an "
+        "entry](how-to/leaderboard.md). [Version 1.0, and what was wrong with it](leaderboard-1.0.md)."
+    )
+
+
+def limits(board: Board) -> str:
+    """Return the two sentences on what the board cannot say."""
+    goals = [board.goals[scale] for own in board.scores.values() for scale in own.scales]
+    workloads = list(dict.fromkeys(goal.workload for goal in goals if goal.workload))
+    names = listed([population_name(name) for name in board.scores])
+    curved = list(dict.fromkeys(goal.workload for goal in goals if not goal.linear))
+    models = f"not linear: {listed(curved)} alone" if curved else "all its models are linear"
+    where = f"workloads other than {listed(workloads)}, or " if workloads else ""
     return (
-        f"Leaderboard {rules.version}: how many times sooner than tuned {rules.reference} each strategy "
-        f"meets the hard target, over {many(len(scenarios), 'scenario')} of {workloads}, with intervals of "
-        "95 % over seeds and over scenarios. Updates that arrived and bytes uploaded until then as multiples "
-        f"of {rules.reference}’s; missed: runs that never met it. ≥, ≤: at least, at most, where one of the "
-        "two missed some; ~: both did."
+        f"The board says nothing about {where}populations other than {names}; "
+        f"{models}. Where two entries share a rank group, it does not say which is sooner."
     )
 
 
-def page(tables: Tables, own: Standing, table: pd.DataFrame, curves: np.ndarray, times: pd.DataFrame) -> str:
-    """Return the page.
-
-    Args:
-        tables: The kept tables.
-        own: The standing of tuned points at the full budget.
-        table: The same as a table.
-        curves: Budget curves as speed-ups [A, k].
-        times: Times to the hard target as multiples of the fastest strategy's, [scenario, strategy].
-    """
-    rules = tables.rules
-    workloads = list(dict.fromkeys(tables.scenarios.get_level_values("problem")))
-    size = [
-        many(len(table), "strategy"),
-        many(len(workloads), "workload"),
-        many(len(tables.scenarios), "scenario"),
-        many(len(rules.final_seeds), "seed"),
-        many(len(tables.design) + len(tables.finals) + len(tables.held_out), "run"),
+def matrix(scores: Mapping[str, PopulationScores], linked: bool = False) -> Table:
+    """Return populations × entries: rank group and times as soon as the reference."""
+    rows = [
+        [
+            _linked(name) if linked else name,
+            *(_cell(own, name) for own in scores.values()),
+            _overall(scores, name),
+        ]
+        for name in board_order(scores)
     ]
-    held_out, third = correlations(tables), standing(tables, horizon=THIRD)
-    agreement = [_agreement(*pair) for pair in _orders(held_out, spearman(own.scores, third.scores))]
-    parts = [
-        f"# Leaderboard {rules.version}",
-        FLAWS.format(reference=rules.reference, points=rules.points),
-        "## What the tables say",
-        *(said for agrees, said in agreement if not agrees),
-        _lead(table, own),
-        _lead_held_out(tables, table),
-        SCOPE,
-        printed.leaders(own),
-        f"![Speed-up of each strategy with both intervals]({STEM}-speedups.svg)",
-        SPEEDUPS.format(reference=rules.reference),
-        f"{', '.join(size)}. Rules of {rules.date}. Made by `{COMMAND}`; nothing here is written by hand.",
-        markdown(*printed.columns(printed.summary(table), printed.STANDING)),
-        *(said for agrees, said in agreement if agrees),
-        "## Time against bytes",
-        f"![Speed-up against bytes]({STEM}-bytes.svg)",
-        COSTS.format(reference=rules.reference),
-        markdown(*printed.columns(printed.summary(table), printed.BESIDE)),
-        "## How much tuning it takes",
-        "Tuned to each scenario, with one setting for all, and with the best of few random points.",
-        printed.sensitivity(tables, table, own, curves),
-        f"![Budget curves]({STEM}-budget.svg)",
-        *_profiles(times),
-        "## In each scenario",
-        f"How many times sooner than tuned {rules.reference}; in brackets the place.",
-        *printed.across(own, workloads),
-        *_held_out(tables, own),
-        "## A third of the budget",
-        printed.horizon(own, third),
-        *_marks(tables, own),
-        HOW.format(reference=rules.reference, points=rules.points, seeds=len(rules.final_seeds), bold=BOLD),
+    return ["Entry", *(population_name(name) for name in scores), "Overall"], rows
+
+
+def population_table(own: PopulationScores, linked: bool = True) -> Table:
+    """Return the table of a population: groups, times with intervals, shares of runs that meet the target."""
+    rows = []
+    for name in own.order():
+        low, high = own.interval(name)
+        rows.append(
+            [
+                "" if own.groups[name] == NEVER else str(own.groups[name]),
+                _linked(name) if linked else name,
+                "never" if own.groups[name] == NEVER else f"{own.sooner(name):.2f} ×",
+                f"{_end(low)} to {_end(high)}",
+                f"{own.met(name):.0%}",
+                _times(own.sooner_at_best[name]),
+                *(_count(own, name, column) for column in ("updates", "uploads", "downloads")),
+                _worst_client(own, name),
+            ]
+        )
+    head = [
+        "Group",
+        "Entry",
+        f"As soon as {REFERENCE}",
+        "95 %",
+        "Target met",
+        "To 98 % of the best",
+        "Updates",
+        "Uploaded",
+        "Downloaded",
+        "Worst client",
     ]
-    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+    return head, rows
 
 
-def _lead(table: pd.DataFrame, own: Standing) -> str:
-    first, row = table.index[0], table.iloc[0]
-    level = [_alike(own, first, name) for name in table.index[~table["behind"]] if name != first]
-    speedup = f"{BOUNDS[row['bound']]}{printed.times(row['speedup'])}"
-    seeds, scenarios = (printed.interval_over(row, over) for over in ("seeds", "scenarios"))
-    said = (
-        f"**{first}** reaches the hard target {speedup} sooner than tuned {own.reference} "
-        f"({seeds} over seeds, {scenarios} over scenarios), and is first with a probability of "
-        f"{row['first']:.2f}"
+def tuning_table(own: PopulationScores) -> Table:
+    """Return what an entry is expected to reach on the tuning half with fewer trials, and with all."""
+    counts = own.tables.trials.groupby(["scale", "strategy"])[["study", "trial"]].nunique()
+    of_study = int(counts["trial"].max())
+    trials = [count for count in TRIALS if count < of_study] + [of_study]
+    unit = own.tuned_with(REFERENCE, of_study)
+    rows = [
+        [name, *(_times(_ratio(unit, own.tuned_with(name, count))) for count in (*trials, None))]
+        for name in own.order()
+    ]
+    return ["Entry", *(f"{count} trials" for count in (*trials, int(counts.prod(axis=1).max())))], rows
+
+
+def settings_page(tables: BoardTables) -> Iterator[str]:
+    """Yield the lines of the page with the best trial of every study."""
+    yield "# Settings of the leaderboard's entries\n"
+    yield (
+        "The best of the trials of each study, whose parameters the final runs have. The time is the mean "
+        f"over the trial's seeds, on the tuning half. `{COPY.strip()}` marks a second tuning of the same "
+        "entry.\n"
     )
-    if level:
-        said += f"; not separated from it: {', '.join(level)}."
-    else:
-        said += "; every other strategy is shown to be behind it."
-    late = table.loc[own.reference]
-    if not late["missed"]:
-        return said
-    return (
-        f"{said} Tuned {own.reference} itself misses the target in {late['missed']} of {late['runs']} runs."
-    )
+    best = tables.trials[tables.trials["best"] == 1]
+    names = {str(name).removesuffix(COPY) for name in best["strategy"]}
+    for name in sorted(names, key=str.casefold):
+        yield f"## {_plain(name)}\n"
+        rows = []
+        own = best[best["strategy"].isin([name, f"{name}{COPY}"])]
+        for (scale, study, label), runs in own.groupby(["scale", "study", "strategy"]):
+            time = float(runs["time"].mean())
+            values = json.loads(runs["values"].iloc[0])
+            rows.append(
+                [
+                    f"{scale}{COPY if str(label).endswith(COPY) else ''}",
+                    str(study),
+                    ", ".join(f"{key} {_value(value)}" for key, value in values.items()),
+                    "never" if time == inf else f"{time:.3g}",
+                ]
+            )
+        yield markdown(["Scenario", "Study", "Parameters", "Time"], rows, left=3) + "\n"
 
 
-def _alike(own: Standing, first: str, name: str) -> str:
-    """Return the name, with the number of scenarios where all runs have the times of the first."""
-    entries = [own.costs.strategies.index(entry) for entry in (first, name)]
-    alike = np.equal(*own.costs.finals[own.ruleset][entries]).all(-1)
-    return f"{name} (the same times in {alike.sum()} of {len(alike)} scenarios)" if alike.any() else name
+def _as_markdown(table: Table) -> str:
+    head, rows = table
+    return markdown(head, rows, left=1 + head.index("Entry"))
 
 
-def _lead_held_out(tables: Tables, table: pd.DataFrame) -> str:
-    """Return sentences on held-out scenarios: leader, place of the board's first, agreement of orders.
-
-    Empty without them.
-    """
-    there = scores(tables)
-    if there.empty:
-        return ""
-    marks, place, draws = bounds(tables), places(there), over_scenarios(tables)
-
-    def sooner(name: str) -> str:
-        return f"{BOUNDS[marks[name]]}{printed.times(np.exp(there[name]))}"
-
-    first, leader = str(table.index[0]), str(there.index[0])
-    scenarios = printed.between(*np.exp(percentiles(draws[leader].to_numpy())))
-    said = (
-        f"In the held-out scenarios, where nothing was tuned, {leader} is soonest: "
-        f"{sooner(leader)} sooner than {tables.rules.reference}, each with one setting ({scenarios} over "
-        f"scenarios, in {(draws.idxmax(axis=1) == leader).mean():.2f} of whose draws it is first)"
-    )
-    if first not in place:
-        return f"{said}."
-    if leader != first:
-        said += f"; {first} has place {place[first]:g} of {len(place)} there, {sooner(first)}"
-    level = [name for name in table.index[~table["behind"]] if name != first and name in place]
-    said += "".join(f"; {name} has place {place[name]:g}" for name in level if name != leader)
-    return " ".join((f"{said}.", *_worst_held_out(tables, first, place[first]), *_other_orders(tables)))
+def _value(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _worst_held_out(tables: Tables, first: str, usual: float) -> Iterator[str]:
-    """Yield a sentence on the first's worst held-out place, if worse than over all scenarios."""
-    single = {scenario: (alone, places(scores(alone))) for scenario, alone in each(tables)}
-    worst = max(single, key=lambda scenario: single[scenario][1].get(first, 0))
-    alone, place = single[worst]
-    if place.get(first, 0) <= usual:
-        return
-    never = missed(alone) == len(tables.rules.final_seeds)
-    unmet = (
-        f", where its runs all miss the target, as those of {never.sum() - 1} others" if never[first] else ""
+def _plain(name: str) -> str:
+    """Return a name without superscripts, as a heading of which all tools make the same anchor."""
+    return unicodedata.normalize("NFKD", name)
+
+
+def _linked(name: str) -> str:
+    anchor = "".join(letter for letter in _plain(name).lower() if letter.isalnum() or letter in "- _")
+    return f"[{name}]({SETTINGS}.md#{anchor.replace(' ', '-')})"
+
+
+def _missing(board: Board) -> Iterator[str]:
+    """Yield the section on runs that are not there yet; nothing for a whole board."""
+    coverage = Coverage(board.tables)
+    there = {str(name).removesuffix(COPY) for name in board.tables.finals["strategy"]}
+    lines = {
+        "Scenarios without runs": [
+            scale for scale in board.planned_scenarios if scale not in board.tables.scales
+        ],
+        "Scenarios that have begun and do not count yet": [
+            f"{scale} ({many(len(coverage.entries.get(scale, ())), 'whole entry')})"
+            for scale in coverage.begun
+        ],
+        "Populations in which nothing can be compared yet": [
+            population_name(name) for name in coverage.populations if name not in board.scores
+        ],
+        "Entries without runs": [name for name in board.planned_entries if name not in there],
+        "Entries that lack runs, and are left out there": [
+            f"{name} in {listed(sorted({population_name(population(scale)) for scale in scales}))}"
+            for name, scales in coverage.missing().items()
+        ],
+    }
+    lines = {what: names for what, names in lines.items() if names}
+    if lines:
+        yield "## What is missing\n"
+        for what, names in lines.items():
+            yield f"- {what}: {'; '.join(names)}."
+        yield ""
+
+
+def _beside(own: PopulationScores) -> Iterator[str]:
+    """Yield what stands beside the table of a population: targets, and the order at other targets."""
+    targets = (
+        f"{scale} {own.goals[scale].target:.1%} (98 % of the best: {own.best_targets[scale]:.1%})"
+        for scale in own.scales
     )
     yield (
-        f"**In one of them {first} has place {place[first]:g} of {len(place)}**: {worst}{unmet} "
-        "([what the board does not say](how-to/leaderboard.md))."
+        f"\nTargets: {', '.join(targets)}. The second depends on which entries there are. Counts are medians "
+        "of the runs that meet the target, up to then; the worst client is at the end."
     )
+    orders = [(distance, own.agreement(distance)) for distance in DISTANCES]
+    words = [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
+    if words:
+        yield (
+            "Rank correlation with the order at another target, as a share of the distance from the first "
+            f"model: {', '.join(words)}."
+        )
+    if len(own.tables.trials):
+        yield f"\nWhat tuning costs: on the tuning half, as soon as {REFERENCE} with the trials of a study:\n"
+        yield _as_markdown(tuning_table(own))
 
 
-def _other_orders(tables: Tables) -> Iterator[str]:
-    """Yield a sentence on the held-out scenarios with an order unlike the board's."""
-    agree = {scenario: correlations(alone)[ONE_SETTING] for scenario, alone in each(tables)}
-    if other := [f"{scenario} ({value:.2f})" for scenario, value in agree.items() if value < AGREES]:
-        yield f"The order is another one than the board's, by rank correlation, in {listed(other)}."
+def _end(ratio: float) -> str:
+    return "never" if ratio == 0 else "∞" if ratio == inf else f"{ratio:.2f}"
 
 
-def _profiles(times: pd.DataFrame) -> list[str]:
-    """Return the part on performance profiles; nothing where no target was met."""
-    if times.empty:
-        return []
-    return [
-        "## Performance profiles",
-        "In which share of scenarios a tuned strategy meets the hard target within a factor of the fastest.",
-        f"![Performance profiles of the leaders]({STEM}-profiles.svg)",
+def _ratio(unit: float, time: float) -> float:
+    return 0.0 if time == inf else unit / time
+
+
+def _times(ratio: float) -> str:
+    if isnan(ratio) or ratio == inf:
+        return MISSING
+    return "never" if ratio == 0 else f"{ratio:.2f} ×"
+
+
+def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
+    for name, own in scores.items():
+        first = [entry for entry in own.order() if own.groups[entry] == 1]
+        if len(first) > len(own.entries) / 2:
+            finding = f"no entry stands out: {len(first)} of {len(own.entries)} share the first group"
+        else:
+            finding = f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
+        luck = f"differences below {_end(own.resolution)} × are luck"
+        title = population_name(name).capitalize()
+        yield f"- **{title}** ({WHAT.get(name, population_name(name))}): {finding}; {luck}."
+    if len(scores) < 2:
+        return
+    everywhere = [
+        entry for entry in board_order(scores) if all(own.groups.get(entry) == 1 for own in scores.values())
     ]
+    if everywhere:
+        yield f"\nIn the first group of every population: {listed(everywhere)}."
+    else:
+        yield "\nNo entry is in the first group of every population."
 
 
-def _orders(held_out: Mapping[str, float], third: float) -> Iterator[tuple[str, float | None]]:
-    """Yield each order compared with the board's, and the rank correlation; None if unknown."""
-    if not held_out:
-        yield "in held-out scenarios", None
-    for ruleset, agree in held_out.items():
-        yield f"in held-out scenarios ({ruleset.replace('_', ' ')} here)", agree
-    yield "at a third of the budget", third
-
-
-def _agreement(where: str, agree: float | None) -> tuple[bool, str]:
-    """Return whether orders agree, and a sentence on the agreement."""
-    if agree is None:
-        return False, "**Held-out scenarios are not run yet**: how far this order holds elsewhere is unknown."
-    if agree >= AGREES:
-        return True, f"Rank correlation with the order {where}: {agree:.2f}."
-    return False, f"**The order is another one {where}**: rank correlation {agree:.2f}."
-
-
-def _held_out(tables: Tables, own: Standing) -> list[str]:
-    """Return the part on held-out scenarios; empty without held-out scores."""
-    there = scores(tables)
-    if there.empty:
-        return []
-    board = pd.Series(own.scores, index=own.costs.strategies).rank(ascending=False).reindex(there.index)
-    marks, count, place = bounds(tables), missed(tables), places(there)
-    runs = len(tables.held_out_scenarios) * len(tables.rules.final_seeds)
+def certainty(scores: Mapping[str, PopulationScores]) -> Table:
+    """Return resolution, copies, false statements and power of each population."""
     rows = [
-        (
-            str(name),
-            printed.sooner(marks[str(name)], np.exp(value)),
-            f"{place[str(name)]:g}",
-            f"{board[str(name)]:g}",
-            f"{count[str(name)]} of {runs}",
-        )
-        for name, value in there.items()
-    ]
-    said = (
-        "Never tuned in, run once with the one setting that is best over the board's scenarios of the "
-        f"workload. Sooner than {tables.rules.reference}, which has one setting, too."
-    )
-    return [
-        "## Held-out scenarios",
-        said,
-        _each_held_out(tables, own.costs.strategies[own.order[0]]),
-        markdown(["Strategy", "Sooner", "Place there", "On the board", "Missed"], rows),
-    ]
-
-
-def _each_held_out(tables: Tables, first: str) -> str:
-    """Return a table of held-out scenarios: leaders, place of the board's first, rank correlation."""
-    rows = []
-    for scenario, there in each(tables):
-        ahead, marks = scores(there), bounds(there)
-        leaders = [str(name) for name, score in ahead.items() if np.isclose(score, ahead.iloc[0])]
-        rows.append(
-            (
-                scenario,
-                ", ".join(leaders),
-                printed.sooner(marks[leaders[0]], np.exp(ahead.iloc[0])),
-                f"{places(ahead)[first]:g}" if first in ahead else "–",
-                f"{correlations(there)[ONE_SETTING]:.2f}",
-            )
-        )
-    return markdown(["Scenario", "Soonest", "Sooner", f"Place of {first}", "Rank correlation"], rows, left=2)
-
-
-def _marks(tables: Tables, own: Standing) -> list[str]:
-    """Return the parts on entries listed apart, and on signs of too little tuning."""
-    apart = [(name, "; ".join(unequal(tables, name))) for name in tables.entries]
-    signs = [(name, "; ".join(untuned(tables, own.costs, name))) for name in own.costs.strategies]
-    parts = []
-    if apart := [(name, why) for name, why in apart if why]:
-        left = listed([name for name, _ in apart if incomplete(tables, name)])
-        parts += [
-            "## Listed apart",
-            f"Not by the design of the rules; without a score: {left or 'none'}.",
-            markdown(["Strategy", "Why"], apart, left=2),
+        [
+            population_name(name),
+            f"{_end(own.resolution)} ×",
+            f"{max(own.copies.values()):.2f} ×" if own.copies else "not run",
+            f"{own.board.false_statements:.1%}",
+            f"{own.board.power:.0%}",
         ]
-    if signs := [(name, why) for name, why in signs if why]:
-        parts += ["## Signs of too little tuning", markdown(["Strategy", "Sign"], signs, left=2)]
-    return parts
+        for name, own in scores.items()
+    ]
+    return ["Population", "Smallest ratio told apart", "Copies differ by", "False statements", "Power"], rows
+
+
+def _certainty(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
+    yield markdown(*certainty(scores))
+    yield (
+        "\nSmallest ratio told apart: two entries closer than that share a rank group. Copies: FedBuff, ASGD "
+        "and ACE are tuned and run a second time; what separates a copy from its entry is luck. False "
+        "statements: the share of simulated boards of equal entries on which any two are told apart. Power: "
+        f"the share of neighbours told apart where each truly takes {NEIGHBOURS} times as long as the one "
+        "before.\n"
+    )
+    pairs = [(first, second) for at, first in enumerate(scores) for second in [*scores][at + 1 :]]
+    known = [(pair, correlation(scores[pair[0]], scores[pair[1]])) for pair in pairs]
+    words = [
+        f"{population_name(first)} and {population_name(second)} {value:.2f}"
+        for (first, second), value in known
+        if not isnan(value)
+    ]
+    if words:
+        yield f"Rank correlation between populations: {'; '.join(words)}.\n"
+
+
+def _cell(own: PopulationScores, name: str) -> str:
+    if name not in own.entries:
+        return MISSING
+    group = own.groups[name]
+    return "never" if group == NEVER else f"**{group}** · {own.sooner(name):.1f} ×"
+
+
+def _overall(scores: Mapping[str, PopulationScores], name: str) -> str:
+    groups = [own.groups[name] for own in scores.values() if name in own.entries]
+    first = sum(group == 1 for group in groups)
+    return MISSING if len(groups) < len(scores) else f"first in {first} of {len(groups)}"
+
+
+def _count(own: PopulationScores, name: str, column: str) -> str:
+    rows = own.final_runs(name)
+    rows = rows[np.isfinite(rows["time"])]
+    if rows.empty:
+        return MISSING
+    value = float(rows[column].median())
+    return f"{value:,.0f}" if column == "updates" else f"{value / 1e6:,.1f} MB"
+
+
+def _worst_client(own: PopulationScores, name: str) -> str:
+    value = float(own.final_runs(name)["worst_client"].median())
+    return MISSING if isnan(value) else f"{value:.1%}"
+
+
+def _size(board: Board) -> str:
+    tables = board.tables
+    entries = {name for own in board.scores.values() for name in own.entries}
+    reference = tables.finals[tables.finals["strategy"] == REFERENCE]
+    commits = sorted({*tables.finals["commit"]})
+    trials = many(tables.trials["trial"].nunique(), "trial")
+    return (
+        f"{many(len(entries), 'entry')}, {many(len(tables.scales), 'scenario')}, each entry with "
+        f"{many(reference['study'].nunique(), 'study')} of {trials} in a scenario; "
+        f"{many(len(tables.trials), 'run')} for tuning and {many(len(tables.finals), 'final run')}, "
+        f"from {many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
+    )

@@ -34,6 +34,8 @@ class ScenarioGoal:
     budget: float  # virtual time
     target: float  # of the metric
     marks: int = 1  # successive evaluations whose mean has to meet it
+    workload: str = ""  # name of the problem
+    linear: bool = True  # whether its model is
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class PopulationScores:
 
     Args:
         tables: The rows of the board.
-        scales: The scenarios of the population: a scale for each workload, and for i.i.d. data.
+        scales: The scenarios of the population that count; see `Coverage`.
         goals: Scale → its budget and target.
     """
 
@@ -60,23 +62,24 @@ class PopulationScores:
         own = self.tables.finals[self.tables.finals["scale"].isin(self.scales)]
         return own.sort_values(["study", "seed"]).assign(end=lambda rows: rows["values"].map(_last))
 
+    @cached_property
+    def _whole(self) -> list[str]:
+        """Labels of the entries and copies that have all runs of the reference in every scenario."""
+        by_scale = [whole_entries(self.tables, scale) for scale in self.scales]
+        return sorted(set.intersection(*by_scale)) if by_scale else []
+
     def _blocks(self, column: str) -> dict[str, np.ndarray]:
         """Return a column of the final runs of each whole entry [scenarios, studies, seeds]."""
         own = self._finals
-        reference = own[own["strategy"] == REFERENCE]
-        shape = (len(self.scales), reference["study"].nunique(), -1)
-        return {
-            str(name): np.stack([part[column].to_numpy(float) for _, part in rows.groupby("scale")]).reshape(
-                shape
-            )
-            for name, rows in own.groupby("strategy")
-            if [*rows.groupby("scale").size()] == [*reference.groupby("scale").size()]
-        }
+        studies = own.loc[own["strategy"] == REFERENCE, "study"].nunique()
+        shape = (len(self.scales), studies, -1)
+        by_entry = own.sort_values(["scale", "study", "seed"]).groupby("strategy")[column]
+        return {name: by_entry.get_group(name).to_numpy(float).reshape(shape) for name in self._whole}
 
     @property
     def comparable(self) -> bool:
         """Return whether two entries have two studies at least, so that luck can be estimated."""
-        return REFERENCE in self.times and self.times[REFERENCE].shape[1] > 1 and len(self._ranked) > 1
+        return REFERENCE in self._whole and self.times[REFERENCE].shape[1] > 1 and len(self._distinct) > 1
 
     @property
     def entries(self) -> list[str]:
@@ -100,20 +103,24 @@ class PopulationScores:
         rng = stream(0, "populations")
         reference, own = self.times[REFERENCE], self.times[name]
         _, studies, seeds = own.shape
-        draws = []
-        for _ in range(RESAMPLES):
-            which = [rng.integers(studies, size=studies) for _ in range(2)]
-            who = rng.integers(seeds, size=(studies, seeds))
-            first, second = (
-                np.median(np.take_along_axis(times[:, at], who[None], axis=2), axis=(1, 2))
-                for times, at in zip((reference, own), which, strict=True)
+        who = rng.integers(seeds, size=(1, RESAMPLES, studies, seeds))
+        first, second = (
+            np.median(
+                np.take_along_axis(times[:, rng.integers(studies, size=(RESAMPLES, studies))], who, axis=3),
+                axis=(2, 3),
             )
-            draws.append(_sooner(first, second))
+            for times in (reference, own)
+        )
+        draws = [_sooner(first[:, at], second[:, at]) for at in range(RESAMPLES)]
         ordered = np.sort(
             np.nan_to_num(draws, nan=inf)
         )  # of values that may be infinite, none is interpolated
         out = round((1 - LEVEL) / 2 * RESAMPLES)
         return float(ordered[out]), float(ordered[-1 - out])
+
+    def final_runs(self, name: str) -> pd.DataFrame:
+        """Return the final runs of an entry in the scenarios of the population."""
+        return self._finals[self._finals["strategy"] == name]
 
     def times_to(self, targets: Mapping[str, float]) -> dict[str, np.ndarray]:
         """Return the times to other targets, read off the learning curves [scenarios, studies, seeds].
@@ -190,8 +197,16 @@ class PopulationScores:
 
     @cached_property
     def board(self) -> PopulationBoard:
-        """The numbers of the entries whose median run meets the target."""
-        return PopulationBoard(np.array([self._logs(name) for name in self._ranked]))
+        """The numbers of the entries whose median run meets the target, each once.
+
+        An entry with the runs of another one says nothing of luck: it would only move the threshold.
+        """
+        return PopulationBoard(self._distinct)
+
+    @cached_property
+    def _distinct(self) -> np.ndarray:
+        logs = [self._logs(name) for name in self._ranked]
+        return np.unique(logs, axis=0) if logs else np.empty((0, 0, 0))
 
     @property
     def _ranked(self) -> list[str]:
@@ -221,9 +236,10 @@ class PopulationScores:
     def groups(self) -> dict[str, int]:
         """Rank group of each entry, 1 for the soonest; NEVER where the median run never meets the target."""
         ranked = self._ranked
-        if len(ranked) < 2:
+        if len(self._distinct) < 2:
             return {name: int(name in ranked) for name in self.entries}  # 0 is NEVER
-        groups = dict(zip(ranked, rank_groups(self.board.means, log(self.resolution)), strict=True))
+        means = [float(self._logs(name).mean()) for name in ranked]
+        groups = dict(zip(ranked, rank_groups(means, log(self.resolution)), strict=True))
         return {name: groups.get(name, NEVER) for name in self.entries}
 
     def order(self) -> list[str]:
@@ -232,12 +248,94 @@ class PopulationScores:
         return sorted(self.entries, key=lambda name: (self.groups[name] or inf, means.get(name, inf), name))
 
 
-def populations(tables: BoardTables) -> dict[str, list[str]]:
-    """Return the scenarios of each population: the part of a scale's name after the workload, less `-iid`."""
-    by_population: dict[str, list[str]] = {}
-    for scale in tables.scales:
-        by_population.setdefault(scale.split("-")[1], []).append(scale)
-    return by_population
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """The scenarios of a board that count, and the runs that are missing.
+
+    A scenario counts in its population if FedAvg has all studies there, and at least half as many entries are
+    whole as in the population's fullest scenario: what has only begun would otherwise leave out the entries
+    that are not there yet.
+    """
+
+    tables: BoardTables
+
+    @cached_property
+    def entries(self) -> dict[str, set[str]]:
+        """Scenario → labels of its whole entries, without copies; of scenarios with a whole reference."""
+        reference = self.tables.finals[self.tables.finals["strategy"] == REFERENCE]
+        counts = reference.groupby("scale").size()
+        full = [str(scale) for scale, count in counts.items() if count == counts.max()]
+        return {
+            scale: {name for name in whole_entries(self.tables, scale) if not name.endswith(COPY)}
+            for scale in full
+        }
+
+    @cached_property
+    def populations(self) -> dict[str, list[str]]:
+        """Population → its scenarios that count."""
+        by_population: dict[str, list[str]] = {}
+        for scale in self.entries:
+            by_population.setdefault(population(scale), []).append(scale)
+        return {
+            name: [scale for scale in scales if 2 * len(self.entries[scale]) >= self._most(scales)]
+            for name, scales in by_population.items()
+        }
+
+    def _most(self, scales: Sequence[str]) -> int:
+        return max(len(self.entries[scale]) for scale in scales)
+
+    @property
+    def begun(self) -> list[str]:
+        """Scenarios with runs that do not count yet."""
+        counted = {scale for scales in self.populations.values() for scale in scales}
+        return [scale for scale in self.tables.scales if scale not in counted]
+
+    def missing(self) -> dict[str, list[str]]:
+        """Return the scenarios that count in which an entry is not whole, by label of the entry."""
+        counted = [scale for scales in self.populations.values() for scale in scales]
+        finals = self.tables.finals
+        labels = {str(name) for name in finals["strategy"] if not str(name).endswith(COPY)}
+        lacking = {
+            name: [scale for scale in counted if name not in self.entries[scale]] for name in sorted(labels)
+        }
+        return {name: scales for name, scales in lacking.items() if scales}
+
+
+def board_scores(tables: BoardTables, goals: Mapping[str, ScenarioGoal]) -> dict[str, PopulationScores]:
+    """Return the scores of each population in which entries can be compared."""
+    by_population = Coverage(tables).populations
+    scores = {name: PopulationScores(tables, scales, goals) for name, scales in by_population.items()}
+    return {name: own for name, own in scores.items() if own.comparable}
+
+
+def population(scale: str) -> str:
+    """Return the population of a scenario: the part of its name after the workload, less `-iid`."""
+    parts = scale.split("-")
+    return parts[min(1, len(parts) - 1)]
+
+
+def whole_entries(tables: BoardTables, scale: str) -> set[str]:
+    """Return the labels of the entries and copies with as many studies and final runs as the reference."""
+    finals = tables.finals[tables.finals["scale"] == scale]
+    counts = finals.groupby("strategy")["study"].agg(["nunique", "size"])
+    if REFERENCE not in counts.index:
+        return set()
+    return {str(name) for name in counts.index[(counts == counts.loc[REFERENCE]).all(axis=1)]}
+
+
+def board_order(scores: Mapping[str, PopulationScores]) -> list[str]:
+    """Return all entries: whole ones first, then those that meet most targets, then the soonest on average.
+
+    The place of two entries does not depend on a third one.
+    """
+
+    def key(name: str) -> tuple[int, int, float, str]:
+        there = [own for own in scores.values() if name in own.entries]
+        logs = [log(own.sooner(name)) for own in there if own.sooner(name) > 0]  # not NaN
+        never = sum(own.groups[name] == NEVER for own in there)
+        return len(scores) - len(there), never, -float(np.mean(logs)) if logs else inf, name
+
+    return sorted({name for own in scores.values() for name in own.entries}, key=key)
 
 
 def correlation(first: PopulationScores, second: PopulationScores) -> float:
@@ -258,7 +356,7 @@ def _median_best(times: np.ndarray, trials: int) -> float:
 
 
 def _last(values: str) -> float:
-    return float(numbers(values)[-1])
+    return float(np.nan_to_num(numbers(values)[-1], nan=-inf))  # of a run that diverged
 
 
 def _sooner(reference: np.ndarray, own: np.ndarray) -> float:

@@ -78,7 +78,9 @@ class PopulationBoard:
     @cached_property
     def threshold(self) -> float:
         """Difference of mean log times above which two entries are separated."""
-        return float(np.quantile(self.ranges("threshold"), LEVEL)) * self.error
+        if self.error == 0:
+            return 0.0  # any difference separates
+        return float(np.quantile(self.ranges("threshold"), LEVEL, method="higher")) * self.error
 
     def ranges(self, purpose: str) -> Array:
         """Return the range of the means on simulated boards of equals, in standard errors of each [boards].
@@ -87,7 +89,9 @@ class PopulationBoard:
             purpose: Name of the random stream.
         """
         means, errors = self.equals(purpose)
-        return np.asarray(np.ptp(means, axis=1) / errors)
+        ranges = np.ptp(means, axis=1)
+        without_noise = np.where(ranges > 0, np.inf, 0.0)
+        return np.asarray(np.divide(ranges, errors, out=without_noise, where=errors > 0))
 
     def equals(self, purpose: str) -> tuple[Array, Array]:
         """Return means of equal entries on simulated boards [boards, entries], and standard errors [boards].
@@ -114,7 +118,7 @@ class PopulationBoard:
     @cached_property
     def false_statements(self) -> float:
         """Share of boards of equals on which any two entries are separated, on boards drawn afresh."""
-        return float(np.mean(self.ranges("check") > self.threshold / self.error))
+        return float(np.mean(self.ranges("check") * self.error > self.threshold)) if self.error else 0.0
 
     @cached_property
     def power(self) -> float:

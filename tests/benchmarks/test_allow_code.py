@@ -3,19 +3,15 @@
 import hashlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from benchmarks.claims.files import papers
 from benchmarks.claims.plan import mistakes
-from benchmarks.commands.leaderboard import command as leaderboard
-from benchmarks.commands.options import LEADERBOARD
 from benchmarks.commands.replay import replayed
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
@@ -123,16 +119,3 @@ def test_a_record_of_mlflow_s_may_not(suite: Path, where: str, monkeypatch: pyte
         assert "theirs_for_a_test" in sys.modules
     finally:
         ALLOWED.reset(token)
-
-
-@pytest.mark.slow
-def test_a_folder_of_the_leaderboard_may_not(suite: Path) -> None:
-    folder = shutil.copytree(LEADERBOARD, suite.with_name("entry"))
-    strategies = folder / "strategies.yaml"
-    strategies.write_text('strategies: ["theirs_for_a_test:Mine"]')
-    strategies.chmod(0o666)
-    refused = CliRunner().invoke(leaderboard, ["verify", str(folder)])
-    assert f"is not imported, since everyone can write to {strategies}: {HOW}" in str(refused.exception)
-    assert "theirs_for_a_test" not in sys.modules
-    CliRunner().invoke(leaderboard, ["verify", str(folder), "--allow-code"])
-    assert "theirs_for_a_test" in sys.modules

@@ -3,7 +3,6 @@
 import json
 import os
 import resource
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,12 @@ import pytest
 
 from benchmarks.claims import files, stored_numbers
 from benchmarks.claims.expansion import members
-from benchmarks.commands.options import LEADERBOARD
 from benchmarks.errors import UserError, shown, users_mistake
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
 from benchmarks.yaml_io import dump, parse
 from reports.gate import baseline
-from reports.leaderboard.rules import Rules
-from reports.leaderboard.tables import DESIGN, Tables
-from reports.leaderboard.tables import KINDS as KEPT
+from reports.leaderboard.board_tables import FINALS, BoardTables
 from tuning.storage import open_storage
 
 SHIPPED = Path(tuned.__file__).parents[1]
@@ -60,14 +56,6 @@ def with_table(path: Path) -> None:
         raise UserError(f"{path.parent}: {error}") from None
 
 
-def with_board(path: Path) -> None:
-    """Read the runs of a design beside rules, points and final runs."""
-    shutil.copy(LEADERBOARD / "rules.yaml", path.parent)
-    for kind in ("points", "finals"):
-        (path.parent / f"f-{kind}.csv").write_text(",".join(KEPT[kind]))
-    Tables.load(path.parent)
-
-
 # How each file is read, a small one, and its name.
 KINDS: dict[str, tuple[Callable[[Path], object], bytes, str]] = {
     "suite": (lambda path: load(str(path)).runs(), dump(SUITE).encode(), "f.yaml"),
@@ -83,8 +71,7 @@ KINDS: dict[str, tuple[Callable[[Path], object], bytes, str]] = {
     "trace": (with_trace, b"0,1\n1,2\n", "f.csv"),
     "partition": (with_partition, b"0,1\n1,2\n", "f.csv"),
     "lists": (with_partition, b"[[0], [1]]", "f.json"),
-    "rules": (lambda path: Rules.load(path.parent), (LEADERBOARD / "rules.yaml").read_bytes(), "rules.yaml"),
-    "board": (with_board, b",".join(name.encode() for name in DESIGN), "f-design.csv"),
+    "board": (lambda path: BoardTables.load(path.parent), ",".join(FINALS).encode(), "f-finals.csv"),
     "journal": (lambda path: open_storage(str(path)), JOURNAL, "f.journal"),
 }
 

@@ -45,9 +45,7 @@ def test_every_strategy_can_be_tuned_in_every_scenario(name: str) -> None:
 
 
 def default(name: str) -> str | None:
-    if name == "populations":
-        return "features10-alike"
-    return "features10" if name.startswith("leaderboard") else "small" if name in SCALED else None
+    return "features10-alike" if name == "populations" else "small" if name in SCALED else None
 
 
 def test_the_default_scale_is_the_small_one() -> None:

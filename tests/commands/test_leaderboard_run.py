@@ -1,20 +1,25 @@
 """Studies and final runs of a board, on digits: tables, what is missing, and the halves of the test data."""
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
+from shell import asyncfl
 
 from benchmarks.commands.leaderboard import command
 from benchmarks.errors import UserError
 from benchmarks.leaderboard import goals
-from benchmarks.leaderboard.board import StudyOfScale, missing
+from benchmarks.leaderboard.board import StudyOfScale, missing, scales
+from benchmarks.leaderboard.board import goals as goals_of
 from benchmarks.suite.suite import load
 from fl_core.experiment import Experiment
 from fl_core.recording import recorder
 from reports.leaderboard.board_tables import BoardTables, numbers
+from reports.leaderboard.populations import NEVER, board_scores
 from tuning.plan import plan
 
 SUITE = {
@@ -88,7 +93,7 @@ def test_a_study_is_tuned_and_run_once(suite: Path, tmp_path: Path) -> None:
     written = {path.name: path.read_bytes() for path in (tmp_path / "board").iterdir()}
     tables.save(tmp_path / "again")
     assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == written
-    assert run(*asked, "--dry-run").startswith("0 runs")
+    assert run(*asked, "--dry-run").startswith("0 runs in 0 parts")
 
 
 def test_what_is_missing_is_known_from_the_tables(suite: Path) -> None:
@@ -130,14 +135,103 @@ def test_final_runs_have_the_parameters_of_the_best_trial(suite: Path) -> None:
             assert runs[own.strategy] == own.space.apply(points[own.strategy], own.tried_on)
 
 
-def test_a_strategy_of_one_s_own_takes_the_place_of_the_suite_s(suite: Path) -> None:
-    study = StudyOfScale(str(suite), "alike", 3, own=("{name: fedavg, label: Mine}",))
+def test_a_strategy_of_the_users_is_an_entry_beside_the_suites(suite: Path) -> None:
+    study = StudyOfScale(str(suite), "alike", 3, ("{name: fedavg, label: Mine}", "FedBuff"))
     (part,) = missing(study, BoardTables.load(suite.parent / "none"))
-    (tuned,) = part.campaign().studies
+    tuned, other = part.campaign().studies
     theirs = StudyOfScale(str(suite), "alike", 3, ("FedAvg",)).campaign().studies[0]
-    assert [*part.labels] == ["Mine"] and tuned.first == theirs.first and tuned.seeds == theirs.seeds
-    with pytest.raises(UserError, match="--with"):
-        StudyOfScale(str(suite), "alike", 3, own=("{name: [",)).campaign()
+    assert part.labels == ["Mine", "FedBuff"] and tuned.first == theirs.first and tuned.seeds == theirs.seeds
+    assert other.strategy == "FedBuff"
+    for entry in ("{name: [", "FedBuf", "nowhere:Mine"):
+        with pytest.raises(UserError, match=re.escape(entry) + "|nowhere"):
+            StudyOfScale(str(suite), "alike", 3, (entry,)).campaign()
+
+
+def test_a_board_of_a_suite_without_scales_has_its_name(suite: Path) -> None:
+    spec = {key: value for key, value in SUITE.items() if key not in ("scale", "scales")}
+    suite.write_text(yaml.safe_dump(spec | {"timing": {"durations": "exponential"}}))
+    assert scales(str(suite)) == [""] and StudyOfScale(str(suite), "", 1).place == "tiny"
+    assert goals_of(str(suite), ["tiny"])["tiny"].target == 0.5
+    with pytest.raises(UserError, match="no scale 'alike'"):
+        goals_of(str(suite), ["alike"])
+
+
+def test_a_scale_of_several_scenarios_is_refused(suite: Path) -> None:
+    spec = SUITE | {"grid": {"problem.clients": [4, 5]}}
+    suite.write_text(yaml.safe_dump(spec))
+    with pytest.raises(UserError, match="2 scenarios"):
+        StudyOfScale(str(suite), "alike", 1).campaign()
+
+
+OWN = '''
+"""Strategies whose place on a board is known."""
+
+from typing import ClassVar
+
+from asyncfl import Server, Strategy, Update
+
+
+class Same(Strategy):
+    """Asynchronous SGD under another name."""
+
+    title: ClassVar[str] = "Same"
+    sign: ClassVar[float] = 1.0
+
+    def receive(self, server: Server, update: Update) -> None:
+        server.step(self.sign * self.server_lr * update.delta)
+
+
+class Flipped(Same):
+    """Asynchronous SGD uphill."""
+
+    title: ClassVar[str] = "Flipped"
+    sign: ClassVar[float] = -1.0
+
+
+class Motionless(Same):
+    """A server that never moves."""
+
+    title: ClassVar[str] = "Motionless"
+    sign: ClassVar[float] = 0.0
+'''
+
+
+@pytest.mark.slow
+def test_places_that_are_known_are_found(tmp_path: Path) -> None:
+    """One algorithm twice, one uphill, and one without a step; then the runs are repeated."""
+    (tmp_path / "own_entries.py").write_text(OWN)
+    spec = SUITE | {"strategies": [{"name": "fedavg", "label": "FedAvg"}, "asgd"]}
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(spec))
+    own = [word for name in ("Same", "Flipped", "Motionless") for word in ("--entry", f"own_entries:{name}")]
+    words = ("--suite", "tiny.yaml", "--scale", "fixed", "--study", "1", "--study", "2")
+    to = ("--out", "board", "--store", "store", "--workers", "1")
+    done = asyncfl(tmp_path, "leaderboard", "run", *words, "--entry", "FedAvg", "--entry", "ASGD", *own, *to)
+    assert done.returncode == 0, done.stderr
+    tables = BoardTables.load(tmp_path / "board")
+    (scores,) = board_scores(tables, goals_of(str(tmp_path / "tiny.yaml"), ["fixed"])).values()
+    assert scores.groups["Same"] == scores.groups["ASGD"] != NEVER
+    assert scores.groups["Flipped"] == scores.groups["Motionless"] == NEVER
+    assert {*scores.order()[-2:]} == {"Flipped", "Motionless"} and scores.met("Flipped") == 0
+    for column in ("time", "values"):  # under the same seeds and points it is the same run
+        same, asgd = (tables.finals[tables.finals["strategy"] == name] for name in ("Same", "ASGD"))
+        assert [*same[column]] == [*asgd[column]]
+
+    verify = ("leaderboard", "verify", "board", "--suite", "tiny.yaml", *own[:2], "--workers", "1")
+    done = asyncfl(tmp_path, *verify)
+    assert done.returncode == 0 and done.stdout.count(": equal") == 4, done.stdout + done.stderr
+    worse = tables.finals.assign(updates=tables.finals["updates"] + 1)
+    BoardTables(tables.trials, worse).save(tmp_path / "board")
+    done = asyncfl(tmp_path, *verify)
+    assert done.returncode == 1 and done.stdout.count("updates") == 4
+
+    tables.save(tmp_path / "evidence")
+    done = asyncfl(
+        tmp_path, "evidence", "own_entries:Flipped", *words[:4], "--against", "ASGD", "--store", "store",
+        "--workers", "1", "--out", "evidence",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    conclusion = json.loads((tmp_path / "evidence" / "manifest.json").read_text())["conclusion"]
+    assert conclusion.startswith("Fixed speeds: Flipped is behind ")
 
 
 @pytest.mark.slow

@@ -1,58 +1,48 @@
-"""`asyncfl advise`: the nearest population of the leaderboard, who is soonest there, a suite to check it."""
+"""`asyncfl advise`: the nearest population of the leaderboard, its rank groups, a suite to check it."""
 
-import json
-import re
-from dataclasses import replace
 from math import log
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
-from test_leaderboard_scores import BEST, ENTRIES, board, held_out
 
 from benchmarks.commands import advise, options
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from fl_core.scenario import Timing
 from reports import advice
-from reports.leaderboard.rules import FILE, Frame
-from reports.leaderboard.tables import Tables
+from reports.leaderboard import rank_groups
+from reports.leaderboard.board_tables import FINALS, TRIALS, BoardTables
 
-TIMINGS = {  # of the tables → of the suite `leaderboard`, whose scales are workloads
-    "alike": "exponential per step",
-    "two-speed": "no suite has it",
-    "away": "nor this",
-    "slow": "two-speed 20 % × 4 per step jobs exponential · clients 60",
+TIMES = {  # to target; ∞ for never
+    "features10-alike": {"FedAvg": 80.0, "FedBuff": 10.0, "ACE": 20.0, "ASGD": 10.0},
+    "features10-two_speed": {"FedAvg": 400.0, "FedBuff": 200.0, "ACE": 50.0, "ASGD": np.inf},
 }
 
 
-def renamed(tables: Tables) -> Tables:
-    """The tables as entries of the suite `leaderboard`."""
-
-    def of_suite(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-        return tuple(own.model_copy(update={"timing": TIMINGS[own.timing]}) for own in frames)
-
-    rules = tables.rules.model_copy(
-        update={
-            "suite": "leaderboard",
-            "files": {"features10-design.csv": ""},
-            "scenarios": of_suite(tables.rules.scenarios),
-            "held_out": of_suite(tables.rules.held_out),
-        }
-    )
-    parts = {
-        name: getattr(tables, name).replace({"timing": TIMINGS}) for name in ("design", "finals", "held_out")
-    }
-    return replace(tables, rules=rules, **parts)
+def final_runs(scale: str, name: str, time: float) -> list[dict[str, object]]:
+    """Return final runs of four studies and two seeds, with times near the given one."""
+    rng = np.random.default_rng(len(name))
+    return [
+        dict(zip(FINALS, (scale, name, study, 10 * study + seed, "done", "abc"), strict=False))
+        | {"time": time * np.exp(0.02 * rng.standard_normal()), "updates": 100, "uploads": 260_000}
+        | {"downloads": 260_000, "worst_client": 0.5, "times": "0 1", "values": "0.1 0.9"}
+        for study in (1, 2, 3, 4)
+        for seed in (0, 1)
+    ]
 
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A version in which FedBuff is soonest on the board, and ACE in the held-out scenarios."""
-    folder, tables = tmp_path / "1.0", renamed(held_out({"FedBuff": 40, "ACE": 20, "FedAvg": 80}))
-    tables.save(folder, "features10")
-    (folder / FILE).write_text(json.dumps(tables.rules.model_dump(mode="json")))
+    """A board on which FedBuff and ASGD lead among clients alike, and ACE where some are slow."""
+    rows = [row for scale, own in TIMES.items() for entry in own.items() for row in final_runs(scale, *entry)]
+    folder = tmp_path / "board"
+    folder.mkdir()
+    BoardTables(pd.DataFrame(columns=TRIALS), pd.DataFrame(rows, columns=FINALS)).save(folder)
     monkeypatch.setattr(options, "LEADERBOARD", folder)
+    monkeypatch.setattr(rank_groups, "BOARDS", 200)
     return folder
 
 
@@ -68,47 +58,31 @@ def advised(path: Path) -> list[str]:
     return [own.reference() for own in load(str(path)).spec.strategies]
 
 
-def test_clients_alike_are_advised_who_is_soonest_and_how_sure_that_is(kept: Path, tmp_path: Path) -> None:
+def test_clients_alike_are_advised_the_rank_groups_there(kept: Path, tmp_path: Path) -> None:
     said = told("--clients", "20", "--out", str(tmp_path / "mine.yaml"))
-    assert "Nearest: exponential per step, 1.01 × away" in said
-    assert "Leaderboard (a and b): FedBuff reaches the hard target" in said
-    found = re.search(r"over seeds \[([\d.]+), ([\d.]+)\], over scenarios \[([\d.]+), ([\d.]+)\]", said)
-    assert found
-    assert all(0.8 < float(end) / (BEST["FedAvg"] / BEST["FedBuff"]) < 1.25 for end in found.groups())
-    assert "first with a probability of 1.00; all others are shown to be behind." in said
-    assert "i.i.d.: FedBuff reaches" in said and "FedBuff: leads with i.i.d. data there" in said
-    assert advised(tmp_path / "mine.yaml") == ["fedbuff", "ace", "fedavg"]
+    assert "Nearest: alike, 1.0" in said
+    first = next(line for line in said.splitlines() if line.startswith("Rank group 1"))
+    assert "ASGD" in first and "FedBuff" in first and "Rank group 2: ACE." in said
+    assert "Rank group 3: FedAvg." in said
+    assert [*advised(tmp_path / "mine.yaml")][2:] == ["ace", "fedavg"]
+    assert {*advised(tmp_path / "mine.yaml")[:2]} == {"asgd", "fedbuff"}
 
 
-def test_clients_of_two_speeds_are_advised_from_held_out_scenarios(kept: Path, tmp_path: Path) -> None:
-    """ACE takes a quarter of FedAvg's time there, FedBuff half of it."""
-    said = told("--clients", "40", "--slow", "20%", "--factor", "4", "--out", str(tmp_path / "mine.yaml"))
-    assert "Nearest: two-speed 20 % × 4 per step jobs exponential" in said
-    assert (
-        "held-out scenarios (a and b), where nothing was tuned: ACE reaches the hard target 4.0 × sooner"
-        in said
-    )
-    assert "FedBuff: 2.0 × sooner than FedAvg there" in said
+def test_clients_of_two_speeds_are_advised_the_groups_of_their_population(kept: Path, tmp_path: Path) -> None:
+    said = told("--clients", "40", "--slow", "20%", "--out", str(tmp_path / "mine.yaml"))
+    assert "Nearest: two speeds" in said and "Rank group 1: ACE." in said
+    assert "never meet the target: ASGD." in said
     suite = load(str(tmp_path / "mine.yaml"))
-    assert suite.spec.problem.clients == 40 and advised(tmp_path / "mine.yaml") == [
-        "ace",
-        "fedbuff",
-        "fedavg",
-    ]
+    assert suite.spec.problem.clients == 40
+    assert advised(tmp_path / "mine.yaml") == ["ace", "fedbuff", "fedavg"]
 
 
-def test_who_leads_under_either_split_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where others are sooner on average: with skewed labels FedAvg takes a tenth of the time."""
-    monkeypatch.setattr(advice, "CANDIDATES", 2)
-    tables = renamed(board(**ENTRIES))
-    ahead = (tables.finals["partition"] == "skew") & (tables.finals["strategy"] == "ACE")
-    times = tables.finals["time_hard"].where(~ahead, tables.finals["time_hard"] / 3)
-    known = advice.known(replace(tables, finals=tables.finals.assign(time_hard=times)), TIMINGS["alike"])
-    chosen = advice.candidates(known, load("leaderboard", ["seeds=1"]))
-    assert [(own.label, own.why) for own in chosen[:2]] == [
-        ("FedBuff", "leads with i.i.d. data there"),
-        ("ACE", "leads with skew data there"),
-    ]
+def test_what_was_not_said_is_not_printed_as_the_users(kept: Path, tmp_path: Path) -> None:
+    """Every line says what is assumed, but for what an option gives."""
+    lines = told("--clients", "20", "--away", "30%", "--out", str(tmp_path / "mine.yaml")).splitlines()
+    yours = {word: next(line for line in lines if words in line) for word, words in advice.WORDS.items()}
+    assert {word for word, line in yours.items() if "not given, assumed" not in line} == {"absence"}
+    assert "memoryless" in yours["tail"]
 
 
 def test_where_nothing_near_was_measured_it_says_so(
@@ -118,8 +92,8 @@ def test_where_nothing_near_was_measured_it_says_so(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.csv").write_text("client,length\n" + "".join(f"{i},1\n" for i in range(9)) + "9,1000\n")
     said = told("--trace", "log.csv", "--out", "mine.yaml")
-    assert "Nothing near was measured" in said and "leads" not in said
-    assert "sooner" not in said  # no strategy is recommended: the suite has one of each kind
+    assert "Nothing near was measured" in said
+    assert "ank group" not in said  # no strategy is recommended: the suite has one of each kind
     assert "    path: log.csv\n" in (tmp_path / "mine.yaml").read_text()  # the folder may be moved
     suite = load(str(tmp_path / "mine.yaml"))
     assert suite.spec.problem.clients == 10 and "Nothing near was measured." in suite.description
@@ -192,13 +166,13 @@ def test_who_is_away_at_the_start_of_the_suite_comes_back(kept: Path, tmp_path: 
 def test_neighbours_are_sorted_by_distance() -> None:
     law = {"name": "two_speed", "jobs": "exponential"}
     own = advice.of_timing(Timing.model_validate({"durations": law}), 20, 30)
-    found = advice.neighbours(
-        own,
-        [load("standard", ["seeds=1"])],
-        dict.fromkeys(["exponential", "two-speed 20 % × 10 jobs exponential", "of no suite"], 1.0),
-    )
-    assert [there.timing for there in found] == ["two-speed 20 % × 10 jobs exponential", "exponential"]
-    assert found[0].distance == pytest.approx(0, abs=0.05) and found[1].distance > log(10)
+    scenarios = [point.scenario for point in load("standard", ["seeds=1"]).points]
+    measured = {scenario.timing.label(): (scenario.timing.label(), scenario, 1.0) for scenario in scenarios}
+    found = advice.neighbours(own, measured)
+    assert found[0].name == "two-speed 20 % × 10 jobs exponential"
+    assert found[0].distance == pytest.approx(0, abs=0.05)
+    (alike,) = (there for there in found if there.name == "exponential")
+    assert alike.distance > log(10)
 
 
 def test_mistakes_are_one_line(kept: Path, tmp_path: Path) -> None:
@@ -207,7 +181,7 @@ def test_mistakes_are_one_line(kept: Path, tmp_path: Path) -> None:
     for arguments, message in (
         (("--trace", str(tmp_path / "log.csv")), "a row is a client and lengths"),
         (("--trace", str(tmp_path / "log.csv"), "--slow", "0.1"), "--slow cannot be combined with --trace"),
-        (("--trace", str(tmp_path / "none.csv")), "none.csv: no job found"),
+        (("--trace", str(tmp_path / "none.csv")), "none.csv: has no job"),
         (("--out", str(tmp_path / "log.csv")), "exists already"),
         (("--uplink", "5"), "--message: give the size"),
         (("--message", "5MB"), "--message: give the size"),

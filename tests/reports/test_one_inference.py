@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from math import inf, log
+from math import inf
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from synthetic import Fake, curve, records
-from test_leaderboard_scores import BUDGET, RATES, RULES, board, entry
 
 from benchmarks.claims.comparisons import KINDS
 from benchmarks.runs.metrics import target_metrics
@@ -25,11 +23,6 @@ from reports.claims import measured, verdicts
 from reports.gate import baseline
 from reports.gate.baseline import Baseline, GateGoal
 from reports.gate.gate import LEVEL, GateQuestion, compare
-from reports.leaderboard import findings
-from reports.leaderboard import standing as standing_module
-from reports.leaderboard.goals import Configuration
-from reports.leaderboard.rules import SCENARIO
-from reports.leaderboard.tables import TUNED
 from reports.records.records import RecordedSuite, run_table
 from reports.sections.time_to_target import times_to_target
 from tuning import objective
@@ -129,33 +122,6 @@ def test_the_gate_shows_the_same_difference_and_interval_at_its_level(
         assert check.finding == "worse"
 
 
-def test_the_leaderboard_compares_the_same_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores differ by the mean of paired log times; a lead needs Student's interval over scenarios, too."""
-    monkeypatch.setattr(standing_module, "RESAMPLES", 100)
-    tables = board(
-        FedAvg=entry("FedAvg", 40.0, RATES),
-        FedBuff=entry("FedBuff", 15.0, RATES),
-        ACE=entry("ACE", 16.0, RATES),
-    )
-    standing = standing_module.standing(tables)
-    costs = tables.finals[tables.finals["ruleset"] == TUNED].assign(
-        cost=lambda runs: runs["time_hard"].clip(upper=BUDGET).map(log)
-    )
-    costs = costs.pivot(index=[*SCENARIO, "seed"], columns="strategy", values="cost")
-    at = {name: place for place, name in enumerate(standing.costs.strategies)}
-    ablation = pd.DataFrame(columns=["part", "factor", "low", "high", "error"])
-    against = findings.Findings("FedBuff", tables, ablation, {}).against(standing)
-    assert len(RULES.scenarios) == 12
-    for other in ("FedAvg", "ACE"):
-        ahead = costs[other] - costs["FedBuff"]
-        assert standing.scores[at["FedBuff"]] - standing.scores[at[other]] == pytest.approx(ahead.mean())
-        assert log(against.loc[other, "factor"]) == pytest.approx(ahead.mean())
-        means = ahead.groupby(SCENARIO).mean()
-        interval = stats.ttest_1samp(means, 0).confidence_interval(1 - 0.05 / 2)
-        assert against.loc[other, "verdict"] != findings.AHEAD or interval.low > 0
-    assert against.loc["FedAvg", "verdict"] == findings.AHEAD
-
-
 STATUSES = {
     "met, and missed again": ([0.1, 0.5, 0.9, 0.2, 0.95], Status.DONE),
     "met at once": ([0.85, 0.8, 0.7], Status.DONE),
@@ -222,8 +188,6 @@ def test_one_time_to_target_everywhere(outcome: str) -> None:
     assert baseline._outcome(run, "0").updates_to_target == met[Clock.UPDATES]  # the gate
     a_sample = sample.samples["a"]
     assert measured._of_run(sample, a_sample, run, inf) == met[Clock.TIME]  # claims
-    configuration = Configuration([run.files.curve], METRIC)
-    assert configuration.time_to(TARGET) == met[Clock.TIME]  # budgets of the leaderboard
     judged = objective.Objective("time_to_target", ACCURACY, 1, TARGET, Budget(time=100), 1)
     trial = judged.measured(objective.curve_of(Record(status=status, curve=rows), METRIC))
     assert trial.get("objective/time_hard", inf) == met[Clock.TIME]  # tuning, and the leaderboard's runs

@@ -1,0 +1,91 @@
+"""Figures of the leaderboard: a heat map of all populations, and the leaders' learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isnan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports import numbers
+from reports.figures import look, svg
+from reports.leaderboard.board_tables import numbers as values_of
+from reports.leaderboard.populations import REFERENCE, PopulationScores, board_order
+from reports.records.cells import common_grid, value_at
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_CURVES = 5  # leaders whose learning curves are drawn beside the reference
+
+
+def heat_map(scores: Mapping[str, PopulationScores], names: Mapping[str, str]) -> svg.Drawing:
+    """Return a tile for each entry in each population, darker where it is sooner.
+
+    Args:
+        scores: Population → scores.
+        names: Population → name for readers.
+    """
+    entries = board_order(scores)
+    values = np.array(
+        [[own.sooner(name) if name in own.entries else np.nan for own in scores.values()] for name in entries]
+    )
+
+    def paint(axes: Axes) -> None:
+        levels = np.clip(np.nan_to_num(np.log2(np.maximum(values, 0.25))) + 2, 0, 5)
+        for row in range(len(entries)):
+            for column in range(len(scores)):
+                fill, ink = svg.amount(int(levels[row, column]))
+                svg.tile(axes, column, row, facecolor=fill)
+                value = values[row, column]
+                text = "" if isnan(value) else "never" if value == 0 else numbers.tick(float(f"{value:.2g}"))
+                axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=9)
+        svg.only_tiles(axes)
+        axes.set_xticks(range(len(scores)), [names[name] for name in scores])
+        axes.set_yticks(range(len(entries)), entries)
+        axes.set_xlim(-0.5, len(scores) - 0.5)
+        axes.set_ylim(len(entries) - 0.5, -0.5)
+        axes.xaxis.tick_top()
+
+    said = f"How many times as soon as {REFERENCE} each of {len(entries)} entries meets the target"
+    return svg.Drawing(paint, said, (560, 60 + 22 * len(entries)), (190, 12, 30, 12))
+
+
+def curves(own: PopulationScores, scale: str, also: str = REFERENCE) -> svg.Drawing:
+    """Return the median learning curve of the first entries and of the reference in a scenario.
+
+    The median is over studies and seeds. A line across is the target.
+
+    Args:
+        own: The scores of a population.
+        scale: The scenario.
+        also: Another entry to draw.
+    """
+    leaders = [name for name in own.order() if name != REFERENCE][:MAX_CURVES]
+    drawn = dict.fromkeys([*leaders, also, REFERENCE])
+    shown = {name: look.OWN if name == REFERENCE else at for at, name in enumerate(drawn)}
+
+    def paint(axes: Axes) -> None:
+        for name, index in shown.items():
+            runs = own.final_runs(name)
+            runs = runs[runs["scale"] == scale]
+            times = [values_of(cell) for cell in runs["times"]]
+            grid = common_grid(times)
+            values = [
+                value_at(grid, time, values_of(cell))
+                for time, cell in zip(times, runs["values"], strict=True)
+            ]
+            median = np.median(np.nan_to_num(values), axis=0)  # a run that diverged is at 0
+            axes.plot(grid, median, linestyle=svg.line_style(index), linewidth=1.8, **svg.style(index))
+            svg.markers(axes, index, grid, median, range(4 + index % 6, len(grid), 24))
+        goal = own.goals[scale]
+        axes.axhline(goal.target, color=svg.MUTED, linewidth=0.8)
+        axes.set_ylim(goal.target - 0.25, min(1.0, goal.target + 0.05))
+        axes.yaxis.set_major_formatter(svg.tick_text(share=True))
+        axes.set_xlabel(f"Virtual time, {scale}")
+        axes.set_ylabel("Metric of the target (%)")
+
+    said = f"Median learning curves of {', '.join(shown)} in {scale}"
+    legend = [(index, name) for name, index in shown.items()]
+    return svg.Drawing(paint, said, (520, 340), (56, 12, 12, 44), legend)

@@ -1,0 +1,52 @@
+"""Findings on a strategy: one conclusion, from the rank groups, with what it is behind first."""
+
+import json
+from pathlib import Path
+
+import pytest
+from test_populations import FLIPPED, GOAL, SCALES, tables, trial_rows
+
+from reports.leaderboard import populations as module
+from reports.leaderboard import rank_groups
+from reports.leaderboard.board_tables import BoardTables
+from reports.leaderboard.findings import AHEAD, BEHIND, LEVEL, MANIFEST, PAGE, Findings, write
+from reports.leaderboard.populations import PopulationScores, board_scores
+
+
+@pytest.fixture(scope="module")
+def scores() -> dict[str, PopulationScores]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "RESAMPLES", 100)
+        patch.setattr(rank_groups, "BOARDS", 200)
+        board = BoardTables(trial_rows(), tables().finals)
+        own = board_scores(board, dict.fromkeys(SCALES, GOAL))
+        assert all(each.groups for each in own.values())  # computed under the patch
+        return own
+
+
+@pytest.mark.parametrize("strategy", ["ACE", "FedBuff", "FedAvg", "Slow", FLIPPED])
+def test_verdicts_are_those_of_the_rank_groups(scores: dict[str, PopulationScores], strategy: str) -> None:
+    findings = Findings(strategy, scores)
+    for name, own in scores.items():
+        verdicts = findings.verdicts(name)
+        others = [name for names in verdicts.values() for name in names]
+        assert sorted([*others, strategy]) == sorted(own.entries)
+        place = {entry: group or 1000 for entry, group in own.groups.items()}  # never is last
+        assert all(place[other] < place[strategy] for other in verdicts[BEHIND])
+        assert all(place[other] == place[strategy] for other in verdicts[LEVEL])
+        assert all(place[other] > place[strategy] for other in verdicts[AHEAD])
+
+
+def test_what_it_is_behind_comes_first(scores: dict[str, PopulationScores]) -> None:
+    first = Findings("ACE", scores).conclusion().splitlines()[0]
+    assert first.index("behind") < first.index("ahead of") and "FedBuff" in first.split("ahead of")[0]
+    assert "behind" not in Findings("FedBuff", scores).conclusion()
+
+
+def test_the_page_draws_no_other_conclusion(scores: dict[str, PopulationScores], tmp_path: Path) -> None:
+    findings = Findings("ACE", scores)
+    text = write(findings, {"conclusion": findings.conclusion()}, tmp_path).read_text()
+    assert (tmp_path / PAGE).read_text() == text and "orrelation" not in text
+    assert all(f"- {line}" in text for line in findings.conclusion().splitlines())
+    assert json.loads((tmp_path / MANIFEST).read_text())["conclusion"] == findings.conclusion()
+    assert {path.stem for path in tmp_path.glob("*.svg")} == {*SCALES}
