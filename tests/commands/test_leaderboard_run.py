@@ -1,5 +1,6 @@
 """Studies and final runs of a board, on digits: tables, what is missing, and the halves of the test data."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from benchmarks.commands.leaderboard import command
 from benchmarks.errors import UserError
 from benchmarks.leaderboard import goals
 from benchmarks.leaderboard.board import StudyOfScale, missing
+from benchmarks.leaderboard.sampler_pilot import best_of_study
 from benchmarks.suite.suite import load
 from fl_core.experiment import Experiment
 from fl_core.recording import recorder
@@ -85,6 +87,11 @@ def test_a_study_is_tuned_and_run_once(suite: Path, tmp_path: Path) -> None:
         met = np.flatnonzero(means >= 0.5 - 1e-4)
         assert row["time"] == (pytest.approx(times[met[0]], rel=1e-4) if len(met) else np.inf)
         assert times[-1] == pytest.approx(12, rel=0.2)  # final runs go on beyond the target
+    for own in StudyOfScale(str(suite), "alike", 2).campaign().studies:
+        best = tables.trials[(tables.trials["strategy"] == own.strategy) & (tables.trials["best"] == 1)]
+        assert json.loads(best["values"].iloc[0]) == best_of_study("sobol", own)
+        for adaptive in ("tpe", "gp"):
+            assert own.space.holds(best_of_study(adaptive, own))
     written = {path.name: path.read_bytes() for path in (tmp_path / "board").iterdir()}
     tables.save(tmp_path / "again")
     assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == written
