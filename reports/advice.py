@@ -8,7 +8,7 @@ from typing import Any
 from fl_core.scenario import Scenario, Timing
 from fl_core.text import listed, many
 from fl_core.timing.characteristics import Characteristics, Links, characteristics
-from reports.leaderboard.populations import NEVER, REFERENCE, PopulationScores
+from reports.leaderboard.populations import REFERENCE, PopulationScores
 
 NEAR = log(2)  # a population is near if it is no farther than a factor of two in one characteristic
 SEEDS = range(8)
@@ -151,25 +151,22 @@ def known(own: PopulationScores | None) -> Known:
     """
     if own is None:
         return Known((), KINDS)
-    by_group: dict[int, list[str]] = {}
-    for name in own.order():
-        by_group.setdefault(own.groups[name], []).append(name)
-    never = by_group.pop(NEVER, [])
+    never = [name for name in own.order() if own.never(name)]
+    rest = [name for name in own.order() if not own.never(name) and name not in own.leaders]
     said = [
         (
-            f"Leaderboard ({', '.join(own.scales)}): {many(len(own.entries), 'entry')} in "
-            f"{many(len(by_group), 'rank group')}. Entries of one group are not told apart; differences "
-            f"below {own.resolution:.3g} × are luck."
+            f"Leaderboard ({', '.join(own.scales)}): {many(len(own.entries), 'entry')}. Entries that share a "
+            f"rank group are not told apart; differences below {own.resolution:.3g} × are luck."
         ),
-        *(f"Rank group {group}: {listed(names)}." for group, names in by_group.items()),
+        f"First rank group: {listed(own.leaders)}.",
     ]
+    if rest:
+        said.append(f"Later: {listed([f'{name} ({own.groups[name]})' for name in rest])}.")
     if never:
         said.append(f"Most runs never meet the target: {listed(never)}.")
     why = {
-        name: f"rank group {group} of {len(by_group)} there, {own.sooner(name):.2g} × as soon as tuned "
-        f"{REFERENCE}"
-        for group, names in by_group.items()
-        for name in names
+        name: f"rank group {own.groups[name]} there, {own.sooner(name):.2g} × as soon as tuned {REFERENCE}"
+        for name in (*own.leaders, *rest)
         if name != REFERENCE
     }
     return Known(said, why)

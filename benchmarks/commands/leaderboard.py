@@ -299,13 +299,16 @@ def whole_board(suite: str = SUITE, folders: Sequence[Path] = ()) -> Board:
     Raises:
         UserError: There are no final runs, or no two entries that can be compared.
     """
+    import pandas as pd
+
     from benchmarks.leaderboard import board
     from reports.leaderboard.page import Board
 
     tables = joined_tables(suite, folders)
     places = [board.StudyOfScale(suite, scale, 1).place for scale in board.scales(suite)]
     labels = board.StudyOfScale(suite, board.scales(suite)[0], 1).labels
-    whole = Board(tables, board.goals(suite, tables.scales), places, labels)
+    samplers = pd.read_csv(options.LEADERBOARD / "samplers.csv") if suite == SUITE else None
+    whole = Board(tables, board.goals(suite, tables.scales), places, labels, samplers)
     if not whole.scores:
         raise UserError(
             f"{', '.join(map(str, folders)) or options.LEADERBOARD}: no population has two studies of FedAvg "

@@ -25,7 +25,8 @@ ROUNDS = 60  # of one local step: how long the runs of the pilot are
 POINTS = 64  # of FedAvg's space
 SEEDS = (2000, 2001)  # of each point
 FINAL_SEEDS = tuple(range(2010, 2018))  # of the best point, and of the fastest
-ALLOWANCE = 0.01  # by which the target lies below what tuned FedAvg holds
+ALLOWANCE = 0.03  # by which the target lies below what tuned FedAvg holds
+BUDGET_TIMES = 3  # the budget over the time of the fastest FedAvg, which fewer trials would not find
 DIGITS = 2  # significant ones of a budget
 
 Curve = tuple[np.ndarray, np.ndarray]  # times and values of the metric, at successive evaluations
@@ -39,7 +40,7 @@ class PilotResult:
     target: float  # the same on the half for final runs: one half is harder than the other
     time: float  # median time of the fastest FedAvg to the target, on that half
     share: float  # of its runs that meet the target
-    budget: float  # twice the time
+    budget: float  # BUDGET_TIMES the time
     best: Values  # the point that holds most
     fastest: Values  # the point that is soonest at the target
     at_edge: tuple[str, ...]  # parameters of both that lie at an edge of their ranges
@@ -86,7 +87,7 @@ def goal(suite: str, scale: str, processes: Count) -> PilotResult:
         target,
         time,
         share=fmean(time < np.inf for time in times),
-        budget=float(f"{2 * time:.{DIGITS}g}"),
+        budget=float(f"{BUDGET_TIMES * time:.{DIGITS}g}"),
         best=points[best],
         fastest=points[fastest],
         at_edge=tuple(dict.fromkeys(edges)),

@@ -146,9 +146,9 @@ class Space:
 
         power = 1 << (count - 1).bit_length()  # of fewer SciPy warns
         unit = qmc.Sobol(len(self.candidates), rng=seed).random(power)
-        return [self._point(dict(zip(self.candidates, map(float, row), strict=True))) for row in unit[:count]]
+        return [self.at(dict(zip(self.candidates, map(float, row), strict=True))) for row in unit[:count]]
 
-    def _point(self, shares: Mapping[str, float]) -> Values:
+    def at(self, shares: Mapping[str, float]) -> Values:
         """Return the values at shares of all ranges and lists."""
         candidates = dict(self.candidates)
         if isinstance(rates := candidates.get("server_lr"), ServerRates):

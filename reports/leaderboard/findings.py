@@ -1,9 +1,8 @@
-"""Findings on a strategy, from its rank group in each population; the page with them."""
+"""Findings on a strategy, from its rank groups in each population; the page with them."""
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from reports.leaderboard.page import (
     population_table,
     tuning_table,
 )
-from reports.leaderboard.populations import NEVER, REFERENCE, PopulationScores
+from reports.leaderboard.populations import REFERENCE, PopulationScores
 from reports.tables import markdown
 
 PAGE, MANIFEST = "evidence.md", "manifest.json"
@@ -36,14 +35,16 @@ class Findings:
     scores: Mapping[str, PopulationScores]
 
     def verdicts(self, population: str) -> dict[str, list[str]]:
-        """Return the baselines by verdict: in an earlier rank group, in the same, in a later one."""
+        """Return the baselines by verdict: in earlier rank groups, in one of its own, in later ones."""
         own = self.scores[population]
-        place = own.groups[self.strategy] or inf
+        mine = own.groups[self.strategy]
         by: dict[str, list[str]] = {BEHIND: [], LEVEL: [], AHEAD: []}
         for name in own.order():
             if name != self.strategy:
-                other = own.groups[name] or inf
-                by[LEVEL if other == place else BEHIND if other < place else AHEAD].append(name)
+                other = own.groups[name]
+                by[BEHIND if other.last < mine.first else AHEAD if other.first > mine.last else LEVEL].append(
+                    name
+                )
         return by
 
     def conclusion(self) -> str:
@@ -58,7 +59,7 @@ class Findings:
         said = "; ".join(f"{verdict} {listed(names)}" for verdict, names in verdicts.items() if names)
         sooner = (
             "most of its runs never meet the target"
-            if own.groups[self.strategy] == NEVER
+            if own.never(self.strategy)
             else f"{own.sooner(self.strategy):.2f} × as soon as tuned {REFERENCE}"
         )
         return (

@@ -10,14 +10,15 @@ from math import inf, isnan
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from fl_core.text import listed, many
+from reports.inference import paired_effect
 from reports.leaderboard import figures
 from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.populations import (
     COPY,
     DISTANCES,
-    NEVER,
     REFERENCE,
     TRIALS,
     Coverage,
@@ -34,6 +35,7 @@ from reports.tables import markdown
 
 STEM = "leaderboard"  # begins the names of pages and figures
 SETTINGS = f"{STEM}-settings"
+MOST_NAMED = 5  # leaders of a population that are named
 NAMES = {
     "alike": "alike",
     "persistent": "persistent speeds",
@@ -61,12 +63,14 @@ class Board:
         goals: Scenario → budget and target, of all scenarios with rows.
         planned_scenarios: All scenarios of the suite.
         planned_entries: Labels of all entries of the suite.
+        samplers: Final runs of the pilot of samplers, with columns sampler, strategy, study, seed, time.
     """
 
     tables: BoardTables
     goals: Mapping[str, ScenarioGoal]
     planned_scenarios: Sequence[str] = ()
     planned_entries: Sequence[str] = ()
+    samplers: pd.DataFrame | None = None
     scores: Mapping[str, PopulationScores] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,9 +105,10 @@ def page(board: Board) -> Iterator[str]:
     yield from _leaders(scores)
     yield "\n## Rank groups\n"
     yield (
-        "A cell is the rank group of the entry in that population, and how many times as soon as tuned "
-        f"{REFERENCE} it meets the target. Entries of one group are not told apart. A run that never meets "
-        "the target has no time: the entry is marked “never” where most of its runs do not.\n"
+        "A cell has the rank groups of the entry in that population, and how many times as soon as tuned "
+        f"{REFERENCE} it meets the target. Two entries that share a group are not told apart: 1–3 and 2–5 share "
+        "two, 1 and 2–5 none. A run that never meets the target has no time: the entry is marked “never” where "
+        "most of its runs do not.\n"
     )
     yield _as_markdown(matrix(scores, linked=True))
     yield f"\n![Heat map of the same numbers]({STEM}-heat.svg)\n"
@@ -117,6 +122,15 @@ def page(board: Board) -> Iterator[str]:
         for scale in own.scales:
             yield f"\n![Learning curves of the leaders, {scale}]({STEM}-{scale}.svg)"
         yield from _beside(own)
+    if board.samplers is not None:
+        yield "\n## How trials are chosen\n"
+        yield (
+            "Before the board was run, three samplers were compared on four strategies: four studies of as many "
+            "trials as on the board, each with four final runs. A cell is the median time to the target, and the "
+            "share of final runs that meet it.\n"
+        )
+        yield markdown(*sampler_table(board.samplers))
+        yield f"\n{sampler_finding(board.samplers)}"
     yield "\n## How it is made\n"
     yield (
         f"{_size(board)} The settings of every entry are on a [page of their own]({SETTINGS}.md). Made by "
@@ -140,7 +154,7 @@ def limits(board: Board) -> str:
 
 
 def matrix(scores: Mapping[str, PopulationScores], linked: bool = False) -> Table:
-    """Return populations × entries: rank group and times as soon as the reference."""
+    """Return populations × entries: rank groups, and times as soon as the reference."""
     rows = [
         [
             _linked(name) if linked else name,
@@ -153,15 +167,15 @@ def matrix(scores: Mapping[str, PopulationScores], linked: bool = False) -> Tabl
 
 
 def population_table(own: PopulationScores, linked: bool = True) -> Table:
-    """Return the table of a population: groups, times with intervals, shares of runs that meet the target."""
+    """Return the table of a population: rank groups, times with intervals, shares of runs that meet the target."""
     rows = []
     for name in own.order():
         low, high = own.interval(name)
         rows.append(
             [
-                "" if own.groups[name] == NEVER else str(own.groups[name]),
+                str(own.groups[name]),
                 _linked(name) if linked else name,
-                "never" if own.groups[name] == NEVER else f"{own.sooner(name):.2f} ×",
+                "never" if own.never(name) else f"{own.sooner(name):.2f} ×",
                 f"{_end(low)} to {_end(high)}",
                 f"{own.met(name):.0%}",
                 _times(own.sooner_at_best[name]),
@@ -170,7 +184,7 @@ def population_table(own: PopulationScores, linked: bool = True) -> Table:
             ]
         )
     head = [
-        "Group",
+        "Groups",
         "Entry",
         f"As soon as {REFERENCE}",
         "95 %",
@@ -195,6 +209,35 @@ def tuning_table(own: PopulationScores) -> Table:
         for name in own.order()
     ]
     return ["Entry", *(f"{count} trials" for count in (*trials, int(counts.prod(axis=1).max())))], rows
+
+
+def sampler_table(runs: pd.DataFrame) -> Table:
+    """Return the table of the pilot of samplers: a row for each strategy."""
+    names = list(dict.fromkeys(runs["sampler"]))
+
+    def cell(times: pd.Series) -> str:
+        median = float(times.median())
+        return f"{'never' if median == inf else f'{median:.2f}'} ({np.isfinite(times).mean():.0%})"
+
+    by_cell = runs.groupby(["strategy", "sampler"])["time"].apply(cell)
+    strategies = dict.fromkeys(runs["strategy"])
+    return ["Strategy", *names], [[own, *(by_cell[own, name] for name in names)] for own in strategies]
+
+
+def sampler_finding(runs: pd.DataFrame) -> str:
+    """Return the sentence on how samplers differ from the first one, paired by strategy and study."""
+    first, *others = dict.fromkeys(runs["sampler"])
+    last = runs.loc[np.isfinite(runs["time"]), "time"].max()
+    logs = np.log(runs["time"].clip(upper=last))  # never counts as the last that does
+    of_study = logs.groupby([runs["strategy"], runs["study"], runs["sampler"]]).mean().unstack()
+    words = []
+    for name in others:
+        effect = paired_effect((of_study[name] - of_study[first]).to_numpy())
+        ratio, low, high = np.exp([effect.mean, effect.low, effect.high])
+        words.append(f"{name} takes {ratio:.2f} × as long as {first} (95 %: {low:.2f} to {high:.2f})")
+    return (
+        f"Over all studies {'; '.join(words)}. The board takes {first}, whose points do not depend on results."
+    )
 
 
 def settings_page(tables: BoardTables) -> Iterator[str]:
@@ -311,9 +354,12 @@ def _times(ratio: float) -> str:
 
 def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     for name, own in scores.items():
-        first = [entry for entry in own.order() if own.groups[entry] == 1]
+        first = own.leaders
         if len(first) > len(own.entries) / 2:
             finding = f"no entry stands out: {len(first)} of {len(own.entries)} share the first group"
+        elif len(first) > MOST_NAMED:
+            named = ", ".join(first[:MOST_NAMED])
+            finding = f"{named} are the soonest, and not told apart from {len(first) - MOST_NAMED} more"
         else:
             finding = f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
         luck = f"differences below {_end(own.resolution)} × are luck"
@@ -322,7 +368,7 @@ def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     if len(scores) < 2:
         return
     everywhere = [
-        entry for entry in board_order(scores) if all(own.groups.get(entry) == 1 for own in scores.values())
+        entry for entry in board_order(scores) if all(entry in own.leaders for own in scores.values())
     ]
     if everywhere:
         yield f"\nIn the first group of every population: {listed(everywhere)}."
@@ -368,14 +414,14 @@ def _certainty(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
 def _cell(own: PopulationScores, name: str) -> str:
     if name not in own.entries:
         return MISSING
-    group = own.groups[name]
-    return "never" if group == NEVER else f"**{group}** · {own.sooner(name):.1f} ×"
+    ratio = "never" if own.never(name) else f"{own.sooner(name):.1f} ×"
+    return f"**{own.groups[name]}** · {ratio}"
 
 
 def _overall(scores: Mapping[str, PopulationScores], name: str) -> str:
-    groups = [own.groups[name] for own in scores.values() if name in own.entries]
-    first = sum(group == 1 for group in groups)
-    return MISSING if len(groups) < len(scores) else f"first in {first} of {len(groups)}"
+    there = [own for own in scores.values() if name in own.entries]
+    first = sum(name in own.leaders for own in there)
+    return MISSING if len(there) < len(scores) else f"first in {first} of {len(there)}"
 
 
 def _count(own: PopulationScores, name: str, column: str) -> str:

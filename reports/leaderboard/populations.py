@@ -14,7 +14,7 @@ from fl_core.streams import stream
 from fl_core.time_to_target import time_to_target
 from reports.inference import LEVEL, spearman
 from reports.leaderboard.board_tables import BoardTables, numbers
-from reports.leaderboard.rank_groups import PopulationBoard, rank_groups
+from reports.leaderboard.rank_groups import GroupRange, PopulationBoard, rank_groups
 
 REFERENCE = "FedAvg"  # whose median time is the unit
 COPY = " (copy)"  # ends the label of a copy of an entry, tuned by studies of its own
@@ -24,7 +24,6 @@ DISTANCES = (0.9, 0.95, 1.05)  # from the first model to the target, at which th
 TRIALS = (6, 12, 24)  # of a study; beside them all trials of all studies
 LAST = 1e9  # in place of the log of an endless time, where ranks alone count
 ROUNDING = 5e-5  # of the values of a stored curve
-NEVER = 0  # the rank group of entries whose median run never meets the target
 
 
 @dataclass(frozen=True)
@@ -233,19 +232,29 @@ class PopulationScores:
         return max(self.board.resolution, *self.copies.values(), 1.0)
 
     @cached_property
-    def groups(self) -> dict[str, int]:
-        """Rank group of each entry, 1 for the soonest; NEVER where the median run never meets the target."""
-        ranked = self._ranked
+    def groups(self) -> dict[str, GroupRange]:
+        """Rank groups of each entry; two entries share one if they are not told apart."""
         if len(self._distinct) < 2:
-            return {name: int(name in ranked) for name in self.entries}  # 0 is NEVER
-        means = [float(self._logs(name).mean()) for name in ranked]
-        groups = dict(zip(ranked, rank_groups(means, log(self.resolution)), strict=True))
-        return {name: groups.get(name, NEVER) for name in self.entries}
+            return dict.fromkeys(self.entries, GroupRange(1, 1))
+        groups = rank_groups([*self._means.values()], log(self.resolution))
+        return dict(zip(self.entries, groups, strict=True))
+
+    @cached_property
+    def _means(self) -> dict[str, float]:
+        return {name: float(self._logs(name).mean()) for name in self.entries}
+
+    @property
+    def leaders(self) -> list[str]:
+        """Return the entries of the first rank group that meet the target, soonest first."""
+        return [name for name in self.order() if self.groups[name].first == 1 and not self.never(name)]
+
+    def never(self, name: str) -> bool:
+        """Return whether the median run of an entry never meets the target."""
+        return name not in self._ranked
 
     def order(self) -> list[str]:
-        """Return the entries by rank group, and by time within a group; those that never meet it last."""
-        means = {name: float(self._logs(name).mean()) for name in self._ranked}
-        return sorted(self.entries, key=lambda name: (self.groups[name] or inf, means.get(name, inf), name))
+        """Return the entries, soonest first; those that never meet the target last."""
+        return sorted(self.entries, key=lambda name: (self.never(name), self._means[name], name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +341,7 @@ def board_order(scores: Mapping[str, PopulationScores]) -> list[str]:
     def key(name: str) -> tuple[int, int, float, str]:
         there = [own for own in scores.values() if name in own.entries]
         logs = [log(own.sooner(name)) for own in there if own.sooner(name) > 0]  # not NaN
-        never = sum(own.groups[name] == NEVER for own in there)
+        never = sum(own.never(name) for own in there)
         return len(scores) - len(there), never, -float(np.mean(logs)) if logs else inf, name
 
     return sorted({name for own in scores.values() for name in own.entries}, key=key)

@@ -11,14 +11,18 @@ what an entry gains in one of them and not in the others is a source of chance, 
 
 Two entries are *separated* if their means differ by more than the threshold. The threshold is the largest
 range of the means that 95 % of boards of equal entries stay below; such boards are drawn from the board's own
-residuals. So at most one board of equals in twenty separates any two. A rank group ends where two successive
-entries are separated: no two entries of different groups are within the threshold of each other.
+residuals. So at most one board of equals in twenty separates any two.
+
+A rank group is a largest set of entries of which no two are separated. Groups overlap, as in a compact letter
+display (Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons", 2004): two entries
+share a group if and only if they are not separated. They are numbered from the soonest.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -127,16 +131,27 @@ class PopulationBoard:
         return float(np.mean(np.diff(noise, axis=1) + log(NEIGHBOURS) > self.threshold))
 
 
-def rank_groups(means: Sequence[float] | Array, threshold: float) -> list[int]:
-    """Return the rank group of each entry, 1 for the soonest.
+class GroupRange(NamedTuple):
+    """The rank groups of an entry, which follow each other; 1 is the group of the soonest."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+
+
+def rank_groups(means: Sequence[float] | Array, threshold: float) -> list[GroupRange]:
+    """Return the rank groups of each entry.
 
     Args:
         means: Mean log times [entries].
         threshold: Difference above which two entries are separated.
     """
-    order = np.argsort(means, kind="stable")
-    sorted_means = np.asarray(means, float)[order]
-    groups = np.concatenate([[1], 1 + np.cumsum(np.diff(sorted_means) > threshold)])
-    result = np.empty(len(order), int)
-    result[order] = groups
-    return [int(group) for group in result]
+    logs = np.asarray(means, float)
+    starts = np.unique(logs)
+    ends = np.array([starts[starts - start <= threshold][-1] for start in starts])
+    largest = np.r_[True, ends[1:] > ends[:-1]]  # others are part of the group before
+    starts, ends = starts[largest], ends[largest]
+    first, last = np.searchsorted(ends, logs) + 1, np.searchsorted(starts, logs, side="right")
+    return [GroupRange(int(low), int(high)) for low, high in zip(first, last, strict=True)]

@@ -15,11 +15,12 @@ from benchmarks.errors import UserError
 from benchmarks.leaderboard import goals
 from benchmarks.leaderboard.board import StudyOfScale, missing, scales
 from benchmarks.leaderboard.board import goals as goals_of
+from benchmarks.leaderboard.sampler_pilot import best_of_study
 from benchmarks.suite.suite import load
 from fl_core.experiment import Experiment
 from fl_core.recording import recorder
 from reports.leaderboard.board_tables import BoardTables, numbers
-from reports.leaderboard.populations import NEVER, board_scores
+from reports.leaderboard.populations import board_scores
 from tuning.plan import plan
 
 SUITE = {
@@ -90,6 +91,11 @@ def test_a_study_is_tuned_and_run_once(suite: Path, tmp_path: Path) -> None:
         met = np.flatnonzero(means >= 0.5 - 1e-4)
         assert row["time"] == (pytest.approx(times[met[0]], rel=1e-4) if len(met) else np.inf)
         assert times[-1] == pytest.approx(12, rel=0.2)  # final runs go on beyond the target
+    for own in StudyOfScale(str(suite), "alike", 2).campaign().studies:
+        best = tables.trials[(tables.trials["strategy"] == own.strategy) & (tables.trials["best"] == 1)]
+        assert json.loads(best["values"].iloc[0]) == best_of_study("sobol", own)
+        for adaptive in ("tpe", "gp"):
+            assert own.space.holds(best_of_study(adaptive, own))
     written = {path.name: path.read_bytes() for path in (tmp_path / "board").iterdir()}
     tables.save(tmp_path / "again")
     assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == written
@@ -209,8 +215,8 @@ def test_places_that_are_known_are_found(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     tables = BoardTables.load(tmp_path / "board")
     (scores,) = board_scores(tables, goals_of(str(tmp_path / "tiny.yaml"), ["fixed"])).values()
-    assert scores.groups["Same"] == scores.groups["ASGD"] != NEVER
-    assert scores.groups["Flipped"] == scores.groups["Motionless"] == NEVER
+    assert scores.groups["Same"] == scores.groups["ASGD"] and not scores.never("ASGD")
+    assert scores.never("Flipped") and scores.never("Motionless")
     assert {*scores.order()[-2:]} == {"Flipped", "Motionless"} and scores.met("Flipped") == 0
     for column in ("time", "values"):  # under the same seeds and points it is the same run
         same, asgd = (tables.finals[tables.finals["strategy"] == name] for name in ("Same", "ASGD"))

@@ -61,16 +61,16 @@ def advised(path: Path) -> list[str]:
 def test_clients_alike_are_advised_the_rank_groups_there(kept: Path, tmp_path: Path) -> None:
     said = told("--clients", "20", "--out", str(tmp_path / "mine.yaml"))
     assert "Nearest: alike, 1.0" in said
-    first = next(line for line in said.splitlines() if line.startswith("Rank group 1"))
-    assert "ASGD" in first and "FedBuff" in first and "Rank group 2: ACE." in said
-    assert "Rank group 3: FedAvg." in said
+    first = next(line for line in said.splitlines() if line.startswith("First rank group"))
+    assert "ASGD" in first and "FedBuff" in first and "ACE (2)" in said
+    assert "FedAvg (3)" in said
     assert [*advised(tmp_path / "mine.yaml")][2:] == ["ace", "fedavg"]
     assert {*advised(tmp_path / "mine.yaml")[:2]} == {"asgd", "fedbuff"}
 
 
 def test_clients_of_two_speeds_are_advised_the_groups_of_their_population(kept: Path, tmp_path: Path) -> None:
     said = told("--clients", "40", "--slow", "20%", "--out", str(tmp_path / "mine.yaml"))
-    assert "Nearest: two speeds" in said and "Rank group 1: ACE." in said
+    assert "Nearest: two speeds" in said and "First rank group: ACE." in said
     assert "never meet the target: ASGD." in said
     suite = load(str(tmp_path / "mine.yaml"))
     assert suite.spec.problem.clients == 40

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_populations import FLIPPED, GOAL, SCALES, tables, trial_rows
 
@@ -27,14 +28,15 @@ def scores() -> dict[str, PopulationScores]:
 @pytest.mark.parametrize("strategy", ["ACE", "FedBuff", "FedAvg", "Slow", FLIPPED])
 def test_verdicts_are_those_of_the_rank_groups(scores: dict[str, PopulationScores], strategy: str) -> None:
     findings = Findings(strategy, scores)
-    for name, own in scores.items():
-        verdicts = findings.verdicts(name)
+    for population, own in scores.items():
+        verdicts = findings.verdicts(population)
         others = [name for names in verdicts.values() for name in names]
         assert sorted([*others, strategy]) == sorted(own.entries)
-        place = {entry: group or 1000 for entry, group in own.groups.items()}  # never is last
-        assert all(place[other] < place[strategy] for other in verdicts[BEHIND])
-        assert all(place[other] == place[strategy] for other in verdicts[LEVEL])
-        assert all(place[other] > place[strategy] for other in verdicts[AHEAD])
+        means = {entry: np.log(np.minimum(own.times[entry], GOAL.budget)).mean() for entry in own.entries}
+        for name in others:
+            ratio = np.exp(means[name] - means[strategy])
+            verdict = AHEAD if ratio > own.resolution else BEHIND if 1 / ratio > own.resolution else LEVEL
+            assert name in verdicts[verdict]
 
 
 def test_what_it_is_behind_comes_first(scores: dict[str, PopulationScores]) -> None:

@@ -23,8 +23,9 @@ from fl_core.streams import Streams
 
 CHUNK = 256  # data points of a full gradient at a time
 # Data points of an evaluation at a time: few enough for a network's activations to stay in the cache (with
-# the CNNs 256 take 1.4 times as long), enough to hide the calls; one linear layer has no activations to keep.
-PASS, PASS_LINEAR, PASS_GPU = 128, 1024, 2048
+# the CNNs 256 take 1.4 times as long), enough to hide the calls. One linear layer has no activations to keep,
+# and those of dense layers on vectors stay in the cache.
+PASS, PASS_DENSE, PASS_GPU = 128, 1024, 2048
 
 Judgement = TypeVar("Judgement")
 
@@ -300,5 +301,6 @@ class SupervisedWorld(World):
         """Return stored data points, as many at a time as are evaluated fastest."""
         if stored.layout is torch.sparse_csr:
             return [stored]
-        on_cpu = PASS_LINEAR if self._by_hand else PASS
+        vectors = stored.dim() == 2 and stored.is_floating_point()
+        on_cpu = PASS_DENSE if self._by_hand or vectors else PASS
         return torch.split(stored, on_cpu if self.device.type == "cpu" else PASS_GPU)

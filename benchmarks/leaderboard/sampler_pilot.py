@@ -1,0 +1,110 @@
+"""Samplers compared on four strategies of the board: how soon the best of few trials is on fresh data.
+
+Sobol's points are known beforehand. TPE and Gaussian processes see the results of earlier trials, and propose
+`BATCH` trials at a time. All search the same space: each parameter as a share of its range.
+
+    python -m benchmarks.leaderboard.sampler_pilot > benchmarks/leaderboard/2.0/samplers.csv
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from csv import DictWriter
+from functools import partial
+from itertools import product
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from benchmarks.device import processes
+from benchmarks.leaderboard.board import STUDIES, StudyOfScale, goals
+from fl_core.execution.stacked import AllInFlight
+from fl_core.experiment import Experiment
+from fl_core.recording.recorder import run
+from fl_core.schema import Clock
+from fl_core.strategies.hyperparameters import Values
+from fl_core.time_to_target import time_to_target
+from tuning.objective import curve_of
+from tuning.samplers import sampler
+from tuning.study import Study
+
+SUITE, SCALE = "populations", "features10-fixed"
+STRATEGIES = ("FedAvg", "FedBuff", "ASGD", "ACE")
+SAMPLERS = ("sobol", "tpe", "gp")
+BATCH = 6  # trials that TPE and Gaussian processes propose at a time
+
+Case = tuple[str, str, int]  # sampler, strategy, number of the study
+Row = dict[str, Any]  # of the table
+
+
+def best_of_study(name: str, study: Study) -> Values:
+    """Return the parameters of the best trial that a sampler finds."""
+    if name == "sobol":
+        points = [values for _, values in study.first]
+        return min(points, key=partial(value_of, study))
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    search = optuna.create_study(direction=study.objective.direction)
+    best: tuple[float, Values] = (float("inf"), {})
+    for done in range(0, study.trials, BATCH):
+        search.sampler = sampler(name, f"{study.suite} {study.strategy}", done)
+        trials = [search.ask() for _ in range(BATCH)]
+        shares = [
+            {own: trial.suggest_float(own, 0, 1 - 1e-9) for own in study.space.candidates} for trial in trials
+        ]
+        for trial, at in zip(trials, shares, strict=True):
+            values = study.space.at(at)
+            value = value_of(study, values)
+            search.tell(trial, value)
+            best = min(best, (value, values), key=lambda pair: pair[0])
+    return best[1]
+
+
+def value_of(study: Study, values: Values) -> float:
+    """Return the objective of a trial: the mean over the seeds of the study."""
+    strategy = study.space.apply(values, study.tried_on)
+    experiments = [Experiment(scenario=study.tried_on, strategy=strategy, seed=seed) for seed in study.seeds]
+    records = [run(own, execution=AllInFlight(), evaluate="test") for own in experiments]
+    return study.objective.mean([curve_of(record, study.objective.metric.name) for record in records])
+
+
+def rows(case: Case) -> list[Row]:
+    """Return the times of the final runs of a study's best trial, a row for each seed."""
+    name, label, number = case
+    study_of_scale = StudyOfScale(SUITE, SCALE, number, (label,))
+    (study,) = study_of_scale.campaign().studies
+    finals = study_of_scale.finals({label: best_of_study(name, study)})
+    goal = goals(SUITE, [SCALE])[SCALE]
+    table_rows = []
+    for planned in finals.runs():
+        problem = planned.experiment.scenario.problem
+        curve = run(planned.experiment, execution=AllInFlight(), evaluate="test").curve
+        times, values = (np.array([row[key] for row in curve]) for key in (Clock.TIME, problem.metric))
+        time = time_to_target(times, values, goal.target, True, goal.marks)
+        table_rows.append(
+            {
+                "sampler": name,
+                "strategy": label,
+                "study": number,
+                "seed": planned.experiment.seed,
+                "time": time,
+            }
+        )
+    return table_rows
+
+
+def pilot(run_all: Callable[..., Iterator[list[Row]]], cases: Sequence[Case]) -> Iterator[Row]:
+    """Yield the rows of all cases."""
+    for table_rows in run_all(rows, cases):
+        yield from table_rows
+
+
+if __name__ == "__main__":
+    table = DictWriter(sys.stdout, ["sampler", "strategy", "study", "seed", "time"], lineterminator="\n")
+    table.writeheader()
+    with ProcessPoolExecutor(processes(), get_context("forkserver")) as pool:
+        for row in pilot(pool.map, [*product(SAMPLERS, STRATEGIES, STUDIES)]):
+            table.writerow(row)
+            sys.stdout.flush()
