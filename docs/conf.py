@@ -28,8 +28,9 @@ exclude_patterns = ["_build", *(f"reference/generated/{name}.md" for name in INC
 suppress_warnings = ["misc.highlighting_failure"]  # Pygments knows no CSV
 html_theme = "furo"
 html_title = project
-html_static_path = ["_static"]
-html_css_files = ["print.css"]
+html_static_path = ["_static", "../reports/templates/tables.js"]  # tables.js sorts and filters
+html_css_files = ["print.css", "tables.css"]
+html_js_files = [(name, {"defer": "defer"}) for name in ("sortable.js", "tables.js")]
 smartquotes = False  # options in prose keep their two dashes
 
 myst_enable_extensions = ["dollarmath"]

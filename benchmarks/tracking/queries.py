@@ -80,20 +80,21 @@ class Queries:
         index = {run: at for at, run in enumerate(runs.info["run_id"])}
 
         def fill(
-            columns: dict[str, Column], table: str, value: str, types: str, keys: Collection[str]
+            columns: dict[str, Column], table: str, types: str, keys: Collection[str], is_nan: str = "0"
         ) -> None:
-            query = f"SELECT run_uuid, key, {value} FROM runs JOIN {table} USING (run_uuid) WHERE {condition}"
+            wanted = f"run_uuid, key, value, {is_nan}"
+            query = f"SELECT {wanted} FROM runs JOIN {table} USING (run_uuid) WHERE {condition}"
             if tags is not None:
                 other_types = f"typeof(key) != 'text' OR typeof(value) NOT IN ({types})"
                 query += f" AND (key IN ({_marks(keys)}) OR {other_types})"
-            for run, key, *values in self._rows(query, *chosen, *keys):
+            for run, key, value, not_a_number in self._rows(query, *chosen, *keys):
                 if (column := columns.get(key)) is None:
                     column = columns[key] = [None] * len(index)
-                column[index[run]] = nan if values[1:] == [1] else values[0]
+                column[index[run]] = nan if not_a_number == 1 else value
 
-        fill(runs.tags, "tags", "value", "'text'", tags or ())
-        fill(runs.params, "params", "value", "'text'", ())
-        fill(runs.metrics, "latest_metrics", "value, is_nan", "'real', 'integer'", ())
+        fill(runs.tags, "tags", "'text'", tags or ())
+        fill(runs.params, "params", "'text'", ())
+        fill(runs.metrics, "latest_metrics", "'real', 'integer'", (), "is_nan")
         return runs
 
     def _rows(self, query: str, *values: Any) -> sqlite3.Cursor:

@@ -40,8 +40,11 @@ FIRST, MANY = 8, 1000  # entries of the queue that are looked at in order, and t
 
 
 def is_missing(entry: Entry) -> bool:
-    """Return whether an entry of the queue is the arrival of a job without a result."""
-    return entry[1] in JOBS and entry[-1].delta is None and entry[-1].event is entry
+    """Return whether an entry of the queue is of a job without a result, not yet at a server."""
+    if entry[1] not in JOBS:
+        return False
+    job = entry[-1]
+    return job.delta is None and job.event is entry and job.reached is None
 
 
 class Event(NamedTuple):
@@ -246,10 +249,9 @@ class Simulation:
         )
 
     def _computable(self) -> Iterator[Job]:
-        """Yield jobs in service without a result, earliest first."""
+        """Yield jobs in service without a result, earliest first; at a server in order of arrival there."""
         queue = self.state.queue
-        if self.state.at_server:
-            yield from (job for job in self.state.at_server[1:] if job.delta is None)  # next to be served
+        yield from (job for job in self.state.at_server if job.delta is None)
         for place, entry in enumerate(queue.earliest()):
             if is_missing(entry):
                 yield entry[-1]

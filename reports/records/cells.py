@@ -33,8 +33,12 @@ def common_grid(clocks: Sequence[Array]) -> Array:
     For curves that share their marks these are the marks themselves.
     """
     longest = max((len(clock) for clock in clocks), default=0)
-    marks = [max(clock[min(k, len(clock) - 1)] for clock in clocks if len(clock)) for k in range(longest)]
-    return np.unique(np.array(marks, float))
+    padded = [
+        clock if len(clock) == longest else np.pad(clock, (0, longest - len(clock)), "edge")
+        for clock in clocks
+        if len(clock)
+    ]
+    return np.unique(np.max(padded, axis=0).astype(float) if padded else np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True)

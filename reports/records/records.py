@@ -100,8 +100,8 @@ class RecordedScenario:
     def evaluation_step(self, clock: str) -> float:
         """Return the median distance between evaluations on a clock; NaN without two evaluations."""
         curves = [run.files.curve[clock] for run in self.runs if clock in run.files.curve]
-        steps = [step for curve in curves for step in np.diff(curve) if step > 0]
-        return float(np.median(steps)) if steps else nan
+        steps = np.concatenate([np.diff(curve) for curve in curves]) if curves else np.zeros(0)
+        return float(np.median(steps[steps > 0])) if (steps > 0).any() else nan
 
     @property
     def lacks_surrogate(self) -> bool:

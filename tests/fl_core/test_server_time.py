@@ -14,6 +14,7 @@ from test_golden import CENTRES
 from test_network import ONE
 from worlds import Scripted, events, play, quick_for_one_of_each_kind, resumed_everywhere, scenario
 
+from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
@@ -156,12 +157,29 @@ def test_taken_up_again_and_stacked_it_is_the_same_run(name: str, tmp_path: Path
     for other in (
         resumed_everywhere(experiment(where, strategy), tmp_path),
         run(experiment(where, strategy), execution=AllInFlight()),
+        run(experiment(where, strategy), execution=AllInFlight(1)),  # as `auto` begins
     ):
         assert other.arrivals == whole.arrivals
         assert other.clients.keys() == whole.clients.keys()
         for row, expected in zip(other.curve, whole.curve, strict=True):
             assert row == pytest.approx(expected, rel=1e-10)
         assert (other.server_busy, other.server_wait) == (whole.server_busy, whole.server_wait)
+
+
+def test_the_update_in_service_is_computed_first() -> None:
+    """Then those behind it, in order of arrival, each once; jobs at clients are last."""
+    where = served(scenario([1, 2, 3, 4], updates=20), {"name": "fixed", "times": [4]})
+    simulation, waiting = Simulation(experiment(where, {"name": "asgd"})), 0
+    for request in simulation.events():
+        if not isinstance(request, ComputeRequest):
+            continue
+        jobs, queue = list(request.jobs()), simulation.state.at_server
+        assert queue[0] is request.job and request.job.delta is None
+        assert jobs[: len(queue)] == queue
+        assert len({id(job) for job in jobs}) == len(jobs) == len(simulation.state.flight)
+        waiting = max(waiting, len(queue))
+        ScheduleOnly().execute([request])
+    assert waiting == 4
 
 
 # -- against queueing theory -----------------------------------------------------------------------

@@ -1,10 +1,12 @@
-"""Cost of an event among many clients: without a network, on links of their own, on a saturated shared link.
+"""Cost of an event among many clients, by what takes time or draws power beside their computation.
 
-Run as `python tests/speed/network_cost.py [CLIENTS]`; process time, all clients busy, no gradients. The three
-are measured in one run, so that their ratios hold on a noisy machine.
+Run as `python tests/speed/network_cost.py [CLIENTS]`; process time, all clients busy, no gradients. All are
+measured in one run, so that their ratios hold on a noisy machine.
 """
 
 import sys
+from copy import deepcopy
+from fractions import Fraction
 from itertools import islice
 from time import process_time
 from typing import Any
@@ -18,19 +20,24 @@ from fl_core.problems.quadratic import Quadratic
 
 ONE = 64e-6  # Mbit/s that carry a model of one number in a unit of virtual time
 LAW = {"name": "lognormal", "median": 4 * ONE}
-NETWORKS: dict[str, dict[str, Any] | None] = {
-    "no network": None,
-    "own links": {"downlink": LAW, "uplink": LAW},
-    "shared link": {"uplink": LAW, "shared": {"uplink": ONE}},  # times the clients / 4
+TIMINGS: dict[str, dict[str, Any]] = {
+    "computation": {},
+    "own links": {"network": {"downlink": LAW, "uplink": LAW}},
+    "shared link": {"network": {"uplink": LAW, "shared": {"uplink": ONE}}},  # times the clients / 4
+    "server": {"server": {"durations": {"name": "exponential"}}},  # mean: half a client's share
+    "power": {"power": {"computation": 2, "idle": 1}},
 }
 
 
-def measured(clients: int, network: dict[str, Any] | None, events: int = 20_000) -> tuple[float, float]:
+def measured(clients: int, timing: dict[str, Any], events: int = 20_000) -> tuple[float, float]:
     """Return seconds to the first event, and microseconds of each of the following ones."""
-    if network and "shared" in network:
-        network = {**network, "shared": {"uplink": ONE * clients / 4}}
+    timing = deepcopy(timing)
+    if shared := timing.get("network", {}).get("shared"):
+        shared["uplink"] = ONE * clients / 4
+    if server := timing.get("server"):
+        server["durations"]["mean"] = Fraction(1, 2 * clients)
     data = endless(Quadratic(centres=((0.0,),) * clients), {"name": "fedbuff"}).model_dump()
-    data["scenario"]["timing"]["network"] = network
+    data["scenario"]["timing"].update(timing)
     began = process_time()
     stream = simulate(Simulation(Experiment.model_validate(data)), ScheduleOnly())
     next(stream)
@@ -41,6 +48,6 @@ def measured(clients: int, network: dict[str, Any] | None, events: int = 20_000)
 
 if __name__ == "__main__":
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    for name, network in NETWORKS.items():
-        start, event = measured(number, network)
+    for name, timing in TIMINGS.items():
+        start, event = measured(number, timing)
         sys.stdout.write(f"{name:12} start {start:6.1f} s, event {event:6.0f} µs\n")

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.benchmark(timer=process_time)]
         ("ace", "ace"),
         ("ace", "fedbuff"),
         ("asyncsgd", "generalized_asyncsgd"),
+        ("asyncsgd_energy", "generalized_asyncsgd"),  # with a server that takes time, and power
         ("fraboni", "async_fedavg"),
         ("fraboni_weights_cnn", "async_fedavg"),
     ],
