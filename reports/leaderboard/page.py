@@ -106,9 +106,9 @@ def page(board: Board) -> Iterator[str]:
     yield "\n## Rank groups\n"
     yield (
         "A cell has the rank groups of the entry in that population, and how many times as soon as tuned "
-        f"{REFERENCE} it meets the target. Two entries that share a group are not told apart: 1–3 and 2–5 share "
-        "two, 1 and 2–5 none. A run that never meets the target has no time: the entry is marked “never” where "
-        "most of its runs do not.\n"
+        f"{REFERENCE} it meets the target. Two entries that share a group are not told apart: 1–3 and 2–5 "
+        "share two, 1 and 2–5 none. A run that never meets the target has no time: the entry is marked "
+        "“never” where most of its runs do not.\n"
     )
     yield _as_markdown(matrix(scores, linked=True))
     yield f"\n![Heat map of the same numbers]({STEM}-heat.svg)\n"
@@ -125,9 +125,9 @@ def page(board: Board) -> Iterator[str]:
     if board.samplers is not None:
         yield "\n## How trials are chosen\n"
         yield (
-            "Before the board was run, three samplers were compared on four strategies: four studies of as many "
-            "trials as on the board, each with four final runs. A cell is the median time to the target, and the "
-            "share of final runs that meet it.\n"
+            "Before the board was run, three samplers were compared on four strategies: four studies of as "
+            "many trials as on the board, each with four final runs. A cell is the median time to the target "
+            "and the share of final runs that meet it.\n"
         )
         yield markdown(*sampler_table(board.samplers))
         yield f"\n{sampler_finding(board.samplers)}"
@@ -167,7 +167,7 @@ def matrix(scores: Mapping[str, PopulationScores], linked: bool = False) -> Tabl
 
 
 def population_table(own: PopulationScores, linked: bool = True) -> Table:
-    """Return the table of a population: rank groups, times with intervals, shares of runs that meet the target."""
+    """Return the table of a population: rank groups, times with intervals, and counts."""
     rows = []
     for name in own.order():
         low, high = own.interval(name)
@@ -235,9 +235,8 @@ def sampler_finding(runs: pd.DataFrame) -> str:
         effect = paired_effect((of_study[name] - of_study[first]).to_numpy())
         ratio, low, high = np.exp([effect.mean, effect.low, effect.high])
         words.append(f"{name} takes {ratio:.2f} × as long as {first} (95 %: {low:.2f} to {high:.2f})")
-    return (
-        f"Over all studies {'; '.join(words)}. The board takes {first}, whose points do not depend on results."
-    )
+    why = "whose points do not depend on results"
+    return f"Over all studies {'; '.join(words)}. The board takes {first}, {why}."
 
 
 def settings_page(tables: BoardTables) -> Iterator[str]:

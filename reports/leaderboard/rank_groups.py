@@ -13,9 +13,12 @@ Two entries are *separated* if their means differ by more than the threshold. Th
 range of the means that 95 % of boards of equal entries stay below; such boards are drawn from the board's own
 residuals. So at most one board of equals in twenty separates any two.
 
-A rank group is a largest set of entries of which no two are separated. Groups overlap, as in a compact letter
-display (Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons", 2004): two entries
-share a group if and only if they are not separated. They are numbered from the soonest.
+A rank group is a largest set of entries of which no two are separated. Groups overlap, as in a compact
+letter display: two entries share a group if and only if they are not separated. Groups are numbered from the
+soonest.
+
+Source:
+    Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons", 2004.
 """
 
 from collections.abc import Sequence
