@@ -258,7 +258,6 @@ OF_STRATEGY = "strategy."  # … and of a strategy's
 NETWORK = "timing.network."  # … and of a network's
 POWER = "timing.power."  # … and of the clients' power
 STRATEGY_NAME = f"{OF_STRATEGY}name"
-MODEL_NAME = "problem.model.name"
 
 
 class Total(StrEnum):
