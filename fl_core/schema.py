@@ -126,8 +126,8 @@ class Clock(StrEnum):
         return words.get(self, "bytes sent" if self is Clock.BYTES else "energy (J)")
 
     @property
-    def title(self) -> str:
-        """The clock as a title: `words` with a capital letter first."""
+    def heading(self) -> str:
+        """The clock as a heading: `words` with a capital letter first."""
         return self.words[:1].upper() + self.words[1:]
 
     @property
@@ -258,7 +258,6 @@ OF_STRATEGY = "strategy."  # … and of a strategy's
 NETWORK = "timing.network."  # … and of a network's
 POWER = "timing.power."  # … and of the clients' power
 STRATEGY_NAME = f"{OF_STRATEGY}name"
-MODEL_NAME = "problem.model.name"
 
 
 class Total(StrEnum):

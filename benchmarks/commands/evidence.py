@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +12,7 @@ from benchmarks.commands.leaderboard import SUITE, compute, cost, joined_tables,
 from benchmarks.errors import UserError
 
 if TYPE_CHECKING:
+    from benchmarks.leaderboard.board import StudyOfScale
     from benchmarks.tracking.store import Store
 
 
@@ -75,7 +75,16 @@ def command(
     if dry_run:
         return
     computes = engines.engine("local", None, workers)
-    run = partial(rows, computes=computes, store=store, storage=storage)
+
+    def run(study: StudyOfScale) -> dict[str, list[dict[str, Any]]]:
+        result = rows(study, computes, store, storage)
+        if asked.label in study.labels and asked.label not in {row["strategy"] for row in result["finals"]}:
+            raise UserError(
+                f"{asked.label}: all trials of a study ended in error. Correct the strategy, and rerun the "
+                "same command"
+            )
+        return result
+
     tables = asked.compared(compute(parts, asked.compared(tables), out, run))
     tables.save(out)
     scores = board_scores(tables, board.goals(suite, tables.scales))

@@ -175,19 +175,19 @@ def rows(
 ) -> dict[str, list[dict[str, Any]]]:
     """Compute a study, and return the rows of its trials and final runs by table."""
     from benchmarks.commands.tune import studies
-    from benchmarks.errors import warn
     from benchmarks.leaderboard import board
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from reports.records.store import load
 
     results = studies(study.campaign(), computes, store, storage)
-    for line in board.failed(results):
-        warn(line)
-    finals = study.finals(board.winners(results))
+    trials, winners = [*study.rows_of_trials(results)], board.winners(results)
+    if not winners:
+        return {"trials": trials, "finals": []}
+    finals = study.finals(winners)
     Session(finals, store, baselines=False).run(computes, partial(display, quiet=True))
     recorded = load(store.tracking_uri, finals.name, curves_only=True)
-    return {"trials": [*study.rows_of_trials(results)], "finals": [*study.rows_of_finals(recorded)]}
+    return {"trials": trials, "finals": [*study.rows_of_finals(recorded)]}
 
 
 @command.command()

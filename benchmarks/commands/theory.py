@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -18,8 +18,10 @@ from fl_core.text import many
 if TYPE_CHECKING:
     from fl_core.theory.optimum import Optimum
     from fl_core.theory.routing import QueueingNetwork, RoutingObjective
+    from reports.figures.svg import Axes, Drawing
 
 T = TypeVar("T")
+Point = tuple[float, float]  # time and energy
 
 POSITIVE = options.Finite(min=0, min_open=True)
 FASTEST = 1e9  # times the slowest: sums over states keep their digits
@@ -147,7 +149,6 @@ def cost(
     from fl_core.theory.cost import Cost
     from fl_core.theory.optimum import optimise_jointly
     from fl_core.theory.routing import QueueingNetwork, uniform
-    from reports.figures import front
 
     if figure is not None and figure.suffix not in {".svg", ".pdf"}:
         raise UserError(f"--figure: must end with .svg or .pdf, not '{figure.name}'")
@@ -189,7 +190,7 @@ def cost(
             ("clients", "speed", "probability", "staleness", "time in the system"), _alike(networks[name])
         )
     if figure is not None:
-        front.figure(best, {"AsyncSGD": base}).save(figure)
+        _front_figure(best, {"AsyncSGD": base}).save(figure)
         click.echo(f"\nFigure: {figure}")
 
 
@@ -302,3 +303,22 @@ def _read(option: str, text: str, expected: str, read: Callable[[str], T]) -> T:
         return read(text)
     except ValueError:
         raise UserError(f"{option}: must be {expected}, not '{text.strip()}'") from None
+
+
+def _front_figure(front: Sequence[Point], others: Mapping[str, Point]) -> Drawing:
+    """Return a figure of a front of times and energies, with named points to compare with."""
+    from reports.figures.svg import Drawing, series
+
+    def paint(axes: Axes) -> None:
+        times, energies = zip(*sorted(front), strict=True)
+        axes.plot(times, energies, "o-", color=series(0), markersize=6, markeredgewidth=0)
+        for index, (name, (time, energy)) in enumerate(others.items(), start=1):
+            axes.plot(time, energy, "s", color=series(index), markersize=7, markeredgewidth=0)
+            axes.annotate(name, (time, energy), (-8, 6), textcoords="offset points", ha="right")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("Time to the accuracy")
+        axes.set_ylabel("Energy to the accuracy (J)")
+
+    names = ", ".join(others)
+    return Drawing(paint, f"Time against energy: the front, and {names}", (560, 380), (72, 16, 12, 44))

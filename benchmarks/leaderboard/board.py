@@ -256,8 +256,3 @@ def measured(curve: Mapping[str, np.ndarray], metric: str, time: float) -> dict[
 def winners(studies: Sequence[StudyResult]) -> dict[str, Values]:
     """Return the parameters of the best trial of each study; without studies in which every trial failed."""
     return {study.plan.strategy: dict(study.best.parameters) for study in studies if study.best is not None}
-
-
-def failed(studies: Sequence[StudyResult]) -> list[str]:
-    """Return a line for each study with trials that ended in error."""
-    return [f"{study.plan.strategy}: {study.errors()[0]}" for study in studies if study.errors()]

@@ -5,7 +5,7 @@ from math import nan
 
 import numpy as np
 
-from fl_core.diagnostics import summary as diagnostics
+from fl_core.diagnostics.diagnosis import summary
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Record
 from fl_core.schema import DIAGNOSED, PHASES, TO_TARGET, Name, Total
@@ -35,7 +35,7 @@ def total_metrics(record: Record) -> dict[str, float]:
         return metrics
     if Name.DOWNLOAD in record.clients:
         metrics |= transfer_share(record.clients)
-    diagnosed = diagnostics.summary(record.diagnostics, len(record.clients[Name.CLIENT]))
+    diagnosed = summary(record.diagnostics, len(record.clients[Name.CLIENT]))
     return metrics | {f"{DIAGNOSED}{name}": value for name, value in diagnosed.items()}
 
 

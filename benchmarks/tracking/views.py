@@ -315,7 +315,7 @@ def _curves(metric: Metric, clock: Clock) -> dict[str, Any]:
 
 def _chart(kind: str, clock: Clock, metric: str, section: str) -> dict[str, Any]:
     """Return a chart of a metric."""
-    return _described(kind, clock.title, section) | {
+    return _described(kind, clock.heading, section) | {
         "uuid": f"{metric} {clock.metric}",
         "metricKey": metric,
         "selectedMetricKeys": [metric],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from fl_core.diagnostics.constants import constants
@@ -12,7 +14,7 @@ from fl_core.diagnostics.error_terms import ErrorTerms, Terms, full_gradient, re
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.parts import Count, Frozen
-from fl_core.schema import ITERATION, TIME, UPDATES, Name
+from fl_core.schema import ITERATION, TIME, UPDATES, Clock, Name
 from fl_core.streams import stream
 
 
@@ -120,3 +122,23 @@ def squares(terms: Terms) -> dict[str, float]:
 def square(vector: Tensor) -> float:
     """Return ‖x‖²."""
     return vector.square().sum().item()
+
+
+CLOCKS = {*Clock, Name.ROUND_TIME}
+
+
+def summary(rows: Sequence[dict[str, float]], n: int) -> dict[str, float]:
+    """Return every column's mean over the rows [t] with a value, and two further statistics.
+
+    gradient_sq_time_weighted: (1/(T+1)) Σ 𝔱_t ‖∇F(w^t)‖², 𝔱_t the length of round t (Alahyane et al.,
+    2502.08206, eq. 12); part_share: share of iterations in which fewer than the n clients had a weight.
+    """
+    columns = dict.fromkeys(name for row in rows for name in row if name not in CLOCKS)
+    means = {name: float(np.mean([row[name] for row in rows if name in row])) for name in columns}
+    if Name.GRADIENT in columns:
+        weighted = [row[Name.GRADIENT] * row[Name.ROUND_TIME] for row in rows if Name.GRADIENT in row]
+        means["gradient_sq_time_weighted"] = float(np.mean(weighted))
+    if Name.PARTICIPANTS in columns:
+        part = [row[Name.PARTICIPANTS] < n for row in rows if Name.PARTICIPANTS in row]
+        means["part_share"] = float(np.mean(part))
+    return means

@@ -26,7 +26,7 @@ class CGAD(Strategy):
     server_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.01  # η, of the adaptive server
     server: SerializeAsAny[ServerOptimizer] = Adam()  # what the server makes of the scaled updates
     decay: Annotated[Rate, Tune(0.01, 1)] = 0.1  # α, by which weights fall with every version of age
-    cutoff: Count = 16  # τ_c, the age from which an update has no weight
+    cutoff: Annotated[Count, Tune(4, 256)] = 16  # τ_c, the age from which an update has no weight
 
     def receive(self, server: Server, update: Update) -> None:
         server.step(self.server_lr * self.scale(update.staleness) * update.delta)

@@ -32,7 +32,7 @@ class HeLoCo(Strategy):
     server_lr: Annotated[Rate, Tune(0.1, 10)] = 0.7  # η, the server's learning rate
     momentum: Share = 0.9  # μ, of the server
     aligned: float = Field(0.5, ge=-1, le=1)  # c_ok, the cosine from which an update stays as it is
-    confidence: Rate = 1.0  # κ, the weight of the momentum's length in conf
+    confidence: Annotated[Rate, Tune(0.1, 10)] = 1.0  # κ, the weight of the momentum's length in conf
     shrinkage: Rate = 1.0  # k_s, of the part against the momentum
     most: Share = 1.0  # β_max, the largest share of that part that is taken away
     turn: Rate = 1.0  # k_d, towards the momentum

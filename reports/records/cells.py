@@ -126,10 +126,17 @@ class Cell:
 
     def reach(self, clock: str) -> Reach:
         """Return the median time of the ended runs to the scenario's target."""
-        ended = [run for run in self.runs if run.status.terminated]
-        return Reach.of_times([run.time_to_target(clock, self.target) for run in ended])
+        if clock not in self._reach:
+            ended = [run for run in self.runs if run.status.terminated]
+            times = [run.time_to_target(clock, self.target) for run in ended]
+            self._reach[clock] = Reach.of_times(times)
+        return self._reach[clock]
 
-    @property
+    @cached_property
+    def _reach(self) -> dict[str, Reach]:
+        return {}  # by clock, once asked for
+
+    @cached_property
     def misses_again(self) -> bool:
         """True if most seeds with a met target missed the target at a later evaluation."""
         if self.target is None:

@@ -95,7 +95,7 @@ class RecordedScenario:
     def axis_title(self, clock: Clock) -> str:
         """Return the clock as an axis title, with the unit of virtual time if a trace names it."""
         unit = self.runs[0].time_unit if clock is Clock.TIME else ""
-        return f"{clock.title}{f' ({unit})' if unit else ''}"
+        return f"{clock.heading}{f' ({unit})' if unit else ''}"
 
     def evaluation_step(self, clock: str) -> float:
         """Return the median distance between evaluations on a clock; NaN without two evaluations."""

@@ -212,7 +212,7 @@ def _study(run: RunResult, trials: Iterable[RunResult]) -> RecordedStudy:
 def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
     """Return the measure of an objective, titled after the validation split if judged on validation data."""
     if objective in TO_TARGET:
-        return Measure(objective, f"{TO_TARGET[objective].title} to target", higher=False)
+        return Measure(objective, f"{TO_TARGET[objective].heading} to target", higher=False)
     if judged_on == JudgedOn.VALIDATION:
         own = own.judged_on("Validation")
     return replace(own, title=f"Mean {own.in_text} over the budget") if objective == "auc" else own

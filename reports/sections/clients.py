@@ -47,29 +47,32 @@ PART_GAP = 0.0025  # between the parts of a bar, as a share of the axes
 
 def client_values(cells: Sequence[Cell], metric: Measure) -> pd.DataFrame:
     """Return a table with a row for every client of an ended run: the final metric or loss, if finite."""
-    columns = ["strategy", "seed", "value", "importance"]
-    parts = [
-        pd.DataFrame(
-            {
-                "strategy": cell.strategy,
-                "seed": run.seed,
-                "value": run.files.clients[metric.short].astype(float),
-                "importance": run.files.clients[Name.IMPORTANCE],
-            }
-        )
-        for cell in cells
-        for run in cell.finite
-        if metric.short in run.files.clients
+    runs = [
+        (cell.strategy, run) for cell in cells for run in cell.finite if metric.short in run.files.clients
     ]
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-    table = table[np.isfinite(table["value"].astype(float))]
+    if not runs:
+        return pd.DataFrame(columns=["strategy", "seed", "value", "importance"])
+    clients = [len(run.files.clients[metric.short]) for _, run in runs]
+    table = pd.DataFrame(
+        {
+            "strategy": np.repeat([strategy for strategy, _ in runs], clients),
+            "seed": np.repeat([run.seed for _, run in runs], clients),
+            "value": np.concatenate([run.files.clients[metric.short].astype(float) for _, run in runs]),
+            "importance": np.concatenate([run.files.clients[Name.IMPORTANCE] for _, run in runs]),
+        }
+    )
+    table = table[np.isfinite(table["value"])]
     return table[table.groupby(["strategy", "seed"])["importance"].transform("sum") > 0]
 
 
 def client_summary(values: pd.DataFrame, metric: Measure) -> pd.DataFrame:
     """Return a table with a row per strategy: weighted `mean` and `worst` client, means over `seeds`."""
     by_run = values.groupby(["strategy", "seed"], sort=False)
-    means = [np.average(run["value"], weights=run["importance"]) for _, run in by_run]
+    first_rows = np.flatnonzero(np.diff(by_run.ngroup(), prepend=-1))  # rows of a run follow each other
+    values_of, importance_of = (
+        np.split(values[name].to_numpy(), first_rows[1:]) for name in ("value", "importance")
+    )
+    means = list(map(np.average, values_of, [None] * len(first_rows), importance_of))
     runs = pd.DataFrame({"mean": means, "worst": by_run["value"].agg(metric.worst)})
     by_strategy = runs.groupby("strategy", sort=False)
     return by_strategy.agg(mean=("mean", "mean"), worst=("worst", "mean"), seeds=("worst", "size"))

@@ -6,7 +6,7 @@ import pandas as pd
 
 from benchmarks.discrepancies import discrepancies
 from benchmarks.tracking.run_result import RunResult
-from fl_core.schema import JOINT, OF_STRATEGY, STRATEGY_NAME, TO_TARGET
+from fl_core.schema import JOINT, OF_STRATEGY, SEED, STRATEGY_NAME, TO_TARGET
 from fl_core.text import duration, many, natural
 from reports.records.records import RecordedSuite
 from reports.sections.section import Results, Section
@@ -52,7 +52,10 @@ def hyperparameters(runs: list[RunResult]) -> list[tuple[str, str]]:
 
 def errata(results: Results) -> Section | None:
     """Return the section with the errata concerning the suite; None without any."""
-    runs = {(*run.params.items(), run.show): run for run in results.suite.runs}.values()
+    runs = {  # seeds concern nothing
+        (*((name, value) for name, value in run.params.items() if name != SEED), run.show): run
+        for run in results.suite.runs
+    }.values()
     entries = [
         entry for entry in discrepancies() if any(entry.concerns(run.params, run.show) for run in runs)
     ]

@@ -203,6 +203,7 @@ class Motionless(Same):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_places_that_are_known_are_found(tmp_path: Path) -> None:
     """One algorithm twice, one uphill, and one without a step; then the runs are repeated."""
     (tmp_path / "own_entries.py").write_text(OWN)

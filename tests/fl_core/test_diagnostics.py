@@ -15,11 +15,10 @@ from torch import Tensor
 from worlds import play, quick_for_one_of_each_kind, scenario
 
 from fl_core.diagnostics.constants import constants, noise, smoothness
-from fl_core.diagnostics.diagnosis import Diagnostics
+from fl_core.diagnostics.diagnosis import Diagnostics, summary
 from fl_core.diagnostics.error_terms import ErrorTerms, Terms
 from fl_core.diagnostics.overhead import overhead
 from fl_core.diagnostics.staleness import by_client, one_job_each, queued
-from fl_core.diagnostics.summary import summary
 from fl_core.diagnostics.volatility import volatility
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD, Prox, Scaffold

@@ -18,7 +18,7 @@ from fl_core.experiment import Experiment
 from fl_core.lightning import pl
 from fl_core.problems.data.data import Data
 from fl_core.problems.models.decoder import Decoder
-from fl_core.problems.models.embedding import MAX_REPEATABLE_SYMBOLS, look_up
+from fl_core.problems.models.layers import MAX_REPEATABLE_SYMBOLS, look_up
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import World
 from fl_core.problems.shakespeare_lm import ALPHABET, ShakespeareLM

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,10 @@ from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
 from fl_core.strategies.aced import ACED
+from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.async_fedavg import AsyncFedAvg
 from fl_core.strategies.ca2fl import CA2FL
+from fl_core.strategies.delayed_nesterov import DelayedNesterov
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.fedfix import FedFix
 from fl_core.strategies.strategy import Strategy
@@ -171,6 +174,37 @@ def test_aced_once_in_n_by_hand_for_two_clients() -> None:
     where = scenario([1, 3], centres=[[1.0], [-2.0]], updates=6)
     found = trajectory(ACED(trigger="n_arrivals", local_lr=0.5), where)
     assert found == [0, -1 / 4, -7 / 16, -33 / 64]
+
+
+def nesterov(name: str) -> dict[str, Any]:
+    return {"server": {"name": name, "beta": 0.5}, "server_lr": 1.0, "local_lr": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (FedAvg(**nesterov("nesterov")), [0, 3 / 2, 17 / 8, 71 / 32]),
+        (ASGD(**nesterov("nesterov")), [0, 6, 17 / 2, 71 / 8, 99 / 16]),
+        (ASGD(**nesterov("look_ahead")), [0, 5, 59 / 8, 525 / 64, 763 / 128]),
+        (
+            DelayedNesterov(buffer=2, momentum=0.5, server_lr=1.0, local_lr=0.5),
+            [0, 2, 21 / 4, 95 / 16, 181 / 32],
+        ),
+    ],
+    ids=["DiLoCo", "asynchronous DiLoCo", "look-ahead", "Delayed Nesterov"],
+)
+def test_outer_momentum_by_hand_for_two_clients(strategy: Strategy, expected: list[float]) -> None:
+    """Rate 1/2 on ½‖θ − c‖², c = (8, −4), jobs of length 1 and 3, β = 1/2; worked out on paper.
+
+    DiLoCo: mean Δ = (2 − θ)/2. Δ=1, v=1, θ=1+1/2; Δ=1/4, v=3/4, θ+=1/4+3/8; Δ=−1/16, v=5/16, θ+=−1/16+5/32.
+    The others: t=1 Δ_0=4; t=2 and t=3 Δ_0=(8 − θ)/2; t=3 Δ_1=−2 from θ=0.
+    Asynchronous: v=4, θ=4+2; Δ=1, v=3, θ+=1+3/2; Δ=−1/4, v=5/4, θ+=−1/4+5/8; v=−11/8, θ+=−2−11/16.
+    Look-ahead, v ← (v + Δ)/2: v=2, θ=4+1; Δ=3/2, v=7/4, θ+=3/2+7/8; Δ=5/16, v=33/32, θ+=5/16+33/64;
+    v=−31/64, θ+=−2−31/128.
+    Delayed, N=2: θ=4/2; Δ=3, m=7/2, θ+=3/2+7/4; Δ=11/8, θ+=11/16; m=(7/2)/2−5/16, θ+=−1+23/32.
+    """
+    found = trajectory(strategy, scenario([1, 3], centres=[[8.0], [-4.0]], updates=6))
+    assert found[: len(expected)] == expected
 
 
 def test_mean_staleness_is_concurrency_minus_one() -> None:

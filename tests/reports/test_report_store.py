@@ -64,7 +64,7 @@ def test_no_runs_and_no_experiment(store: str, tmp_path: Path) -> None:
 
 
 def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no such file"):
+    with pytest.raises(UserError, match="no such file"):
         load(f"sqlite:///{tmp_path}/no.db", "two")
     assert list(tmp_path.iterdir()) == []
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from fl_core.problems.models.convolutional import Convolutional
-from fl_core.problems.models.keyed_dropout import KeyedDropout
+from fl_core.problems.models.layers import KeyedDropout
 
 
 class AlahyaneCNN(Convolutional):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from fl_core.parts import Count
-from fl_core.problems.models.embedding import Embedding
+from fl_core.problems.models.layers import Embedding
 from fl_core.problems.models.model import Model
 
 

@@ -13,7 +13,7 @@ from pydantic import model_validator
 from torch import Tensor, nn
 
 from fl_core.parts import Count, FieldError
-from fl_core.problems.models.keyed_dropout import KeyedDropout
+from fl_core.problems.models.layers import KeyedDropout
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import InvalidProblemError
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from fl_core.problems.models.keyed_dropout import WORD, mixed
+from fl_core.problems.models.layers import WORD, mixed
 
 SATURATED = -1.7580993408473766  # −λα of SELU, to which alpha dropout sets units (Klambauer et al., 2017)
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from fl_core.problems.models.alahyane import AlahyaneCNN
 from fl_core.problems.models.convolutional import CNN7, AnarchicCNN, FraboniCNN, McMahanCNN, SmallCNN
-from fl_core.problems.models.keyed_dropout import KeyedDropout, mixed
+from fl_core.problems.models.layers import KeyedDropout, mixed
 from fl_core.problems.models.linear import Linear, Logistic
 from fl_core.problems.models.lstm import LSTM, Layer
 from fl_core.problems.models.model import Model
