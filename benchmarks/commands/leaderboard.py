@@ -15,6 +15,8 @@ from benchmarks.errors import UserError
 from fl_core.text import duration, many
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from benchmarks.engine import Engine
     from benchmarks.leaderboard.board import StudyOfScale
     from benchmarks.tracking.store import Store
@@ -299,22 +301,31 @@ def whole_board(suite: str = SUITE, folders: Sequence[Path] = ()) -> Board:
     Raises:
         UserError: There are no final runs, or no two entries that can be compared.
     """
-    import pandas as pd
-
     from benchmarks.leaderboard import board
     from reports.leaderboard.page import Board
 
     tables = joined_tables(suite, folders)
     places = [board.StudyOfScale(suite, scale, 1).place for scale in board.scales(suite)]
     labels = board.StudyOfScale(suite, board.scales(suite)[0], 1).labels
-    samplers = pd.read_csv(options.LEADERBOARD / "samplers.csv") if suite == SUITE else None
-    whole = Board(tables, board.goals(suite, tables.scales), places, labels, samplers)
+    whole = Board(tables, board.goals(suite, tables.scales), places, labels, *published(suite))
     if not whole.scores:
         raise UserError(
             f"{', '.join(map(str, folders)) or options.LEADERBOARD}: no population has two studies of FedAvg "
             f"and of another entry: asyncfl leaderboard run --suite {suite}"
         )
     return whole
+
+
+def published(suite: str) -> tuple[pd.DataFrame | None, dict[str, str]]:
+    """Return the pilot of samplers and the digests of the data behind the package's board, else nothing."""
+    import pandas as pd
+
+    from benchmarks import yaml_io
+
+    rules, samplers = options.LEADERBOARD / "rules.yaml", options.LEADERBOARD / "samplers.csv"
+    if suite != SUITE or not rules.is_file():
+        return None, {}
+    return pd.read_csv(samplers), yaml_io.read(rules)["data"]
 
 
 def joined_tables(suite: str = SUITE, folders: Sequence[Path] = ()) -> BoardTables:

@@ -52,7 +52,7 @@ class Active:
     value: float | None = None
 
 
-class Board:
+class SessionProgress:
     """State of all tasks of a session."""
 
     def __init__(self, total: int) -> None:
@@ -63,7 +63,7 @@ class Board:
         self.active: dict[str, Active] = {}
 
     def see(self, event: TaskMessage) -> None:
-        """Update the board from a message."""
+        """Take in a message."""
         if event is None:
             return
         task, message = event
@@ -147,7 +147,7 @@ class Lines(Progress):
     """Progress display with a line for each finished task, and status lines in between."""
 
     def __init__(self, total: int) -> None:
-        self.board = Board(total)
+        self.board = SessionProgress(total)
         self._spoke, self._status = monotonic(), ""
 
     def see(self, event: TaskMessage) -> None:
@@ -181,7 +181,7 @@ class Bars(Progress):
     def __init__(self, total: int) -> None:
         from rich.live import Live
 
-        self.board = Board(total)
+        self.board = SessionProgress(total)
         self._live = Live(auto_refresh=False, transient=True)
         self._drawn = 0.0
 

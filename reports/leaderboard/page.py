@@ -64,6 +64,7 @@ class Board:
         planned_scenarios: All scenarios of the suite.
         planned_entries: Labels of all entries of the suite.
         samplers: Final runs of the pilot of samplers, with columns sampler, strategy, study, seed, time.
+        data: Problem → digest of its data.
     """
 
     tables: BoardTables
@@ -71,6 +72,7 @@ class Board:
     planned_scenarios: Sequence[str] = ()
     planned_entries: Sequence[str] = ()
     samplers: pd.DataFrame | None = None
+    data: Mapping[str, str] = field(default_factory=dict)
     scores: Mapping[str, PopulationScores] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,9 +135,9 @@ def page(board: Board) -> Iterator[str]:
         yield f"\n{sampler_finding(board.samplers)}"
     yield "\n## How it is made\n"
     yield (
-        f"{_size(board)} The settings of every entry are on a [page of their own]({SETTINGS}.md). Made by "
-        "`asyncfl leaderboard page`; nothing here is written by hand. [How to enter, and to verify an "
-        "entry](how-to/leaderboard.md). [Version 1.0, and what was wrong with it](leaderboard-1.0.md)."
+        f"{_size(board)}{_data(board)} The settings of every entry are on a [page of their "
+        f"own]({SETTINGS}.md). Made by `asyncfl leaderboard page`; nothing here is written by hand. [How to "
+        "enter, and to verify an entry](how-to/leaderboard.md). [Version 1.0, and what was wrong with it](leaderboard-1.0.md)."
     )
 
 
@@ -435,6 +437,11 @@ def _count(own: PopulationScores, name: str, column: str) -> str:
 def _worst_client(own: PopulationScores, name: str) -> str:
     value = float(own.final_runs(name)["worst_client"].median())
     return MISSING if isnan(value) else f"{value:.1%}"
+
+
+def _data(board: Board) -> str:
+    names = [f"{problem} {digest}" for problem, digest in board.data.items()]
+    return f" Digests of the data: {listed(names)}." if names else ""
 
 
 def _size(board: Board) -> str:
