@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fl_core.experiment import Experiment
     from fl_core.local_work import LocalWork
     from fl_core.metrics import Metric
-    from fl_core.parts import Count, Length, Rate, Share, Tune, TuneAmong
+    from fl_core.parts import Count, Length, Rate, Share, Tune, TuneAmong, find
     from fl_core.problems.models.model import Model
     from fl_core.problems.partitions import Partition
     from fl_core.problems.problem import Evaluation, Problem, World
@@ -82,6 +82,7 @@ __all__ = [  # noqa: RUF022 - by their use
     "PerClient",
     "Arrangement",
     "conformance",
+    "find",
     # what parts are given and return
     "Server",
     "Update",
@@ -107,7 +108,7 @@ HOMES = {
     "fl_core.experiment": "Experiment",
     "fl_core.local_work": "LocalWork",
     "fl_core.metrics": "Metric",
-    "fl_core.parts": "Count Length Rate Share Tune TuneAmong",
+    "fl_core.parts": "Count Length Rate Share Tune TuneAmong find",
     "fl_core.problems.models.model": "Model",
     "fl_core.problems.partitions": "Partition",
     "fl_core.problems.problem": "Evaluation Problem World",

@@ -23,7 +23,7 @@ NAMES = """
     simulate Simulated Experiment Scenario Timing Budget
     Strategy Sampling LocalWork ServerOptimizer Coding Problem Partition Model Durations Availability
     PerClient Arrangement
-    conformance
+    conformance find
     Server Update Send World Evaluation Metric
     Count Share Rate Length Tune TuneAmong
 """

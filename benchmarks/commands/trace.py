@@ -107,7 +107,11 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
         of_log = columns(log, **named)
     elif options_given := [name for name, value in {**named, "gap": gap}.items() if value]:
         raise UserError(f"--{options_given[0]}: {log} is a public trace of phones, whose columns are known")
-    if isinstance(phones, devices.DeviceCapacity) != (batch is not None):
+    if isinstance(phones, devices.DeviceCapacity) and batch is None:
+        raise UserError(
+            "--batch is missing: FedScale's client_device_capacity needs the size of a mini-batch"
+        )
+    if not isinstance(phones, devices.DeviceCapacity) and batch is not None:
         raise UserError("--batch is for FedScale's client_device_capacity only. Leave it out")
     if isinstance(phones, devices.Presence):
         for line in phones.described(log):

@@ -12,7 +12,6 @@ from benchmarks.redaction import remember
 from benchmarks.tracking import database
 from benchmarks.tracking.artifact_locations import fetched
 from benchmarks.tracking.queries import INFO, RunColumns
-from benchmarks.tracking.reader import frame, reading
 from fl_core.schema import CURVE, TAGS
 
 if TYPE_CHECKING:
@@ -116,6 +115,8 @@ class Store:
             suite: The name under which the suite is recorded.
             filters: Values of tags of this package, such as `kind="run"`, `strategy="FedBuff"` or `seed=3`.
         """
+        from benchmarks.tracking.reader import frame, reading
+
         with reading(self.tracking_uri) as reader:
             experiment = reader.experiments().get(suite)
             runs = frame(

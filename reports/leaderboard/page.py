@@ -137,7 +137,8 @@ def page(board: Board) -> Iterator[str]:
     yield (
         f"{_size(board)}{_data(board)} The settings of every entry are on a [page of their "
         f"own]({SETTINGS}.md). Made by `asyncfl leaderboard page`; nothing here is written by hand. [How to "
-        "enter, and to verify an entry](how-to/leaderboard.md). [Version 1.0, and what was wrong with it](leaderboard-1.0.md)."
+        "enter, and to verify an entry](how-to/leaderboard.md). [Version 1.0, and what was wrong with "
+        "it](leaderboard-1.0.md)."
     )
 
 

@@ -78,7 +78,7 @@ def test_fedscales_capacities_are_its_rule(tmp_path: Path) -> None:
         kbits = 2 * 80_000 * 8 / 1024
         sent = 2 * 80_000 * 8 / (float(rates[client]) * 1e6)
         assert sent == pytest.approx(kbits / record["communication"], rel=1e-5)
-    with pytest.raises(UserError, match="--batch: give the size"):
+    with pytest.raises(UserError, match="--batch is missing"):
         imported(path)
     with pytest.raises(UserError, match=r"--status: .* whose columns are known"):
         imported(path, "--batch", "20", "--status", "state")
