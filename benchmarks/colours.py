@@ -1,4 +1,4 @@
-"""The colour of each strategy: the same in every suite and campaign, on report pages and in MLflow."""
+"""Colours of strategies: one for each, on report pages and in MLflow, in every suite and campaign."""
 
 import hashlib
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ STRATEGIES = (
 
 
 def slots(labels: Iterable[str]) -> dict[str, int]:
-    """Return a number for each label, whose remainder is the place of its colour in `COLOURS`.
+    """Return a number for each label; modulo the number of colours, an index into `COLOURS`.
 
     A label has its usual colour: by its place in `STRATEGIES`, or by its hash. Where an earlier label has
     that colour already, it gets the next free colour, and once all are taken, a colour a second time.

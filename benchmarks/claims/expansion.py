@@ -52,8 +52,8 @@ def members(
 
 def _prose(written: Values, placeholders: Values, words: Mapping[str, str]) -> dict[str, str]:
     """Return statement and note as sentences."""
-    spoken_values = {name: words.get(str(value), value) for name, value in placeholders.items()}
-    texts = {key: str(filled(written[key], spoken_values)) for key in PROSE if key in written}
+    values_in_words = {name: words.get(str(value), value) for name, value in placeholders.items()}
+    texts = {key: str(filled(written[key], values_in_words)) for key in PROSE if key in written}
     return {key: text[:1].upper() + text[1:] if text[:1].isascii() else text for key, text in texts.items()}
 
 

@@ -107,10 +107,10 @@ class ClaimPlan:
 
     def problems(self, claim: Claim) -> list[str]:
         """Return the data and the network behind a claim, each once."""
-        iterators = (
+        of_samples = (
             self._scenario(sample.scenario or "").problems(sample.where) for sample in claim.samples.values()
         )
-        return list(dict.fromkeys(itertools.chain.from_iterable(iterators)))
+        return list(dict.fromkeys(itertools.chain.from_iterable(of_samples)))
 
     @cached_property
     def _scenarios(self) -> dict[str, ClaimScenario]:

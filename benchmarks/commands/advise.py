@@ -253,7 +253,7 @@ def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: fl
 
 
 def _measured() -> tuple[Board, dict[str, Any], dict[str, tuple[str, Scenario, float]]]:
-    """Return the board, how its entries are written, and what advice needs of each population."""
+    """Return the board, its entries as a suite writes them, and the populations measured."""
     from benchmarks.commands.leaderboard import SUITE, whole_board
     from benchmarks.leaderboard.board import StudyOfScale
     from benchmarks.suite.suite import load
@@ -277,7 +277,7 @@ def _measured() -> tuple[Board, dict[str, Any], dict[str, tuple[str, Scenario, f
 def _given(
     trace: Path | None, slow: float | None, timing: Mapping[str, Any], at_work: int | None
 ) -> set[str]:
-    """Return the names of the characteristics that follow from what the user said."""
+    """Return the names of the characteristics determined by the options given."""
     given = {"spread", "slowest"} if trace or slow else set()
     given |= {"tail"} if trace else set()
     given |= {"absence"} if "availability" in timing else set()

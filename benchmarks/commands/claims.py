@@ -160,7 +160,7 @@ def open_claims(plan: ClaimPlan, results: Path) -> list[Open]:
 
 
 def untraceable_plans(plans: list[ClaimPlan], results: Path) -> Iterator[ClaimPlan]:
-    """Yield plans of the seeds with untraceable stored numbers, one for claims with equal seeds."""
+    """Yield plans to rerun seeds with untraceable stored numbers, one plan for claims with equal seeds."""
     from benchmarks.claims import stored_numbers
     from benchmarks.claims.plan import ClaimPlan
 

@@ -216,7 +216,7 @@ def _must_be_recorded(scenarios: Sequence[RecordedScenario], metrics: Sequence[s
         if metric in TO_TARGET:
             _with_target(scenarios, metric)
         elif recorded and metric not in {*recorded, AREA}:
-            raise _unknown("--metric", metric, [*sorted(declared), *TO_TARGET, AREA])
+            raise _unknown("--metric", metric, [*sorted(declared or recorded), *TO_TARGET, AREA])
 
 
 def _with_target(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:

@@ -55,7 +55,7 @@ def command(
     out: Path,
     dry_run: bool,
 ) -> None:
-    """Compare STRATEGY, one of your own or shipped, with baselines under the rules of the leaderboard.
+    """Compare STRATEGY with baselines under the rules of the leaderboard.
 
     The same four studies of tuning for all, final runs on fresh seeds and on the other half of the test
     data; then a page with one conclusion, by rank groups, and a manifest. The stored runs of the leaderboard

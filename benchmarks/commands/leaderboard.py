@@ -175,7 +175,7 @@ def compute(
 def rows(
     study: StudyOfScale, computes: Engine, store: Store, storage: str | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Compute a study, and return the rows of its trials and final runs by table."""
+    """Compute a study, and return rows of trials and final runs, by table."""
     from benchmarks.commands.tune import studies
     from benchmarks.leaderboard import board
     from benchmarks.runs.progress import display
@@ -307,7 +307,8 @@ def whole_board(suite: str = SUITE, folders: Sequence[Path] = ()) -> Board:
     tables = joined_tables(suite, folders)
     places = [board.StudyOfScale(suite, scale, 1).place for scale in board.scales(suite)]
     labels = board.StudyOfScale(suite, board.scales(suite)[0], 1).labels
-    whole = Board(tables, board.goals(suite, tables.scales), places, labels, *published(suite))
+    samplers, data = published(suite)
+    whole = Board(tables, board.goals(suite, tables.scales), places, labels, samplers, data)
     if not whole.scores:
         raise UserError(
             f"{', '.join(map(str, folders)) or options.LEADERBOARD}: no population has two studies of FedAvg "
@@ -317,7 +318,7 @@ def whole_board(suite: str = SUITE, folders: Sequence[Path] = ()) -> Board:
 
 
 def published(suite: str) -> tuple[pd.DataFrame | None, dict[str, str]]:
-    """Return the pilot of samplers and the digests of the data behind the package's board, else nothing."""
+    """Return the pilot of samplers and the digests of the data of the package's board; nothing for others."""
     import pandas as pd
 
     from benchmarks import yaml_io

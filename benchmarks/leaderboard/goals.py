@@ -101,7 +101,9 @@ def length(suite: Suite) -> Budget:
     strategy = first.strategy.model_copy(update={"local": local})
     rounds = Budget(iterations=ROUNDS, updates=ROUNDS * first.scenario.problem.clients)
     scenario = first.scenario.model_copy(update={"budget": rounds, "evaluations": 1})
-    ends = [_record(Experiment(scenario=scenario, strategy=strategy, seed=seed)) for seed in FINAL_SEEDS]
+    ends = [
+        simulated_curve(Experiment(scenario=scenario, strategy=strategy, seed=seed)) for seed in FINAL_SEEDS
+    ]
     return Budget(time=float(f"{median(float(times[-1]) for times, _ in ends):.{DIGITS}g}"))
 
 
@@ -126,11 +128,11 @@ def _curves(
         for strategy in strategies
         for seed in seeds
     ]
-    curves = iter(run_all(_record, experiments))
+    curves = iter(run_all(simulated_curve, experiments))
     return [[next(curves) for _ in seeds] for _ in strategies]
 
 
-def _record(experiment: Experiment) -> Curve:
+def simulated_curve(experiment: Experiment) -> Curve:
     """Run an experiment; return times and values of its evaluations, NaN for a metric that is missing."""
     record = run(experiment, execution=AllInFlight(), evaluate="test")
     metric = experiment.scenario.problem.metric

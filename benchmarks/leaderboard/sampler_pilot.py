@@ -7,7 +7,6 @@ Sobol's points are known beforehand. TPE and Gaussian processes see the results 
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from csv import DictWriter
 from functools import partial
@@ -15,14 +14,12 @@ from itertools import product
 from multiprocessing import get_context
 from typing import Any
 
-import numpy as np
-
 from benchmarks.device import processes
 from benchmarks.leaderboard.board import STUDIES, StudyOfScale, goals
+from benchmarks.leaderboard.goals import simulated_curve
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.recording.recorder import run
-from fl_core.schema import Clock
 from fl_core.strategies.hyperparameters import Values
 from fl_core.time_to_target import time_to_target
 from tuning.objective import curve_of
@@ -32,6 +29,7 @@ from tuning.study import Study
 SUITE, SCALE = "populations", "features10-fixed"
 STRATEGIES = ("FedAvg", "FedBuff", "ASGD", "ACE")
 SAMPLERS = ("sobol", "tpe", "gp")
+COLUMNS = ("sampler", "strategy", "study", "seed", "time")
 BATCH = 6  # trials that TPE and Gaussian processes propose at a time
 
 Case = tuple[str, str, int]  # sampler, strategy, number of the study
@@ -41,8 +39,7 @@ Row = dict[str, Any]  # of the table
 def best_of_study(name: str, study: Study) -> Values:
     """Return the parameters of the best trial that a sampler finds."""
     if name == "sobol":
-        points = [values for _, values in study.first]
-        return min(points, key=partial(value_of, study))
+        return min((values for _, values in study.first), key=partial(value_of, study))
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -51,11 +48,12 @@ def best_of_study(name: str, study: Study) -> Values:
     for done in range(0, study.trials, BATCH):
         search.sampler = sampler(name, f"{study.suite} {study.strategy}", done)
         trials = [search.ask() for _ in range(BATCH)]
-        shares = [
-            {own: trial.suggest_float(own, 0, 1 - 1e-9) for own in study.space.candidates} for trial in trials
+        points = [
+            {parameter: trial.suggest_float(parameter, 0, 1 - 1e-9) for parameter in study.space.candidates}
+            for trial in trials
         ]
-        for trial, at in zip(trials, shares, strict=True):
-            values = study.space.at(at)
+        for trial, shares in zip(trials, points, strict=True):
+            values = study.space.at(shares)
             value = value_of(study, values)
             search.tell(trial, value)
             best = min(best, (value, values), key=lambda pair: pair[0])
@@ -66,7 +64,7 @@ def value_of(study: Study, values: Values) -> float:
     """Return the objective of a trial: the mean over the seeds of the study."""
     strategy = study.space.apply(values, study.tried_on)
     experiments = [Experiment(scenario=study.tried_on, strategy=strategy, seed=seed) for seed in study.seeds]
-    records = [run(own, execution=AllInFlight(), evaluate="test") for own in experiments]
+    records = [run(experiment, execution=AllInFlight(), evaluate="test") for experiment in experiments]
     return study.objective.mean([curve_of(record, study.objective.metric.name) for record in records])
 
 
@@ -79,32 +77,16 @@ def rows(case: Case) -> list[Row]:
     goal = goals(SUITE, [SCALE])[SCALE]
     table_rows = []
     for planned in finals.runs():
-        problem = planned.experiment.scenario.problem
-        curve = run(planned.experiment, execution=AllInFlight(), evaluate="test").curve
-        times, values = (np.array([row[key] for row in curve]) for key in (Clock.TIME, problem.metric))
-        time = time_to_target(times, values, goal.target, True, goal.marks)
-        table_rows.append(
-            {
-                "sampler": name,
-                "strategy": label,
-                "study": number,
-                "seed": planned.experiment.seed,
-                "time": time,
-            }
-        )
+        time = time_to_target(*simulated_curve(planned.experiment), goal.target, True, goal.marks)
+        values = (name, label, number, planned.experiment.seed, time)
+        table_rows.append(dict(zip(COLUMNS, values, strict=True)))
     return table_rows
 
 
-def pilot(run_all: Callable[..., Iterator[list[Row]]], cases: Sequence[Case]) -> Iterator[Row]:
-    """Yield the rows of all cases."""
-    for table_rows in run_all(rows, cases):
-        yield from table_rows
-
-
 if __name__ == "__main__":
-    table = DictWriter(sys.stdout, ["sampler", "strategy", "study", "seed", "time"], lineterminator="\n")
+    table = DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     table.writeheader()
     with ProcessPoolExecutor(processes(), get_context("forkserver")) as pool:
-        for row in pilot(pool.map, [*product(SAMPLERS, STRATEGIES, STUDIES)]):
-            table.writerow(row)
+        for table_rows in pool.map(rows, [*product(SAMPLERS, STRATEGIES, STUDIES)]):
+            table.writerows(table_rows)
             sys.stdout.flush()

@@ -61,7 +61,7 @@ class ProcessWorker(Worker):
 
 
 def serve(pipe: Connection, log: Path, packages: UserPackages | None) -> None:
-    """Run a worker process; `own` locates the modules of the user's code."""
+    """Run a worker process; `packages` locates the modules of the user's code."""
     if packages is not None:
         packages.install()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the driver decides

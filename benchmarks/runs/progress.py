@@ -147,11 +147,11 @@ class Lines(Progress):
     """Progress display with a line for each finished task, and status lines in between."""
 
     def __init__(self, total: int) -> None:
-        self.board = SessionProgress(total)
+        self.state = SessionProgress(total)
         self._spoke, self._status = monotonic(), ""
 
     def see(self, event: TaskMessage) -> None:
-        self.board.see(event)
+        self.state.see(event)
         if event is not None and isinstance(event[1], BegunAnew | Resumed | Finished | Died):
             self._say(news(event[0], event[1]))
         elif monotonic() - self._spoke > SILENCE and (status := " | ".join(self._life())) != self._status:
@@ -159,10 +159,10 @@ class Lines(Progress):
             self._say(status)
 
     def _life(self) -> Iterator[str]:
-        yield self.board.waits or f"{self.board.share:.0%}"
-        if self.board.remaining:
-            yield self.board.remaining
-        runs, more = self.board.shown(NAMES)
+        yield self.state.waits or f"{self.state.share:.0%}"
+        if self.state.remaining:
+            yield self.state.remaining
+        runs, more = self.state.shown(NAMES)
         for run in runs:
             text = value(run.task, run.value)
             yield f"{run.task.name}: {text}" if text else run.task.name
@@ -171,7 +171,7 @@ class Lines(Progress):
 
     def _say(self, line: str) -> None:
         self._spoke = monotonic()
-        sys.stdout.write(f"[{self.board.count}] {line}\n")
+        sys.stdout.write(f"[{self.state.count}] {line}\n")
         sys.stdout.flush()
 
 
@@ -181,7 +181,7 @@ class Bars(Progress):
     def __init__(self, total: int) -> None:
         from rich.live import Live
 
-        self.board = SessionProgress(total)
+        self.state = SessionProgress(total)
         self._live = Live(auto_refresh=False, transient=True)
         self._drawn = 0.0
 
@@ -194,7 +194,7 @@ class Bars(Progress):
         self._live.stop()
 
     def see(self, event: TaskMessage) -> None:
-        self.board.see(event)
+        self.state.see(event)
         if event is not None:
             task, message = event
             if isinstance(message, Died | BegunAnew | Resumed) or (
@@ -213,15 +213,15 @@ class Bars(Progress):
         from rich.table import Table
         from rich.text import Text
 
-        board = self.board
+        state = self.state
         picture = Table.grid(padding=(0, 2))
         picture.add_column(no_wrap=True, overflow="ellipsis")
-        runs, more = board.shown(ROWS)
+        runs, more = state.shown(ROWS)
         for run in runs:
             text = Text(value(run.task, run.value))
             picture.add_row(Text(run.task.name, style="dim"), ProgressBar(1.0, run.share, width=BAR), text)
         if more:
             picture.add_row(Text(more, style="dim"))
-        bar = ProgressBar(1.0, board.share, width=BAR)
-        picture.add_row(f"{board.count} finished", bar, board.remaining or board.waits)
+        bar = ProgressBar(1.0, state.share, width=BAR)
+        picture.add_row(f"{state.count} finished", bar, state.remaining or state.waits)
         return picture

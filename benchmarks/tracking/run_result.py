@@ -35,6 +35,7 @@ from fl_core.schema import (
     Reason,
     Status,
     Tag,
+    Total,
     TrialMetric,
     TrialState,
 )
@@ -196,7 +197,7 @@ class RunResult:
     @property
     def seconds(self) -> float:
         """Seconds of computation, over all attempts."""
-        return number(self.tags.get(Tag.WALL_SECONDS, "")) or 0.0
+        return self.metrics.get(Total.WALL_SECONDS, 0.0)
 
     @property
     def finished(self) -> bool:

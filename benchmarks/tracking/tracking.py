@@ -61,7 +61,6 @@ from fl_core.schema import (
     StudyStatus,
     Table,
     Tag,
-    Total,
     TrialMetric,
 )
 from fl_core.text import many
@@ -437,7 +436,7 @@ class Tracking:
         from mlflow.entities import RunTag
 
         lost = sum(map(groups.diverged, seeds))
-        seconds = sum(seed.metrics.get(Total.WALL_SECONDS, 0.0) for seed in seeds)
+        seconds = sum(seed.seconds for seed in seeds)
         note = descriptions.of_group(experiment.id, seeds[0].tags, len(seeds) - lost, lost)
         tags = [RunTag(Tag.MEAN_OF, ids), RunTag(MlflowTag.NOTE, note)]
         self._client.log_batch(group.run_id, metrics, groups.params_of(seeds), tags, synchronous=True)

@@ -4,9 +4,8 @@ import json
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import isfinite
 from typing import Any, TypeVar
-
-import numpy as np
 
 T = TypeVar("T", dict[str, Any], list[Any])
 
@@ -25,7 +24,7 @@ def number(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if np.isfinite(value) else None
+    return value if isfinite(value) else None
 
 
 def parsed(text: str, otherwise: T) -> T:

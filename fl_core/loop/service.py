@@ -131,9 +131,9 @@ class Service:
         self._account(job)
 
     def spent(self, time: Tick) -> list[list[Tick]]:
-        """Return the ticks of download, computation and upload [3, n] of all jobs until `now`.
+        """Return the ticks of download, computation and upload [3, n] of all jobs until `time`.
 
-        `now` is not before the latest event, or, where `ended` is kept, the event before that.
+        `time` is not before the latest event, or, where `ended` is kept, the event before that.
         """
         spent: list[list[Tick]] = [list(ticks) for ticks in self.state.spent]
         for job, end in self.ended or ():

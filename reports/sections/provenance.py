@@ -143,7 +143,7 @@ def frame(runs: Iterable[RunResult]) -> pd.DataFrame:
                 "status": str(run.status),
                 **{name: run.final(name) for name in run.files.curve if "/" in name or name == run.metric},
                 **{f"{clock} to target": run.time_to_target(clock, run.target) for clock in clocks},
-                "wall seconds": run.seconds,
+                "wall seconds": round(run.seconds, 3),
                 "run": run.run_id,
                 "key": run.key,
             }

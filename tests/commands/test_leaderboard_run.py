@@ -259,5 +259,5 @@ def test_the_target_is_what_tuned_fedavg_holds_on_each_half(
         for seed in goals.FINAL_SEEDS:
             record = recorder.run(Experiment(scenario=where, strategy=strategy, seed=seed), evaluate="test")
             ends.append(np.mean([row["test/accuracy"] for row in record.curve[-3:]]))
-        assert target == pytest.approx(np.median(ends) - 0.01, abs=0.003)  # stacks differ in the last bits
-    assert own.budget == float(f"{2 * own.time:.2g}") and 0 <= own.share <= 1
+        assert target == pytest.approx(np.median(ends) - 0.03, abs=0.003)  # stacks differ in the last bits
+    assert own.budget == float(f"{3 * own.time:.2g}") and 0 <= own.share <= 1

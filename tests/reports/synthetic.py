@@ -72,6 +72,12 @@ class Fake:
     data: Mapping[str, str] | None = None  # digests; None: those of all strategies
     reason: str = ""  # why it ended
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The latest values in MLflow."""
+        last = {name: float(values[-1]) for name, values in (self.curve or {}).items() if name != "iteration"}
+        return {**last, "wall_seconds": 1.5, **self.totals}
+
     def tags(self, suite: str = "suite") -> dict[str, str]:
         """As the runner writes them."""
         own = {
@@ -98,7 +104,6 @@ class Fake:
             "data": json.dumps(self.data or {"digits": "a1b2c3d4", "partition": f"p{self.seed}"}),
             "execution": "one by one",
             "machine": "x86_64, 2 cores",
-            "wall_seconds": "1.5",
             **({"superseded": "true"} if self.superseded else {}),
         }
         return {f"asyncfl.{name}": value for name, value in own.items()}
@@ -127,7 +132,7 @@ def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") ->
     for at, fake in enumerate(fakes):
         tags, params = fake.tags(name), {**fake.params, "seed": str(fake.seed)}
         times = (fake.started, fake.started + 1500)
-        run = RunResult(f"{at:032x}", "1", "FINISHED", *times, "", tags, params, dict(fake.totals))
+        run = RunResult(f"{at:032x}", "1", "FINISHED", *times, "", tags, params, fake.metrics)
         runs.append(cleaned(run).with_files(fake.files()))
     kept, older = latest(runs)
     return RecordedSuite(name, "sqlite:///mlflow.db", "1", "What it asks.", kept, tuple(pooled), older)
@@ -156,7 +161,7 @@ def write_store(
             experiment, fake.started, fake.tags(suite) | {"mlflow.parentRunId": parents[place]}
         )
         params = [Param(name, value) for name, value in {**fake.params, "seed": str(fake.seed)}.items()]
-        totals = [Metric(name, value, START, 0) for name, value in fake.totals.items()]
+        totals = [Metric(name, value, START, 0) for name, value in fake.metrics.items()]
         client.log_batch(run.info.run_id, totals, params)
         _write_files(client, run.info, fake)
         client.set_terminated(run.info.run_id, "FINISHED", fake.started + 1500)

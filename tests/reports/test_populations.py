@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
+from benchmarks.commands import options
 from reports.leaderboard import populations as module
 from reports.leaderboard import rank_groups
 from reports.leaderboard.board_tables import FINALS, TRIALS, BoardTables
@@ -21,6 +23,7 @@ from reports.leaderboard.populations import (
     board_scores,
 )
 
+ROOT = Path(__file__).parents[2]
 BUDGET = 200.0
 TRUE = {"FedAvg": 100.0, "FedBuff": 30.0, "ASGD": 30.0, "Clone of ASGD": 30.0, "ACE": 60.0, "Slow": 180.0}
 MOTIONLESS, FLIPPED = "Motionless", "Flipped"
@@ -266,3 +269,10 @@ def test_the_page_says_who_leads_where(tmp_path: Path) -> None:
     assert (
         write(Board(again, goals, own.planned_scenarios, own.planned_entries), tmp_path).read_text() == text
     )
+
+
+def test_the_data_of_the_board_are_those_of_the_page_on_data() -> None:
+    digests = yaml.safe_load((options.LEADERBOARD / "rules.yaml").read_text())["data"]
+    rows = [line.split("`") for line in (ROOT / "docs" / "data.md").read_text().splitlines() if "| `" in line]
+    documented = {cells[1]: cells[3] for cells in rows if len(cells) > 4}
+    assert digests and digests.items() <= documented.items()
