@@ -336,7 +336,10 @@ def _beside(own: PopulationScores) -> Iterator[str]:
             f"model: {', '.join(words)}."
         )
     if len(own.tables.trials):
-        yield f"\nWhat tuning costs: on the tuning half, as soon as {REFERENCE} with the trials of a study:\n"
+        yield (
+            f"\nWhat tuning costs: on the tuning half, as soon as {REFERENCE}, with the first trials of each "
+            "study and with all:\n"
+        )
         yield _as_markdown(tuning_table(own))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import comb, exp, inf, log, nan
+from math import exp, inf, log, nan
 
 import numpy as np
 import pandas as pd
@@ -176,8 +176,8 @@ class PopulationScores:
     def tuned_with(self, name: str, trials: int | None) -> float:
         """Return the time to target that an entry is expected to have on the tuning half with fewer trials.
 
-        It is the median, over all choices of so many trials, then over studies and scenarios, of the mean
-        time of the best trial; ∞ where that misses the target under a seed.
+        It is the median over studies and scenarios of the mean time of the best among a study's first trials;
+        ∞ where that misses the target under a seed.
 
         Args:
             name: Label of the entry.
@@ -185,10 +185,11 @@ class PopulationScores:
         """
         own = self.tables.trials
         own = own[own["scale"].isin(self.scales) & (own["strategy"] == name)]
+        parts = ["scale"] if trials is None else ["scale", "study"]
+        if trials is not None:
+            own = own[own["trial"] < trials]
         means = own.groupby(["scale", "study", "trial"])["time"].mean()
-        groups = means.groupby(["scale"] if trials is None else ["scale", "study"])
-        best = [_median_best(part.to_numpy(), trials or len(part)) for _, part in groups]
-        return float(np.median(best)) if best else nan
+        return float(means.groupby(parts).min().median()) if len(means) else nan
 
     def met(self, name: str) -> float:
         """Return the share of final runs that meet the target."""
@@ -354,14 +355,6 @@ def correlation(first: PopulationScores, second: PopulationScores) -> float:
         return nan
     logs = (np.array([np.log(own.medians[name]).mean() for name in names]) for own in (first, second))
     return spearman(*(np.nan_to_num(own, posinf=LAST) for own in logs))
-
-
-def _median_best(times: np.ndarray, trials: int) -> float:
-    """Return the median, over all choices of so many of the times, of the least."""
-    count = len(times)
-    left = [comb(count - at, trials) for at in range(count + 1)]  # choices without the `at` soonest
-    at = next(at for at in range(count) if left[at + 1] <= left[0] / 2)
-    return float(np.sort(times)[at])
 
 
 def _last(values: str) -> float:

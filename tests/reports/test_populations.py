@@ -1,6 +1,6 @@
 """The board's scores and page, from tables whose truth is known."""
 
-from itertools import combinations
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from reports.leaderboard.populations import (
     Coverage,
     PopulationScores,
     ScenarioGoal,
-    _median_best,
     board_scores,
 )
 
@@ -107,11 +106,17 @@ def test_times_to_other_targets_are_read_off_the_curves() -> None:
     assert own.agreement(0.9) > 0.9 and not own.sooner_at_best[FLIPPED] > 0
 
 
-def test_the_best_of_few_trials_is_that_of_all_their_choices() -> None:
-    times = np.array([3.0, 1.0, inf, 2.0, 5.0, 4.0])
-    for count in range(1, 7):
-        best = sorted(min(chosen) for chosen in combinations(times, count))
-        assert _median_best(times, count) in (best[(len(best) - 1) // 2], best[len(best) // 2])
+def test_fewer_trials_are_the_first_of_each_study() -> None:
+    times = {1: [5.0, 1.0, 4.0], 2: [7.0, 3.0, 2.0], 3: [inf, 6.0, 9.0]}  # mean times of trials, by study
+    trials = [
+        {"scale": SCALES[0], "strategy": "ACE", "study": study, "trial": trial, "seed": seed, "time": time}
+        for study, means in times.items()
+        for trial, mean in enumerate(means)
+        for seed, time in enumerate((mean - 0.5, mean + 0.5))
+    ]
+    own = replace(scores(tables()), tables=BoardTables(pd.DataFrame(trials), tables().finals))
+    assert [own.tuned_with("ACE", count) for count in (1, 2, 3)] == [7, 3, 2]
+    assert own.tuned_with("ACE", None) == 1
 
 
 def test_identical_entries_share_a_group_and_different_ones_do_not() -> None:
