@@ -35,6 +35,7 @@ from reports.tables import markdown
 
 STEM = "leaderboard"  # begins the names of pages and figures
 SETTINGS = f"{STEM}-settings"
+ONE_SETTING = "One setting"  # heads the column without tuning in the population
 MOST_NAMED = 5  # leaders of a population that are named
 NAMES = {
     "alike": "alike",
@@ -123,7 +124,9 @@ def page(board: Board) -> Iterator[str]:
         yield _as_markdown(population_table(own))
         for scale in own.scales:
             yield f"\n![Learning curves of the leaders, {scale}]({STEM}-{scale}.svg)"
-        yield from _beside(own)
+        yield from _beside(
+            own, [scale for other in scores.values() if other is not own for scale in other.scales]
+        )
     if board.samplers is not None:
         yield "\n## How trials are chosen\n"
         yield (
@@ -201,8 +204,13 @@ def population_table(own: PopulationScores, linked: bool = True) -> Table:
     return head, rows
 
 
-def tuning_table(own: PopulationScores) -> Table:
-    """Return what an entry is expected to reach on the tuning half with fewer trials, and with all."""
+def tuning_table(own: PopulationScores, others: Sequence[str] = ()) -> Table:
+    """Return how soon entries are on the tuning half with fewer trials, with all, and with none.
+
+    Args:
+        own: Scores of a population.
+        others: Scenarios of other populations, where the setting of the last column is chosen.
+    """
     counts = own.tables.trials.groupby(["scale", "strategy"])[["study", "trial"]].nunique()
     of_study = int(counts["trial"].max())
     trials = [count for count in TRIALS if count < of_study] + [of_study]
@@ -211,7 +219,12 @@ def tuning_table(own: PopulationScores) -> Table:
         [name, *(_times(_ratio(unit, own.tuned_with(name, count))) for count in (*trials, None))]
         for name in own.order()
     ]
-    return ["Entry", *(f"{count} trials" for count in (*trials, int(counts.prod(axis=1).max())))], rows
+    head = ["Entry", *(f"{count} trials" for count in (*trials, int(counts.prod(axis=1).max())))]
+    if others:
+        head.append(ONE_SETTING)
+        for row in rows:
+            row.append(_times(_ratio(unit, own.transferred(row[0], others))))
+    return head, rows
 
 
 def sampler_table(runs: pd.DataFrame) -> Table:
@@ -318,8 +331,8 @@ def _missing(board: Board) -> Iterator[str]:
         yield ""
 
 
-def _beside(own: PopulationScores) -> Iterator[str]:
-    """Yield what stands beside the table of a population: targets, and the order at other targets."""
+def _beside(own: PopulationScores, others: Sequence[str]) -> Iterator[str]:
+    """Yield what stands beside the table of a population: other targets, and what tuning costs."""
     targets = (
         f"{scale} {own.goals[scale].target:.1%} (98 % of the best: {own.best_targets[scale]:.1%})"
         for scale in own.scales
@@ -338,9 +351,15 @@ def _beside(own: PopulationScores) -> Iterator[str]:
     if len(own.tables.trials):
         yield (
             f"\nWhat tuning costs: on the tuning half, as soon as {REFERENCE}, with the first trials of each "
-            "study and with all:\n"
+            "study and with all."
+            + (
+                f" {ONE_SETTING}: the trial of each study that is best in the other populations."
+                if others
+                else ""
+            )
+            + "\n"
         )
-        yield _as_markdown(tuning_table(own))
+        yield _as_markdown(tuning_table(own, others))
 
 
 def _end(ratio: float) -> str:

@@ -191,6 +191,29 @@ class PopulationScores:
         means = own.groupby(["scale", "study", "trial"])["time"].mean()
         return float(means.groupby(parts).min().median()) if len(means) else nan
 
+    def transferred(self, name: str, others: Sequence[str]) -> float:
+        """Return the time to target of the setting that was best elsewhere, on the tuning half.
+
+        In each study, it is the trial that meets the target in most of the other scenarios, and soonest on
+        average. The value is the median over studies and scenarios; NaN without trials in all of them.
+
+        Args:
+            name: Label of the entry.
+            others: Scenarios of other populations.
+        """
+        own = self.tables.trials[self.tables.trials["strategy"] == name]
+        times = own.groupby(["scale", "study", "trial"])["time"].mean().unstack("scale")
+        times = times.reindex(columns=[*self.scales, *others]).dropna()
+        elsewhere = times[[*others]]
+        order = pd.DataFrame(
+            {
+                "missed": np.isinf(elsewhere).sum(axis=1),
+                "log": np.log(elsewhere.replace(inf, nan)).mean(axis=1),
+            }
+        )
+        best = order.sort_values(["missed", "log"], kind="stable").groupby("study").head(1).index
+        return float(np.median(times.loc[best, [*self.scales]])) if len(best) else nan
+
     def met(self, name: str) -> float:
         """Return the share of final runs that meet the target."""
         return float(np.isfinite(self.times[name]).mean())

@@ -1,7 +1,7 @@
 """The board's scores and page, from tables whose truth is known."""
 
 from dataclasses import replace
-from math import inf
+from math import inf, isnan
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +117,25 @@ def test_fewer_trials_are_the_first_of_each_study() -> None:
     own = replace(scores(tables()), tables=BoardTables(pd.DataFrame(trials), tables().finals))
     assert [own.tuned_with("ACE", count) for count in (1, 2, 3)] == [7, 3, 2]
     assert own.tuned_with("ACE", None) == 1
+
+
+def test_one_setting_is_chosen_in_the_other_populations() -> None:
+    times = {  # trial → means in the population, and in two others
+        1: {0: (50.0, 9.0, 8.0), 1: (5.0, 9.0, inf), 2: (70.0, 1.0, 80.0)},
+        2: {0: (inf, 10.0, 10.0), 1: (3.0, inf, 9.0), 2: (2.0, inf, inf)},
+        3: {0: (20.0, 5.0, 5.0)},
+    }
+    trials = [
+        {"scale": scale, "strategy": "ACE", "study": study, "trial": trial, "seed": 0, "time": time}
+        for study, means in times.items()
+        for trial, row in means.items()
+        for scale, time in zip(("one", "two", "three"), row, strict=True)
+    ]
+    own = replace(scores(tables()), scales=["one"], tables=BoardTables(pd.DataFrame(trials), tables().finals))
+    assert own.transferred("ACE", ["two", "three"]) == 50  # median of 50, ∞ and 20
+    assert own.transferred("ACE", ["two"]) == 70  # of 70, ∞ and 20
+    assert own.transferred("ACE", ["three"]) == 20  # of 50, 3 and 20
+    assert isnan(own.transferred("ACE", ["four"]))
 
 
 def test_identical_entries_share_a_group_and_different_ones_do_not() -> None:
