@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,9 +31,13 @@ class UserError(Exception):
 
 
 def shown(text: str) -> str:
-    """Return a text as a redacted line, with the middle left out if too long."""
+    """Return a text as a redacted line, with words from its middle left out if too long."""
     line = one_line(text)
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 100]} … {line[-97:]}"
+    if len(line) <= LONGEST:
+        return line
+    beginning = re.sub(r" \S{,40}$", "", line[: LONGEST - 100])
+    end = re.sub(r"^\S{,40} ", "", line[-97:])
+    return f"{beginning} … {end}"
 
 
 def users_mistake(error: BaseException) -> tuple[str, ...] | None:

@@ -172,6 +172,7 @@ class ClaimScenario:
                 suite=self.recorded,
                 scenario=labels.scenario((self.name, run.scenario)),
                 conditions=(self.name, *run.conditions),
+                varying=(self.name, *run.varying),
             )
             for run in self.suite.runs()
         )

@@ -62,8 +62,13 @@ def scenarios(conditions: Sequence[Sequence[str]], label: str = "") -> list[str]
     """Return a label for each scenario; a suite's own label stands for all that the scenarios share."""
     if not label:
         return list(map(scenario, conditions))
+    return [scenario([label, *parts]) for parts in varying(conditions)]
+
+
+def varying(conditions: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return the conditions of each scenario that not all scenarios share."""
     shared = set.intersection(*map(set, conditions))
-    return [scenario([label, *(words for words in parts if words not in shared)]) for parts in conditions]
+    return [tuple(words for words in parts if words not in shared) for parts in conditions]
 
 
 def _words(scenario: Scenario) -> tuple[str, ...]:

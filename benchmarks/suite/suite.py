@@ -28,7 +28,7 @@ from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
 from fl_core.recording.evaluation import Evaluate
 from fl_core.recording.recorder import Record
-from fl_core.schema import VARIANT, Kind, Tag, untuned
+from fl_core.schema import JOINT, VARIANT, Kind, Tag, untuned
 from fl_core.sources import digests, named
 from fl_core.text import nearest, unknown
 
@@ -56,6 +56,7 @@ class PlannedRun:
     scale: str | None = None  # None where the suite has no scales
     prunable: bool = False  # whether every evaluation is reported, and the run may be stopped
     conditions: tuple[str, ...] = ()  # the parts of the scenario's label: problem, partition, timing, …
+    varying: tuple[str, ...] = ()  # conditions that not all scenarios of the suite share
 
     @cached_property
     def key(self) -> str:
@@ -64,8 +65,8 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """A readable name."""
-        return f"{self.strategy} · {self.scenario} · seed {self.seed}"
+        """Return a readable name: strategy, conditions that vary in the suite, and seed."""
+        return JOINT.join([self.strategy, *self.varying, f"seed {self.seed}"])
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -218,10 +219,12 @@ class Suite:
             [point.scenario for point in self.points], [point.place for point in self.points]
         )
         names = labels.scenarios(conditions, self.spec.label)
-        scenarios = zip(self.points, conditions, names, strict=True)
+        scenarios = zip(self.points, conditions, labels.varying(conditions), names, strict=True)
         return [run for scenario in scenarios for run in self._runs_at(*scenario)]
 
-    def _runs_at(self, point: GridPoint, conditions: tuple[str, ...], name: str) -> Iterator[PlannedRun]:
+    def _runs_at(
+        self, point: GridPoint, conditions: tuple[str, ...], varying: tuple[str, ...], name: str
+    ) -> Iterator[PlannedRun]:
         """Yield the runs at a point of the grid; seeds share the validated experiment."""
         entries = zip(point.experiments, labels.strategies(point.spec, self.labels), strict=True)
         for untuned_experiment, label in entries:
@@ -234,6 +237,7 @@ class Suite:
                 experiment,
                 scenario=name,
                 conditions=conditions,
+                varying=varying,
                 strategy=label,
                 show=self.spec.show,
                 scale=self.scale,

@@ -199,3 +199,5 @@ def test_a_long_line_loses_its_middle() -> None:
     assert len(line) == 290
     assert line.startswith("f.yaml:3: xxx") and " … " in line and line.endswith("x: must be shorter")
     assert json.loads(f'"{line}"') == line
+    words = [f"word{at}" for at in range(1000)]
+    assert set(shown(" ".join(words)).split()) < {*words, "…"}

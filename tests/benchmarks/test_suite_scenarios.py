@@ -60,6 +60,17 @@ def test_a_label_of_the_suite_stands_for_what_its_scenarios_share(tmp_path: Path
     assert {run.scenario for run in load(str(path)).runs()} == {"fleet"}
 
 
+def test_names_of_runs_say_what_varies(tmp_path: Path) -> None:
+    """What all scenarios share, however long, is in none of the names; a single scenario is in none."""
+    path = tmp_path / "goals.yaml"
+    assert [run.name for run in suite(tmp_path).runs()] == [
+        "ASGD · i.i.d. · seed 0",
+        "ASGD · Dirichlet 0.1 · seed 0",
+    ]
+    path.write_text(yaml.safe_dump({**SUITE, "grid": {}, "seeds": 2}))
+    assert [run.name for run in load(str(path)).runs()] == ["ASGD · seed 0", "ASGD · seed 1"]
+
+
 @pytest.mark.parametrize("label", ["x" * 61, "two\nlines"])
 def test_a_label_is_a_short_line(tmp_path: Path, label: str) -> None:
     path = tmp_path / "goals.yaml"

@@ -111,7 +111,7 @@ def test_show_tells_the_error_in_which_a_run_ends(
     (tmp_path / "own.yaml").write_text(SUITE.replace("[asgd]", f"['{module}:{name}']"))
     done = typed("show", "own.yaml")
     assert done.returncode == 2
-    assert done.stderr == f"Error: {name} · quadratic · fixed · seed 0: error: {said}\n"
+    assert done.stderr == f"Error: {name} · seed 0: error: {said}\n"
 
 
 @pytest.mark.usefixtures("fork_server")
