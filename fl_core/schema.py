@@ -315,6 +315,7 @@ class Name:
     JOB, SENT, BEGAN, ARRIVED = "job", "sent", "began", "arrived"
     STEPS, COMPUTED, RESENT = "steps", "computed_seconds", "resent"
     KIND, MODEL = "kind", "model"
+    ALARM, SET, RANG = "alarm", "set", "rang"
 
 
 PHASES = (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)  # of a job
@@ -378,8 +379,8 @@ CLIENTS = Table(
     shares=Name.IMPORTANCE,
     texts=(Name.DEVICE,),
 )
-# Of a run in real time: its jobs, its events, and its last model. Times are in units of virtual time; a job
-# that was dismissed or lost, or in flight at the end, has no arrival.
+# Of a run in real time: its jobs, its events, its late alarms, and its last model. Times are in units of
+# virtual time; a job that was dismissed or lost, or in flight at the end, has no arrival.
 JOBS = Table(
     "jobs",
     dict.fromkeys((Name.CLIENT, Name.JOB, Name.VERSION), COUNT)
@@ -391,5 +392,6 @@ EVENTS = Table(
     {TIME: AMOUNT, Name.KIND: COUNT, Name.VERSION: COUNT, Name.MODEL: COUNT},
     ordered=(TIME, Name.VERSION),
 )
+SLIPS = Table("slips", dict.fromkeys((Name.SET, Name.RANG), AMOUNT))
 MODEL = Table("model", {}, rows=1)
 DIAGNOSTICS = Table("diagnostics", {ITERATION: COUNT}, ordered=(ITERATION,))

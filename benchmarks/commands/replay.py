@@ -12,7 +12,7 @@ import click
 from benchmarks.commands import options
 from benchmarks.errors import UserError, summarised
 from benchmarks.tables import print_headed
-from fl_core.schema import EVENTS, JOBS, MODEL, WALL, Kind, Name, Status, Tag
+from fl_core.schema import EVENTS, JOBS, MODEL, SLIPS, WALL, Kind, Name, Status, Tag
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -118,7 +118,7 @@ def replayed(entry: RunResult, store: Store) -> ReplayComparison:
     from fl_core.import_guard import guarded, not_own
     from fl_core.live.replay import replay
 
-    tables = (JOBS, EVENTS, MODEL)
+    tables = (JOBS, EVENTS, SLIPS, MODEL)
     local = place(entry.artifact_uri, store.tracking_uri)
     refusal = not_own(local / DESCRIPTION) if local else "MLflow's record names it"
     try:
@@ -133,12 +133,12 @@ def replayed(entry: RunResult, store: Store) -> ReplayComparison:
         raise _invalid(f"run {entry.run_id}", error) from None
     except (OSError, ValueError, parquet.UnreadableTableError) as error:
         raise UserError(f"run {entry.run_id} cannot be replayed: {error}") from None
-    jobs, events, model = (
+    jobs, events, slips, model = (
         {str(name): column.tolist() for name, column in frame.where(frame.notna(), None).items()}
         for frame in frames
     )
     try:
-        return replay(experiment, jobs, events, model.get(Name.MODEL, []))
+        return replay(experiment, jobs, events, slips, model.get(Name.MODEL, []))
     except Exception as error:  # a damaged log may lead the simulation anywhere
         raise UserError(f"run {entry.run_id} cannot be replayed: {summarised(error)}") from error
 

@@ -17,7 +17,7 @@ from fl_core.keys import key
 from fl_core.live.processes import LocalProcesses
 from fl_core.live.run import LiveRun, refuses
 from fl_core.live.service import StoppedError
-from fl_core.schema import EVENTS, JOBS, LIVE, MODEL, WALL, Name, Tag, Total
+from fl_core.schema import EVENTS, JOBS, LIVE, MODEL, SLIPS, WALL, Name, Tag, Total
 
 SAVE_EVERY = 5.0  # seconds between two checkpoints: clients wait meanwhile
 REPORT_EVERY = 0.5  # seconds between two messages
@@ -142,6 +142,7 @@ class LiveJob(TaskJob[PlannedLiveRun]):
             {
                 JOBS.name: run.log.jobs,
                 EVENTS.name: run.log.events,
+                SLIPS.name: run.log.slips,
                 MODEL.name: {Name.MODEL: run.simulation.server.model.double().cpu().numpy()},
             },
         )

@@ -1,4 +1,4 @@
-"""The log of a run in real time: jobs and events, the complete input of a replay."""
+"""The log of a run in real time: jobs, events and late alarms, the complete input of a replay."""
 
 from typing import Any
 
@@ -13,16 +13,18 @@ JOB = (
     *(Name.CLIENT, Name.JOB, Name.VERSION, Name.SENT, Name.ARRIVED, Name.STEPS, Name.DOWNLOADS, Name.UPLOADS),
     *(Name.BEGAN, Name.STALENESS, Name.COMPUTED, Name.RESENT),
 )
+SLIP = (Name.ALARM, Name.SET, Name.RANG)
 EVENT = (TIME, Name.KIND, Name.CLIENT, Name.STALENESS, Name.VERSION, Name.MODEL)
 DIGITS = 13  # of a model's digest: as many as a float holds exactly
 
 
 class RunLog:
-    """The growing tables JOBS and EVENTS of `fl_core.schema`, by column."""
+    """The growing tables JOBS, EVENTS and SLIPS of `fl_core.schema`, by column."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, list[Any]] = {name: [] for name in JOB}
         self.events: dict[str, list[Any]] = {name: [] for name in EVENT}
+        self.slips: dict[str, list[Any]] = {name: [] for name in SLIP}
 
     def add(self, job: Job, clock: VirtualClock, arrived: int | None = None, **more: float | None) -> None:
         """Add a job leaving flight, or in flight at the end.
@@ -45,6 +47,11 @@ class RunLog:
         }
         for name, value in {**row, **more}.items():
             self.jobs[name].append(value)
+
+    def slip(self, alarm: int, was: float, rings: float) -> None:
+        """Add an alarm set for one time and ringing at a later one."""
+        for name, value in zip(SLIP, (alarm, was, rings), strict=True):
+            self.slips[name].append(value)
 
     def see(self, event: Event, simulation: Simulation) -> None:
         """Add an event, with a digest of the model after the event."""

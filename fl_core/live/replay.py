@@ -19,6 +19,7 @@ from fl_core.server.jobs import Job
 from fl_core.timing.clock import MICRO
 
 JOBS_READ = (Name.CLIENT, Name.JOB, Name.ARRIVED, Name.STEPS)
+SLIPS_READ = (Name.ALARM, Name.SET, Name.RANG)
 EVENTS_READ = (TIME, Name.KIND, Name.CLIENT, Name.STALENESS, Name.VERSION, Name.MODEL)
 ROUNDING = 1e-5  # of a model's length, which float32 may lose where kernels differ
 
@@ -34,20 +35,24 @@ class InvalidLogError(ValueError):
 
 
 class Recorded(Service):
-    """Service with jobs arriving, and clients lost, at recorded ticks."""
+    """Service with jobs arriving, clients lost and alarms postponed at recorded ticks."""
 
     times: ClassVar[tuple[Fraction, ...]] = (MICRO,)
 
-    def __init__(self, jobs: Columns, events: Columns) -> None:
+    def __init__(self, jobs: Columns, events: Columns, slips: Columns) -> None:
         rows = zip(jobs[Name.CLIENT], jobs[Name.JOB], jobs[Name.ARRIVED], jobs[Name.STEPS], strict=True)
         # (client, index) → virtual time of the arrival, and the steps
         self.arrivals = {(i, k): (time, steps) for i, k, time, steps in rows if time is not None}
         moves = zip(events[Name.KIND], events[TIME], events[Name.CLIENT], strict=True)
         self.lost = [(time, int(client)) for kind, time, client in moves if kind == EventKind.LOST]
+        self.slips = list(zip(slips[Name.ALARM], slips[Name.SET], slips[Name.RANG], strict=True))
 
     def attach(self, *parts: Any) -> None:
         """Queue the losses of clients."""
         super().attach(*parts)
+        ticks = self.lengths.clock.round
+        # (alarm, tick for which it was set) → tick at which it rings
+        self.postponed = {(alarm, ticks(was)): ticks(rings) for alarm, was, rings in self.slips}
         for time, client in self.lost:
             self.state.queue.push(self.lengths.clock.round(time), EventKind.LOST, client, None)
 
@@ -57,14 +62,18 @@ class Recorded(Service):
         return inf if earliest is None else earliest
 
     def due(self, deadline: float) -> bool:
-        """Return True, as an event always exists.
+        """Return True, as an event always exists; False if it is an alarm that rang late.
 
         Raises:
             EndOfLogError: There is none.
         """
         if not self.state.queue.heap:
             raise EndOfLogError
-        return True
+        time, kind, alarm, _ = self.state.queue.peek()
+        if kind is not EventKind.TICK or (alarm, time) not in self.postponed:
+            return True
+        self.state.postpone(alarm, self.postponed[alarm, time])
+        return False
 
     def collect(self, job: Job) -> None:
         """Cut a job to the client's finished steps."""
@@ -114,6 +123,7 @@ def replay(
     experiment: Experiment,
     jobs: Columns,
     events: Columns,
+    slips: Columns,
     model: Sequence[float],
 ) -> ReplayComparison:
     """Simulate a run in real time again from the log; return the differences.
@@ -122,6 +132,7 @@ def replay(
         experiment: The run.
         jobs: Table JOBS of `fl_core.schema`, by column.
         events: Table EVENTS, by column.
+        slips: Table SLIPS, by column.
         model: The last model [d].
 
     Raises:
@@ -129,8 +140,12 @@ def replay(
     """
     _must_be_numbers(jobs, "jobs", JOBS_READ, optional=(Name.ARRIVED,))
     _must_be_numbers(events, "events", EVENTS_READ, optional=(Name.CLIENT, Name.STALENESS))
+    _must_be_numbers(slips, "slips", SLIPS_READ, finite=False)
+    for row, (was, rang) in enumerate(zip(slips[Name.SET], slips[Name.RANG], strict=True), 1):
+        if not 0 <= was < rang < inf:
+            raise InvalidLogError(f"slips, row {row}: an alarm set for {was} rang at {rang}, no later")
     _must_be_numbers({Name.MODEL: model}, "model", (Name.MODEL,), finite=False)
-    simulation, replayed_log = Simulation(experiment, service=Recorded(jobs, events)), RunLog()
+    simulation, replayed_log = Simulation(experiment, service=Recorded(jobs, events, slips)), RunLog()
     with suppress(EndOfLogError):  # then events are missing
         for event in simulate(simulation):
             replayed_log.see(event, simulation)

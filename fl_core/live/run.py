@@ -117,13 +117,14 @@ class LiveRun:
         """Write the run to a file; raises as `checkpoint.save`."""
         log, evaluations = self.log, [(model, tuple(clocks)) for model, clocks in self.recorder.kept]
         resent = list(self.service.sent_again)
-        checkpoint.save(self.recorder, path, (extra, evaluations, log.jobs, log.events, resent))
+        checkpoint.save(self.recorder, path, (extra, evaluations, log.jobs, log.events, log.slips, resent))
 
     def load(self, path: Path) -> Any:
         """Put a fresh run into the saved state; return the caller's `extra`. Raises as `checkpoint.load`."""
-        extra, evaluations, jobs, events, resent = checkpoint.load(self.recorder, path)
+        extra, evaluations, jobs, events, slips, resent = checkpoint.load(self.recorder, path)
         self.recorder.kept = [(model, Clocks(*clocks)) for model, clocks in evaluations]
         self.log.jobs |= jobs
         self.log.events |= events
+        self.log.slips |= slips
         self.service.sent_again = set(resent)
         return extra

@@ -23,6 +23,7 @@ class SavedRun(Packed):
     curve: list[dict[str, float]]
     jobs: dict[str, list[Any]]  # by column
     events: dict[str, list[Any]]
+    slips: dict[str, list[Any]]
     model: Tensor  # [d]
 
     @classmethod
@@ -33,6 +34,7 @@ class SavedRun(Packed):
             curve=run.finish().curve,
             jobs=run.log.jobs,
             events=run.log.events,
+            slips=run.log.slips,
             model=run.simulation.server.model,
         )
 
@@ -50,4 +52,4 @@ class SavedRun(Packed):
     def replay(self) -> ReplayComparison:
         """Simulate the run again from the log; return the differences."""
         experiment = Experiment.model_validate(self.description)
-        return replay(experiment, self.jobs, self.events, self.model.tolist())
+        return replay(experiment, self.jobs, self.events, self.slips, self.model.tolist())

@@ -1,5 +1,6 @@
 """Service in real time: jobs are messages to clients (docs/rules.md, rule 23)."""
 
+import logging
 from collections.abc import Callable
 from fractions import Fraction
 from math import inf
@@ -10,11 +11,16 @@ from fl_core.live.log import RunLog
 from fl_core.live.transport import JobMessage, LostClients, Transport, UpdateMessage, digest_of
 from fl_core.loop.events import EventKind
 from fl_core.loop.service import Service
+from fl_core.loop.state import POSTPONED
 from fl_core.schema import Name
 from fl_core.server.jobs import Job
 from fl_core.timing.clock import MICRO
 
 PULSE = 0.2  # seconds at most that the server waits before it looks whether it is to stop
+MAX_LATENESS_SECONDS = 1.0  # of an alarm; a later one rings now, and alarms missed meanwhile never do
+MESSAGES = (EventKind.ARRIVAL, EventKind.LOST)
+
+log = logging.getLogger(__name__)
 
 
 class StoppedError(Exception):
@@ -26,12 +32,13 @@ class RealTime(Service):
 
     times: ClassVar[tuple[Fraction, ...]] = (MICRO,)
 
-    def __init__(self, unit: float, log: RunLog, stopping: Callable[[], bool] = bool) -> None:
+    def __init__(self, unit: float, run_log: RunLog, stopping: Callable[[], bool] = bool) -> None:
         self.unit = unit  # seconds in a unit of virtual time
-        self.log, self.stopping = log, stopping
+        self.run_log, self.stopping = run_log, stopping
         self.waited = 0.0  # seconds in which the server had nothing to do, since its start
         self.sent_again: set[tuple[int, int]] = set()  # (client, index) of jobs lost with an earlier server
         self._answers: dict[tuple[int, int], UpdateMessage] = {}  # of jobs whose arrival is queued
+        self._polled = False  # whether messages were polled since the latest event that is none of theirs
 
     def start(self, transport: Transport) -> None:
         """Start the clock at the state's tick; jobs in service are sent again."""
@@ -54,6 +61,8 @@ class RealTime(Service):
     def due(self, deadline: float) -> bool:
         """Wait for the earliest event's tick, a message, or the end of the run.
 
+        However late the server is, messages are polled before each alarm, and before each absence.
+
         Raises:
             StoppedError: The server is to stop.
         """
@@ -63,16 +72,41 @@ class RealTime(Service):
         until = deadline + 1 if ahead is None else min(ahead, deadline + 1)
         began = monotonic()
         seconds = self.epoch + until * self.tick - began
-        if seconds <= 0:
-            return ahead is not None
-        message = self.transport.poll(min(seconds, PULSE))
-        self.waited += monotonic() - began
+        if seconds <= 0 and (ahead != until or self._is_next()):
+            return ahead == until and not self._slips(-seconds)
+        message = self.transport.poll(max(0.0, min(seconds, PULSE)))
+        self._polled = True
+        if seconds > 0:
+            self.waited += monotonic() - began
         if isinstance(message, UpdateMessage):
             self._arrive(message)
         elif isinstance(message, LostClients):
             for client in message.clients:
                 self.state.queue.push(self._next_tick(), EventKind.LOST, client, None)
         return False
+
+    def _is_next(self) -> bool:
+        """Return whether the earliest event, which is due, needs no further poll before it."""
+        of_message = self.state.queue.peek()[1] in MESSAGES
+        polled, self._polled = self._polled, self._polled and of_message
+        return polled or of_message
+
+    def _slips(self, seconds: float) -> bool:
+        """Postpone the earliest event, once, to now if it is an alarm and too late; return whether it is."""
+        tick, kind, alarm, item = self.state.queue.peek()
+        if kind is not EventKind.TICK or item == POSTPONED or seconds <= MAX_LATENESS_SECONDS:
+            return False
+        now, clock = self._next_tick(), self.lengths.clock
+        if not self.run_log.slips[Name.SET]:
+            log.warning(
+                "the server is slower than the strategy's timer: an alarm is %.1f s late. Alarms missed by "
+                "more than %g s are dropped. Lengthen the unit, or the strategy's period",
+                seconds,
+                MAX_LATENESS_SECONDS,
+            )
+        self.state.postpone(alarm, now)
+        self.run_log.slip(alarm, clock.time(tick), clock.time(now))
+        return True
 
     def end(self, job: Job) -> None:
         """Log a job with an arrived update."""
@@ -136,4 +170,4 @@ class RealTime(Service):
             Name.COMPUTED: answer.computed if answer else None,
             Name.RESENT: int(key in self.sent_again),
         }
-        self.log.add(job, clock, arrived, **more)
+        self.run_log.add(job, clock, arrived, **more)

@@ -10,6 +10,8 @@ from fl_core.server.state import ServerState
 from fl_core.timing.link import Link
 from fl_core.timing.network import Way
 
+POSTPONED = "postponed"  # payload of a late alarm in the queue
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RunState(ServerState):
@@ -58,6 +60,11 @@ class RunState(ServerState):
             elif kind is not EventKind.TICK or time == self.alarms.get(client):
                 return
             heappop(heap)
+
+    def postpone(self, alarm: int, tick: int) -> None:
+        """Let a pending alarm ring at a later tick, with the payload POSTPONED."""
+        self.alarms[alarm] = tick
+        self.queue.push(tick, EventKind.TICK, alarm, POSTPONED)
 
     def more_arrive(self) -> bool:
         """Return whether another update arrives at the present tick."""

@@ -135,7 +135,8 @@ VALUES: tuple[Any, ...] = (None, nan, inf, -1, 0, 0.5, 10**18, 1e300, True, "x",
 def damaged(saved: SavedRun, seed: int) -> SavedRun:
     """A run with one to three cells, columns or tables of its log exchanged or missing."""
     draw = random.Random(seed)
-    log = {"jobs": deepcopy(saved.jobs), "events": deepcopy(saved.events)}
+    slips: dict[str, list[Any]] = {"alarm": [3, 3], "set": [1.0, 2.5], "rang": [2.0, 4.0]}  # of no alarm
+    log = {"jobs": deepcopy(saved.jobs), "events": deepcopy(saved.events), "slips": slips}
     for _ in range(draw.randint(1, 3)):
         table = draw.choice(list(log.values()))
         column = draw.choice(list(table))
@@ -193,7 +194,7 @@ def test_another_number_of_parameters_is_refused(saved: SavedRun, model: list[An
     from fl_core.live.replay import replay
 
     with pytest.raises(InvalidLogError):
-        replay(experiment("fedbuff", updates=20), saved.jobs, saved.events, model)
+        replay(experiment("fedbuff", updates=20), saved.jobs, saved.events, saved.slips, model)
 
 
 def test_bytes_of_a_saved_run_are_read_or_refused(saved: SavedRun, tmp_path: Path) -> None:

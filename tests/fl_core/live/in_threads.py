@@ -45,4 +45,4 @@ def lived(experiment: Experiment) -> LiveRun:
 def held_to(run: LiveRun) -> ReplayComparison:
     """The replay of a run."""
     model = run.simulation.server.model.double().tolist()
-    return replay(run.simulation.experiment, run.log.jobs, run.log.events, model)
+    return replay(run.simulation.experiment, run.log.jobs, run.log.events, run.log.slips, model)
