@@ -42,6 +42,12 @@ def listed(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+def varying(lists: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return the entries of each list that not all lists share."""
+    shared = set.intersection(*map(set, lists))
+    return [tuple(entry for entry in entries if entry not in shared) for entries in lists]
+
+
 def nearest(word: str, names: Iterable[str]) -> str:
     """Return `. Did you mean 'x'?` for a misspelt word, or a full stop."""
     near = difflib.get_close_matches(word, list(names), n=1, cutoff=0.5)

@@ -69,7 +69,9 @@ def ranking(scenario: RecordedScenario) -> Ranking:
         times = [_reach(cell.reach(Clock.TIME), numbers.moment) for cell in cells]
         met = "until the target was first met, median over seeds"
         add(f"Updates to {target}", f"Client updates {met}", updates, higher=False)
-        add(f"Time to {target}", f"{scenario.axis_title(Clock.TIME)} {met}", times, higher=False)
+        unit = scenario.runs[0].time_unit
+        time_to = f"Time to {target}{f' ({unit})' if unit else ''}"
+        add(time_to, f"{scenario.axis_title(Clock.TIME)} {met}", times, higher=False)
     staleness = [cell.staleness for cell in cells]
     means = [TableEntry(numbers.number(mean, 3), value=mean) for mean, _ in staleness]
     most = [TableEntry(numbers.count(greatest), value=greatest) for _, greatest in staleness]

@@ -17,6 +17,7 @@ from fl_core.problems.problem import Problem
 from fl_core.scenario import Scenario, Timing
 from fl_core.schema import JOINT
 from fl_core.strategies.strategy import Strategy
+from fl_core.text import varying
 
 
 def first_line(documented: object) -> str:
@@ -63,12 +64,6 @@ def scenarios(conditions: Sequence[Sequence[str]], label: str = "") -> list[str]
     if not label:
         return list(map(scenario, conditions))
     return [scenario([label, *parts]) for parts in varying(conditions)]
-
-
-def varying(conditions: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the conditions of each scenario that not all scenarios share."""
-    shared = set.intersection(*map(set, conditions))
-    return [tuple(words for words in parts if words not in shared) for parts in conditions]
 
 
 def _words(scenario: Scenario) -> tuple[str, ...]:

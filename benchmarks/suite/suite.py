@@ -30,7 +30,7 @@ from fl_core.recording.evaluation import Evaluate
 from fl_core.recording.recorder import Record
 from fl_core.schema import JOINT, VARIANT, Kind, Tag, untuned
 from fl_core.sources import digests, named
-from fl_core.text import nearest, unknown
+from fl_core.text import nearest, unknown, varying
 
 T = TypeVar("T", str, int)
 
@@ -219,7 +219,7 @@ class Suite:
             [point.scenario for point in self.points], [point.place for point in self.points]
         )
         names = labels.scenarios(conditions, self.spec.label)
-        scenarios = zip(self.points, conditions, labels.varying(conditions), names, strict=True)
+        scenarios = zip(self.points, conditions, varying(conditions), names, strict=True)
         return [run for scenario in scenarios for run in self._runs_at(*scenario)]
 
     def _runs_at(

@@ -40,6 +40,7 @@ from fl_core.schema import (
     TrialState,
 )
 from fl_core.sources import digests
+from fl_core.text import varying
 from fl_core.time_to_target import meets, observed_until, time_to_target
 
 if TYPE_CHECKING:
@@ -465,16 +466,16 @@ def names_of(pairs: Collection[Pair], conditions: Mapping[str, Sequence[str]]) -
         conditions: The parts of each scenario's label; those that all scenarios share are left out.
     """
     parts = {scenario: conditions.get(scenario) or [scenario] for scenario, _ in pairs}
-    shared = set.intersection(*map(set, parts.values())) if parts else set()
+    short = dict(zip(parts, varying([*parts.values()]), strict=True)) if parts else {}
     names: dict[Pair, str] = {}
     for scenario, strategy in sorted(pairs):
-        varying = [part for part in parts[scenario] if part not in shared]
-        name = cut(JOINT.join([strategy, *varying]), MAX_NAME_CHARACTERS)
+        full_name = JOINT.join([strategy, *short[scenario]])
+        name = cut(full_name, MAX_NAME_CHARACTERS)
         taken, copies = {*names.values()}, 1
         while name in taken:
             copies += 1
             suffix = f" ({copies})"
-            name = cut(JOINT.join([strategy, *varying]), MAX_NAME_CHARACTERS - len(suffix)) + suffix
+            name = cut(full_name, MAX_NAME_CHARACTERS - len(suffix)) + suffix
         names[scenario, strategy] = name
     return names
 

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.tracking.run_result import RunResult
-from fl_core.schema import Clock, Status, Total
-from fl_core.text import duration, many
+from fl_core.schema import JOINT, Clock, Status, Total
+from fl_core.text import duration, many, varying
 from reports import numbers
 from reports.comparisons import PairedContrast, Question, seeds_to_show
 from reports.figures import look, svg
@@ -145,7 +145,7 @@ def _largest_difference(results: Results) -> str:
     if not (contrast := _foremost(contrasts)):
         return "No difference between two strategies is shown."
     text = _times(contrast) if contrast.question is Question.TARGET else _finals(contrast)
-    return f"By {contrast.question}: {text}{_place(contrast, results)}."
+    return f"{text}{_place(contrast, results)}."
 
 
 def _foremost(contrasts: Sequence[PairedContrast]) -> PairedContrast | None:
@@ -226,7 +226,7 @@ def what_is_open(results: Results) -> str:
     """Return the scenarios without a contrast that holds, or the seeds that would show the largest."""
     contrasts = results.contrasts
     if any(contrast.holds for contrast in contrasts):
-        return _where_nothing_holds(contrasts)
+        return _where_nothing_holds(results)
     if not contrasts or not (needed := seeds_to_show(contrasts)):
         return ""
     largest, seeds = needed
@@ -238,18 +238,30 @@ def what_is_open(results: Results) -> str:
 
 
 def _place(contrast: PairedContrast, results: Results) -> str:
-    """Return the scenario; empty for a single scenario."""
-    return f", in {contrast.scenario.label}" if len(results.scenarios) > 1 else ""
+    """Return the scenario, as far as scenarios differ; empty for a single scenario."""
+    label = contrast.scenario.label
+    return f", in {_short_labels(results)[label]}" if len(results.scenarios) > 1 else ""
 
 
-def _where_nothing_holds(contrasts: Sequence[PairedContrast]) -> str:
+def _short_labels(results: Results) -> dict[str, str]:
+    """Return the conditions that not all scenarios share, by label; the label itself without any."""
+    short = varying([scenario.conditions for scenario in results.scenarios])
+    return {
+        scenario.label: JOINT.join(conditions) or scenario.label
+        for scenario, conditions in zip(results.scenarios, short, strict=True)
+    }
+
+
+def _where_nothing_holds(results: Results) -> str:
     """Return the scenarios without a significant contrast, in a sentence; empty without any."""
+    contrasts = results.contrasts
     tested = list(dict.fromkeys(contrast.scenario.label for contrast in contrasts))
     decided = {contrast.scenario.label for contrast in contrasts if contrast.holds}
     quiet = [label for label in tested if label not in decided]
     if not quiet:
         return ""
-    places = quiet[0] if len(quiet) == 1 else f"{len(quiet)} of {len(tested)} scenarios"
+    short = _short_labels(results)
+    places = short[quiet[0]] if len(quiet) == 1 else f"{len(quiet)} of {len(tested)} scenarios"
     return f"No difference holds in {places}."
 
 
@@ -266,7 +278,7 @@ def _times(contrast: PairedContrast) -> str:
 def _time(cell: Cell, contrast: PairedContrast, unit: str = "") -> str:
     reach = cell.reach(Clock.TIME)
     if isfinite(reach.median):
-        return f"at {numbers.moment(reach.median)}{unit}"
+        return f"after {numbers.moment(reach.median)}{unit}"
     if reach.reached:
         return f"in {reach.reached} of {many(reach.of, 'seed')}"
     runs = [run for run in cell.runs if run.status.terminated and Clock.TIME in run.files.curve]
