@@ -181,8 +181,7 @@ class Tracking:
         wanted_views = {view.tag: view.value for view in views.of_campaign(studies, experiment.names)}
         for tag in [tag for tag in experiment.tags if tag.startswith(views.TAG + views.OURS)]:
             if tag not in wanted_views:  # of a study, or a name, that the suite has no more
-                self._client.delete_experiment_tag(experiment.id, tag)
-                del experiment.tags[tag]
+                self._unlabel(experiment, tag)
         for tag, value in wanted_views.items():
             self._label(experiment, tag, value)
         self._annotate(experiment)
@@ -274,7 +273,7 @@ class Tracking:
             run.tags[MlflowTag.NAME] = name
 
     def _relabel(self, experiment: TrackedExperiment, places: Mapping[str, Place]) -> None:
-        """Give runs the current labels of the suite, and delete groups without any seeds left.
+        """Give runs the current labels of the suite, and delete groups and views without any seeds left.
 
         A renaming that was interrupted is completed: the name is changed before the tags, and a deserted
         group is known by seeds that still have it as their parent.
@@ -292,10 +291,15 @@ class Tracking:
                 self._tag(run, tag, text)
         inhabited = {run.pair for run in experiment.runs.values()}
         parents = {run.parent for run in experiment.runs.values()}
-        for pair, group in list(experiment.groups.items()):
-            if pair not in inhabited and group.run_id in parents:
-                self._client.delete_run(group.run_id)
-                del experiment.groups[pair]
+        deserted = [
+            pair
+            for pair, group in experiment.groups.items()
+            if pair not in inhabited and group.run_id in parents
+        ]
+        for pair in deserted:
+            self._client.delete_run(experiment.groups.pop(pair).run_id)
+        for scenario in {scenario for scenario, _ in deserted} - {scenario for scenario, _ in inhabited}:
+            self._unlabel(experiment, views.View(scenario, {}).tag)
 
     def write(self, *results: RunResult) -> None:
         """Write results missing in MLflow from the outbox, and complete results written only in part.
@@ -474,6 +478,11 @@ class Tracking:
         page = experiment.report.run_id if experiment.report else ""
         note = descriptions.of_suite(experiment.name, experiment.id, experiment.tags, page)
         self._label(experiment, MlflowTag.NOTE, note)
+
+    def _unlabel(self, experiment: TrackedExperiment, tag: str) -> None:
+        """Remove a tag of an experiment, if present."""
+        if experiment.tags.pop(tag, None) is not None:
+            self._client.delete_experiment_tag(experiment.id, tag)
 
     def _label(self, experiment: TrackedExperiment, tag: str, value: str) -> None:
         """Tag an experiment, if the present value differs."""

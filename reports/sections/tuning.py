@@ -131,10 +131,11 @@ SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
 
 
 def leads(studies: Sequence[RecordedStudy], sensitivities: Sensitivities) -> str:
-    """Return the strategies with wide basins, and the strategies with divergence; means over scenarios.
+    """Return which strategies are easy to tune, and which diverge; means over scenarios.
 
-    Shares of a few trials are known to within Wilson's interval of 95 %, as if trials were drawn at random.
-    The widest and the narrowest basin are named where their intervals are apart.
+    A strategy is easy to tune if a large share of what was searched comes near its best. Shares of a few
+    trials are known to within Wilson's interval of 95 %, as if trials were drawn at random. The easiest and
+    the hardest strategy are named where their intervals are apart.
     """
     basins = _means(studies, lambda study: sensitivities[study.id].near)
     scenarios = set(Counter(study.strategy for study in studies).values())  # of each strategy
@@ -152,17 +153,17 @@ def leads(studies: Sequence[RecordedStudy], sensitivities: Sensitivities) -> str
     }
     if len(basins) > 1 and intervals[widest][0] > intervals[narrowest][1]:
         sentences.append(
-            f"{widest} has the widest basin: {words[widest]} of {searched} comes within 5 % of its "
-            f"best{over}; {narrowest} has the narrowest, {words[narrowest]}."
+            f"{widest} is the easiest to tune: {words[widest]} of {searched} comes within 5 % of its "
+            f"best{over}. {narrowest} is the hardest: {words[narrowest]}."
         )
     elif len(basins) > 1:
         sentences.append(
-            f"The trials are too few to say which basin is wider: of {searched} {words[widest]} comes "
-            f"within 5 % of the best of {widest}{over}, {words[narrowest]} of that of {narrowest}."
+            f"The trials are too few to say which strategy is easier to tune. Within 5 % of its best{over} "
+            f"comes {words[widest]} of {searched} for {widest}, {words[narrowest]} for {narrowest}."
         )
     elif basins:
         share = words[widest]
-        sentences.append(f"{share} of {searched} comes within 5 % of the best of {widest}{over}.")
+        sentences.append(f"Within 5 % of the best of {widest}{over} comes {share} of {searched}.")
     return " ".join([*sentences, _who_diverges(studies)])
 
 

@@ -8,6 +8,7 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from recorded import runs
 
+from benchmarks.commands.ui import pages
 from benchmarks.tracking.run_result import Place
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
@@ -46,6 +47,16 @@ def test_renaming_that_was_interrupted_is_completed(
     Tracking(store).select("small", wanted)
     assert strategies(store) == ["mine", "mine", "theirs", "theirs"]
     assert strategies(store, "group") == ["mine", "theirs"]
+
+
+def test_a_renamed_scenario_leaves_no_view_behind(tmp_path: Path, store: Store) -> None:
+    deliver(tmp_path, store, seeds=2)
+    shown = {title for title, _ in pages(store.tracking_uri, "small")}
+    (scenario,) = {place[0] for place in places(small(tmp_path, seeds=2)).values()}
+    wanted = {key: ("fleet", *place[1:]) for key, place in places(small(tmp_path, seeds=2)).items()}
+    Tracking(store).select("small", wanted)
+    assert scenario in shown
+    assert {title for title, _ in pages(store.tracking_uri, "small")} == shown - {scenario} | {"fleet"}
 
 
 def test_labels_changed_by_hand_are_corrected(tmp_path: Path, store: Store) -> None:
