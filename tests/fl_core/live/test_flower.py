@@ -5,6 +5,7 @@ In an environment of its own: tox run -e flower.
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from fl_core.experiment import Experiment
 from fl_core.live.saved_run import SavedRun
 from fl_core.loop.events import EventKind
 from fl_core.schema import Name
@@ -66,8 +68,11 @@ class Federation:
         self.wait_for_the_link()
         node = ["--insecure", "--superlink", self.address]
         self.nodes = [
-            self.start("flower-supernode", *node, "--port", free_port())
-            for _ in range(0 if simulated else CLIENTS)
+            self.start(
+                *("flower-supernode", *node, "--port", free_port()),
+                *("--node-config", f"partition-id={partition} num-partitions={CLIENTS}"),
+            )
+            for partition in range(0 if simulated else CLIENTS)
         ]
 
     def start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -99,6 +104,10 @@ class Federation:
         description = json.loads((app / "description.json").read_text())
         description["scenario"] |= changed.pop("scenario", {})
         (app / "description.json").write_text(json.dumps(description | changed))
+        return self.run_app(app, lose_one_after)
+
+    def run_app(self, app: Path, lose_one_after: int | None = None) -> Path:
+        """Run the app in a folder; a SuperNode is killed after so many arrivals."""
         run = subprocess.Popen(
             ["flwr", "run", app, "here", "--stream", "--run-config", f"folder='{app / 'run'}'"],
             env=self.environment,
@@ -114,7 +123,7 @@ class Federation:
                 arrived += "arrival" in line
                 if arrived == lose_one_after:
                     os.killpg(self.nodes[0].pid, signal.SIGKILL)
-        assert run.wait(60) == 0
+        assert run.wait(600) == 0
         return app
 
     def stop(self) -> None:
@@ -169,6 +178,46 @@ def test_replay_equals_a_long_run(federation: Federation) -> None:
     run = recorded(federation.run("fedbuff", scenario={"problem": QUADRATIC}))
     assert run.replay().bit_for_bit
     assert run.events[Name.KIND] == [EventKind.ARRIVAL] * UPDATES
+
+
+NUMPY_APP = ROOT / "tests" / "fl_core" / "flower_apps" / "numpy"
+PAGE = ROOT / "docs" / "how-to" / "flower.md"
+EVALUATE = """
+
+def evaluate(server_round, arrays):
+    (w,) = arrays.to_numpy_ndarrays()
+    return {"loss": float(((w[1:] - np.array([1, -1])) ** 2).sum())}
+"""
+
+
+@deployed
+def test_an_app_of_the_users_is_deployed_as_its_page_says(federation: Federation) -> None:
+    """Its ClientApp runs on SuperNodes with parts and states of their own, under the strategy chosen."""
+    app = Path(shutil.copytree(NUMPY_APP, federation.folder / "own"))
+    (app / "numpyexample" / "task.py").open("a").write(EVALUATE)
+    problem = {
+        "name": "flower",
+        "app": str(app),
+        "clients": CLIENTS,
+        "initial": "numpyexample.task:initial_arrays",
+        "evaluate": "numpyexample.task:evaluate",
+        "metric": "test/loss",
+    }
+    chosen = Experiment.model_validate(
+        {
+            "scenario": {"problem": problem, "budget": {"updates": 9}},
+            "strategy": {"name": "fedasync", "local": "client_app", "local_lr": 0.1},
+        }
+    )
+    (app / "description.json").write_text(chosen.model_dump_json())
+    (deployed,) = re.findall(r"```python\n# my-app/deployed.py\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (app / "deployed.py").write_text(deployed)
+    project = (app / "pyproject.toml").read_text()
+    project = re.sub('serverapp = ".*"', 'serverapp = "deployed:server"', project)
+    (app / "pyproject.toml").write_text(f'{project}folder = "deployed"\nunit = 60.0\n')
+    run = recorded(federation.run_app(app))
+    assert run.events[Name.KIND] == [EventKind.ARRIVAL] * 9
+    assert run.curve[-1]["test/loss"] < 0.5 * run.curve[0]["test/loss"]
 
 
 @deployed
