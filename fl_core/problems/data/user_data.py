@@ -30,6 +30,7 @@ from fl_core.parts import imported
 from fl_core.problems.data.data import Data, deciles, drawn
 from fl_core.problems.data.items import Items, as_column
 from fl_core.problems.problem import InvalidProblemError
+from fl_core.vision import repair
 
 TEST = 0.2  # the share that is kept for testing
 CLIENT = "client"  # the entry of a dict that says whose a data point is
@@ -68,6 +69,7 @@ def load(path: str, clients: int, collate: str | None = None) -> Data:
     Raises:
         InvalidProblemError: The function fails, or returns something else than the forms above.
     """
+    repair()  # the user's module may import Lightning, and nothing in this process has so far
     function: Callable[[], Any] = imported(path)
     collate_fn: Collate | None = imported(collate) if collate else None
     try:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fl_core.experiment import Experiment
+from fl_core.problems.data import user_data
 from fl_core.problems.problem import InvalidProblemError, Problem
 from fl_core.recording.recorder import run
 
@@ -381,3 +382,17 @@ def __getattr__(name: str) -> Any:
             return Net()
 
     return Brier
+
+
+def test_torchvision_is_repaired_before_data_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that got a problem from another has imported no Lightning, and the user's module may."""
+    done = []
+
+    def imported(path: str) -> Any:
+        done.append(path)
+        return lambda: (torch.ones(20, 1), torch.ones(20, 1))
+
+    monkeypatch.setattr(user_data, "repair", lambda: done.append("repair"))
+    monkeypatch.setattr(user_data, "imported", imported)
+    user_data.load.__wrapped__("mine:line", 2)
+    assert done == ["repair", "mine:line"]
