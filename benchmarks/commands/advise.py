@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from math import exp
+from math import exp, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from benchmarks.commands import options
+from benchmarks.commands.theory import draw_costs, least_costs, print_costs
 from benchmarks.commands.trace import columns, columns_of_a_log, described, timing
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from reports.leaderboard.page import Board
 
 FIRST_CLIENTS, FIRST_ABSENCES = 100, 50  # from which the mean length of an absence is taken
+ACCURACY, GAP, NOISE = 100.0, 15.0, 209.0  # ε, A and B, as `asyncfl list theory cost` has them
+SPEED_GROUPS = 10  # clients of similar speed get the same probability
+MAX_TASKS = 100
+MAX_CLIENTS = 200  # of whom time and energy are computed
 ABSENCES = 5  # that the suite lasts at least, or who is away at its start would not be seen
 JOBS = 30  # of a typical client, absences included, in the suite that checks the advice
 
@@ -66,6 +71,15 @@ class Share(options.Finite):
     help="Seconds in a unit of the job lengths.  [default: 1 for logs with dates]",
 )
 @click.option(
+    "--computation",
+    type=options.Finite(min=0, min_open=True),
+    metavar="WATTS",
+    help="Of a client at work. Adds time against energy.",
+)
+@click.option(
+    "--idle", type=options.Finite(min=0), metavar="WATTS", help="Of a client without work.  [default: 0]"
+)
+@click.option(
     "--out",
     type=options.FILE,
     default=Path("advised.yaml"),
@@ -89,6 +103,8 @@ def command(
     links: Path | None,
     links_client: str | None,
     message: str | None,
+    computation: float | None,
+    idle: float | None,
     **named: Any,
 ) -> None:
     """Find strategies for clients like yours on the leaderboard, and write a suite to test them.
@@ -100,6 +116,7 @@ def command(
       asyncfl advise --trace jobs.parquet --client device --start began --end ended
       asyncfl advise --clients 200 --slow 20% --factor 5 --away 30%
       asyncfl advise --trace log.csv --uplink 10 --downlink 50 --message 40MB
+      asyncfl advise --trace log.csv --computation 4 --idle 0.5
     """  # noqa: D301 - click's mark for lines to be left alone
     from pydantic import ValidationError
 
@@ -108,13 +125,7 @@ def command(
     from fl_core.timing.durations import means
     from reports import advice
 
-    if trace and slow is not None:
-        raise UserError(
-            "--slow cannot be combined with --trace, which says how fast the clients are. Leave out one of "
-            "them"
-        )
-    if out.exists():
-        raise UserError(f"{out}: exists already. Delete it, or choose another with --out FILE")
+    _refuse(trace, slow, computation, idle, out)
     if gap or any(named.values()):
         count, written = _imported(trace, clients, away, out, gap, **named)
     else:
@@ -158,6 +169,58 @@ def command(
         f"Check it on your own problem, in place of digits in {out}: "
         f"asyncfl tune {out}, then asyncfl run {out} --tuned"
     )
+    if computation:
+        figure = out.with_name(f"{out.stem}-energy.svg")
+        speeds = [1 / float(mean) for mean in means(own_timing.durations, count, 0)]
+        _print_energy(speeds, at_work or count, (computation, idle or 0.0), figure)
+
+
+def _print_energy(speeds: Sequence[float], at_work: int, power: tuple[float, float], figure: Path) -> None:
+    """Print time and energy of Generalized AsyncSGD with the least of either, and draw the front.
+
+    Args:
+        speeds: Jobs per unit of time of each client.
+        at_work: Clients at work at a time under AsyncSGD.
+        power: Watts of a client at work, and of one without work.
+        figure: Where the front is drawn.
+    """
+    import numpy as np
+
+    from fl_core.theory.cost import Cost
+
+    count, taken = len(speeds), min(len(speeds), MAX_CLIENTS)
+    some = np.sort(speeds)[np.arange(taken) * count // taken]
+    groups = np.arange(taken) * min(SPEED_GROUPS, taken) // taken
+    work, idle = (np.full(taken, watts) for watts in power)
+    target = Cost(ACCURACY, GAP, NOISE, work, idle)
+    tasks = max(1, round(at_work * taken / count))
+    networks = least_costs(target, some, tasks=tasks, limit=min(taken, MAX_TASKS), server=inf, groups=groups)
+    print_text(
+        "Time and energy of Generalized AsyncSGD to the same accuracy, from the bound of its paper for "
+        f"exponential job times, without absences and links{_of(taken, count)}; a hypothesis as well:"
+    )
+    print_costs(target, networks)
+    draw_costs(target, networks, figure)
+    print_text(f"Figure: {figure}")
+
+
+def _of(taken: int, count: int) -> str:
+    return "" if taken == count else f", for {taken} of the {count} clients, evenly over their speeds"
+
+
+def _refuse(
+    trace: Path | None, slow: float | None, computation: float | None, idle: float | None, out: Path
+) -> None:
+    """Raise UserError for options that do not go together, and for an output that exists."""
+    if trace and slow is not None:
+        raise UserError(
+            "--slow cannot be combined with --trace, which says how fast the clients are. Leave out one of "
+            "them"
+        )
+    if idle is not None and computation is None:
+        raise UserError("--idle: give the power of clients at work as well, with --computation WATTS")
+    if out.exists():
+        raise UserError(f"{out}: exists already. Delete it, or choose another with --out FILE")
 
 
 def _described(

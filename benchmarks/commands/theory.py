@@ -16,6 +16,11 @@ from benchmarks.tables import print_headed
 from fl_core.text import many
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fl_core.theory.cost import Cost
+    from fl_core.theory.jackson import Array
     from fl_core.theory.optimum import Optimum
     from fl_core.theory.routing import QueueingNetwork, RoutingObjective
     from reports.figures.svg import Axes, Drawing
@@ -25,6 +30,7 @@ Point = tuple[float, float]  # time and energy
 
 POSITIVE = options.Finite(min=0, min_open=True)
 FASTEST = 1e9  # times the slowest: sums over states keep their digits
+BASE = "AsyncSGD"  # uniform routing
 FRONT = {0.0: "least time", 0.25: "¼ energy", 0.5: "½ energy", 0.75: "¾ energy", 1.0: "least energy"}
 MANY = "3,1.5,1 or, for ten alike, 10x0.5"
 
@@ -142,18 +148,14 @@ def cost(
     clients of equal speed and power get the same probability. Service times are
     exponential, at the server too.
     """
-    from dataclasses import replace
-
     import numpy as np
 
     from fl_core.theory.cost import Cost
-    from fl_core.theory.optimum import optimise_jointly
-    from fl_core.theory.routing import QueueingNetwork, uniform
 
     if figure is not None and figure.suffix not in {".svg", ".pdf"}:
         raise UserError(f"--figure: must end with .svg or .pdf, not '{figure.name}'")
-    options = {"--speeds": speeds, "--computation": computation, "--idle": idle}
-    mu, work, rest = (np.array([float(x) for x in _clients(key, text)]) for key, text in options.items())
+    given = {"--speeds": speeds, "--computation": computation, "--idle": idle}
+    mu, work, rest = (np.array([float(x) for x in _clients(key, text)]) for key, text in given.items())
     if not len(mu) == len(work) == len(rest):
         raise UserError(
             f"--speeds, --computation and --idle have {len(mu)}, {len(work)} and {len(rest)} clients. "
@@ -163,35 +165,70 @@ def cost(
         target = Cost(accuracy, distance, noise, work, rest, smoothness)
     except ValueError as error:
         raise UserError(f"--accuracy: {error}") from None
-    served = server or math.inf
-    networks = {"AsyncSGD": QueueingNetwork(uniform(len(mu)), mu, len(mu), served)}
     _, groups = np.unique(np.stack([mu, work, rest]), axis=1, return_inverse=True)
-    for weight, name in FRONT.items():
-        end = optimise_jointly(replace(target, weight=weight), mu, limit, server=served, groups=groups)
-        networks[name] = QueueingNetwork(end.p, mu, end.tasks, served)
-    base, *best = points = [(target.time(network), target.energy(network)) for network in networks.values()]
-    rows = [
-        (
-            name,
-            str(network.tasks),
-            f"{target.step(network):.4g}",
-            f"{time:.6g}",
-            f"{energy:.6g}",
-            f"{100 * (time / base[0] - 1):+.0f} %",
-            f"{100 * (energy / base[1] - 1):+.0f} %",
-        )
-        for (name, network), (time, energy) in zip(networks.items(), points, strict=True)
-    ]
+    networks = least_costs(target, mu, tasks=len(mu), limit=limit, server=server or math.inf, groups=groups)
     click.echo(f"{many(len(mu), 'client')}, accuracy {accuracy:g}\n")
-    print_headed(("choice", "tasks", "step", "time (s)", "energy (J)", "time", "energy"), rows)
+    print_costs(target, networks)
     for name in (FRONT[0.0], FRONT[1.0]):
         click.echo(f"\nRouting for {name}, clients alike together")
         print_headed(
             ("clients", "speed", "probability", "staleness", "time in the system"), _alike(networks[name])
         )
     if figure is not None:
-        _front_figure(best, {"AsyncSGD": base}).save(figure)
+        draw_costs(target, networks, figure)
         click.echo(f"\nFigure: {figure}")
+
+
+def least_costs(
+    target: Cost, speeds: Array, *, tasks: int, limit: int, server: float, groups: NDArray[np.integer]
+) -> dict[str, QueueingNetwork]:
+    """Return AsyncSGD and the routings and numbers of tasks between least time and least energy, by name.
+
+    Args:
+        target: The accuracy, and the power of clients.
+        speeds: Updates per unit of time of each client [n].
+        tasks: Tasks of AsyncSGD.
+        limit: Tasks at most of the others.
+        server: Updates that the server takes per unit of time.
+        groups: Labels [n]; clients with the same label get the same probability.
+    """
+    from dataclasses import replace
+
+    from fl_core.theory.optimum import optimise_jointly
+    from fl_core.theory.routing import QueueingNetwork, uniform
+
+    networks = {BASE: QueueingNetwork(uniform(len(speeds)), speeds, tasks, server)}
+    for weight, name in FRONT.items():
+        end = optimise_jointly(replace(target, weight=weight), speeds, limit, server=server, groups=groups)
+        networks[name] = QueueingNetwork(end.p, speeds, end.tasks, server)
+    return networks
+
+
+def print_costs(target: Cost, networks: Mapping[str, QueueingNetwork]) -> None:
+    """Print time and energy of each choice, and how they differ from AsyncSGD's."""
+    costs = {name: (target.time(network), target.energy(network)) for name, network in networks.items()}
+    base = costs[BASE]
+    rows = [
+        (
+            name,
+            str(network.tasks),
+            f"{target.step(network):.4g}",
+            *(f"{value:.6g}" for value in costs[name]),
+            *(
+                f"{100 * (value / of_base - 1):+.0f} %"
+                for value, of_base in zip(costs[name], base, strict=True)
+            ),
+        )
+        for name, network in networks.items()
+    ]
+    print_headed(("choice", "tasks", "step", "time (s)", "energy (J)", "time", "energy"), rows)
+
+
+def draw_costs(target: Cost, networks: Mapping[str, QueueingNetwork], path: Path) -> None:
+    """Draw the front of times and energies, and AsyncSGD, into a file."""
+    points = {name: (target.time(network), target.energy(network)) for name, network in networks.items()}
+    base = points.pop(BASE)
+    _front_figure([*points.values()], {BASE: base}).save(path)
 
 
 def _alike(network: QueueingNetwork) -> list[tuple[str, ...]]:
@@ -271,7 +308,7 @@ def _f_x(spread: str, clients: int) -> tuple[Fraction, ...]:
 
 
 def _clients(option: str, text: str) -> tuple[Fraction, ...]:
-    """Return the exact values of all clients, twelve for `3,1.5,10x0.5`."""
+    """Return the exact values of all clients, twelve for `3,1.5,10x0.5`; UserError for others."""
     values: list[Fraction] = []
     for item in text.split(","):
         times, x, value = item.partition("x")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.commands import advise, options
+from benchmarks.commands import advise, options, theory
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import load
 from fl_core.scenario import Timing
@@ -161,6 +161,17 @@ def test_who_is_away_at_the_start_of_the_suite_comes_back(kept: Path, tmp_path: 
     assert float(spec.budget.time or 0) == pytest.approx(
         5 * 121, rel=0.01
     )  # a job ends 121 before the next spell
+
+
+def test_power_adds_time_and_energy_of_the_best_routing(kept: Path, tmp_path: Path) -> None:
+    out = tmp_path / "own.yaml"
+    shown = told("--clients", "4", "--computation", "2", "--idle", "0.5", "--out", str(out)).splitlines()
+    speeds = ("--speeds", "4x1", "--computation", "4x2", "--idle", "4x0.5", "--limit", "4")
+    expected = CliRunner().invoke(theory.command, ["cost", *speeds]).output.splitlines()
+    table = expected[(first := next(at for at, line in enumerate(expected) if line.startswith("choice"))) :]
+    assert len(shown) > 6 and first
+    assert [line for line in shown if line in table[:7]] == table[:7]
+    assert (tmp_path / "own-energy.svg").read_text().count("<svg") == 1
 
 
 def test_neighbours_are_sorted_by_distance() -> None:
