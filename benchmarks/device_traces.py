@@ -189,7 +189,7 @@ def _presence(path: Path, name: str, records: Iterable[tuple[int, list[tuple[int
     all_clients = list(records)
     clients = [client for client in all_clients if client is not None]
     if not clients:
-        raise UserError(f"{path}: {name}: has no client that is ever present")
+        raise UserError(f"{path}: {name}: has no client that is ever present. Name another file")
     return Presence(name, clients, len(all_clients) - len(clients))
 
 

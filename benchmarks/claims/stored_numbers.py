@@ -86,7 +86,7 @@ def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> 
         return []
     lines = _lines(file)
     if tuple(lines[:1]) != (",".join(columns),):
-        raise UserError(f"{file}:1: is damaged: here stand the columns {', '.join(columns)}")
+        raise UserError(f"{file}:1: is damaged: the columns must be {', '.join(columns)}. Restore the file")
     rows, entries = csv.reader(lines[1:], strict=True), []
     try:
         for cells in rows:
@@ -95,7 +95,9 @@ def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> 
             entries.append(row(cells))
     except (ValueError, KeyError, csv.Error):
         line = 1 + rows.line_num
-        raise UserError(f"{file}:{line}: is damaged: no row of {', '.join(columns)}") from None
+        raise UserError(
+            f"{file}:{line}: is damaged: the row must have {', '.join(columns)}. Restore the file"
+        ) from None
     return entries
 
 

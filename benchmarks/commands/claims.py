@@ -571,7 +571,7 @@ def _must_stand_behind(ctx: click.Context) -> None:
         ):
             name = ctx.invoked_subcommand
             raise click.UsageError(
-                f"{parameter.opts[0]} stands behind {name}: asyncfl claims {name} {parameter.opts[0]} …"
+                f"{parameter.opts[0]} is an option of {name}: write asyncfl claims {name} {parameter.opts[0]} …"
             )
 
 

@@ -91,8 +91,8 @@ def command(
     whole = {name: own for name, own in scores.items() if asked.label in own.entries}
     if not whole:
         raise UserError(
-            f"{asked.label}: no population has all its runs and those of FedAvg and another baseline; trials "
-            "that failed are warned of above"
+            f"{asked.label}: no population is complete: it needs all runs of this strategy, of FedAvg and of "
+            "another baseline. Correct what the warnings above name, and rerun the same command"
         )
     findings = findings_page.Findings(asked.label, whole)
     page = findings_page.write(findings, asked.manifest(findings, out), out)

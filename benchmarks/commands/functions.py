@@ -61,7 +61,8 @@ def run(
     if session.waiting:
         waiting_reason = session.why_waiting
         raise UserError(
-            f"the runs are kept in {place.outbox}, but MLflow does not have them: {waiting_reason}"
+            f"the runs are not in MLflow: {waiting_reason}. They are kept in {place.outbox}: "
+            "send them with asyncfl sync"
         )
     if session.now[Status.ERROR]:
         warn(f"{many(session.now[Status.ERROR], 'run')} ended in error; see the column 'reason'")

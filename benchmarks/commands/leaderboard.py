@@ -230,7 +230,9 @@ def verify(
     ]
     stored = stored_runs([study for study in studies if study.place in tables.scales], tables)
     if not stored:
-        raise UserError(f"{folder}: there are no such final runs: see asyncfl leaderboard run --help")
+        raise UserError(
+            f"{folder}: no final run of these scales and studies. Choose others with --scale and --study"
+        )
     count = workers or processes()
     seconds = estimate.seconds([run.planned for run in stored], count)
     click.echo(f"{many(len(stored), 'final run')}, about {duration(seconds)} (worker processes: {count})")

@@ -85,7 +85,11 @@ def routing(
 
     mu = np.array([float(speed) for speed in _clients("--speeds", speeds)])
     if mu.max() > FASTEST * mu.min():
-        raise UserError(f"--speeds: the fastest may be {FASTEST:,.0f} times the slowest, not more")
+        ratio = mu.max() / mu.min()
+        raise UserError(
+            f"--speeds: the fastest client is {ratio:,.0f} times as fast as the slowest. The largest ratio is "
+            f"{FASTEST:,.0f}: give speeds that are closer"
+        )
     bound: RoutingObjective = (
         G(lr, distance, noise, rounds, smoothness) if objective == "G" else H(lr, distance, noise, smoothness)
     )

@@ -106,7 +106,9 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     if phones is None:
         of_log = columns(log, **named)
     elif options_given := [name for name, value in {**named, "gap": gap}.items() if value]:
-        raise UserError(f"--{options_given[0]}: {log} is a public trace of phones, whose columns are known")
+        raise UserError(
+            f"--{options_given[0]}: {log} is a public trace of phones, whose columns are known. Leave it out"
+        )
     if isinstance(phones, devices.DeviceCapacity) and batch is None:
         raise UserError(
             "--batch is missing: FedScale's client_device_capacity needs the size of a mini-batch"

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fl_core.metrics import FEDERATED, FP_LOSS, Metric, name_fault, named
 from fl_core.parts import Count, FieldError, Part
-from fl_core.text import miscounted
+from fl_core.text import miscounted, unknown
 
 CPU = torch.device("cpu")
 Precision = Literal["float32", "tf32"]  # of matrix products and convolutions on a GPU
@@ -180,7 +180,7 @@ class Problem(Part):
                 raise FieldError("metrics", fault)
         names = [metric.name for metric in self.recorded()]
         if self.metric not in names:
-            raise FieldError("metric", f"there is no '{self.metric}'. Available: {', '.join(names)}")
+            raise FieldError("metric", unknown("metric", self.metric, names))
         if self.ranking.higher is None:
             raise FieldError(
                 "metric", f"'{self.metric}' declares neither higher nor lower values as better: set `higher`"

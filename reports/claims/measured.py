@@ -149,7 +149,7 @@ def _function(path: str) -> Callable[..., Any]:
     try:
         function: Callable[..., Any] = import_guard.load(path)
     except (ImportError, AttributeError) as error:
-        raise UserError(f"{path}: there is no such function ({error})") from None
+        raise UserError(f"{path}: no such function ({error}). Correct the path") from None
     return function
 
 

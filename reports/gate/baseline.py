@@ -276,7 +276,9 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
     """Raise UserError unless the baseline consists of exactly the planned runs."""
     suite = planned[0].suite
     if baseline.suite != suite:
-        raise UserError(f"{path}: is a baseline of suite '{baseline.suite}', not of '{suite}'")
+        raise UserError(
+            f"{path}: is a baseline of suite '{baseline.suite}', not of '{suite}'. Name the baseline of this suite"
+        )
     theirs = {run.key for run in baseline.runs}
     ours = {run.key for run in planned}
     if theirs != ours:

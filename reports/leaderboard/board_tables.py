@@ -109,15 +109,15 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
             BytesIO(reading.content(path)), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False
         )
         if missing := [name for name in columns if name not in table]:
-            raise ValueError(f"there is no column '{missing[0]}'")
+            raise ValueError(f"no column '{missing[0]}'")
         kinds = {name: str if name in TEXTS else int if name in WHOLE else float for name in columns}
         empty = (
             {"worst_client": table["worst_client"].replace("", np.nan)} if "worst_client" in columns else {}
         )
         table = table.assign(**empty)[columns].astype(kinds)
     except (ValueError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: this is no table of the leaderboard: {error}") from None
+        raise UserError(f"{path}: not a table of the leaderboard: {error}. Restore the file") from None
     table = table.assign(**{name: table[name].map(as_written) for name in TEXTS if name in columns})
     if (twice := table.duplicated(_key(columns))).any():
-        raise UserError(f"{path}: row {int(twice.argmax()) + 1} is there twice")
+        raise UserError(f"{path}: row {int(twice.argmax()) + 1} is a duplicate. Restore the file")
     return table

@@ -64,10 +64,10 @@ def test_shipped_files_are_read() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("claim,sample", "claim,simple", ":1: is damaged: here stand the columns claim, sample, "),
-        ("0.5", "o.5", ":2: is damaged: no row of claim, sample, "),
-        (",1\n", ",7\n", ":2: is damaged: no row of claim, sample, "),
-        ("r1,", "", ":2: is damaged: no row of claim, sample, "),
+        ("claim,sample", "claim,simple", ":1: is damaged: the columns must be claim, sample, "),
+        ("0.5", "o.5", ":2: is damaged: the row must have claim, sample, "),
+        (",1\n", ",7\n", ":2: is damaged: the row must have claim, sample, "),
+        ("r1,", "", ":2: is damaged: the row must have claim, sample, "),
     ],
 )
 def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str) -> None:
@@ -84,7 +84,7 @@ def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str
 
 
 @pytest.mark.parametrize(
-    ("line", "place"), [(0, ":1: is damaged: here stand the columns "), (1, ":2: is damaged")]
+    ("line", "place"), [(0, ":1: is damaged: the columns must be "), (1, ":2: is damaged")]
 )
 def test_damaged_results_of_claims(tmp_path: Path, line: int, place: str) -> None:
     lines = (stored_numbers.RESULTS / "false-verdicts.csv").read_text().splitlines()

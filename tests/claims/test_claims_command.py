@@ -220,7 +220,7 @@ def test_mistakes_are_one_line_each(toy: Path, arguments: tuple[str, ...], words
 def test_options_of_a_subcommand_stand_behind_it(toy: Path) -> None:
     said = CliRunner().invoke(command, ["--claims", str(toy), "show", "T-theorem/sum"])
     assert said.exit_code == 2
-    assert "--claims stands behind show: asyncfl claims show --claims …" in said.output
+    assert "--claims is an option of show: write asyncfl claims show --claims …" in said.output
 
 
 def test_pages_are_of_all_papers(toy: Path) -> None:

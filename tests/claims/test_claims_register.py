@@ -145,7 +145,7 @@ def test_the_command_stores_or_says_what_is_missing(toy: Path) -> None:
     [
         ("toy.yaml", "decisions: [{id: yesterday, entries: [x]}]", "decisions.0.id"),
         ("toy.yaml", "decisions: 3", "decisions"),
-        ("toy.csv", "entry,digest\nT-better/slow,3\n", "is damaged: here stand the columns"),
+        ("toy.csv", "entry,digest\nT-better/slow,3\n", "is damaged: the columns must be"),
         ("toy.csv", "entry,digest,decision\nT-better/slow,3\n", "is damaged"),
     ],
 )

@@ -65,5 +65,5 @@ def test_a_suite_may_rank_by_another_metric_and_its_key_tells() -> None:
     assert "metric" not in usual.identity()
     assert other.identity()["metric"] == "test/loss"
     assert other.ranking == LOSS
-    with pytest.raises(ValueError, match="metric: there is no 'test/los'"):
+    with pytest.raises(ValueError, match="metric: unknown metric 'test/los'"):
         Problem.model_validate({"name": "digits", "metric": "test/los"})

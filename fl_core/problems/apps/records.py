@@ -45,7 +45,7 @@ class Layout:
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         if not arrays:
-            raise ValueError("there is no array in it")
+            raise ValueError("it holds no array: return the model's arrays")
         self.slots: list[ArraySlot] = []
         self.d = 0
         for name, array in arrays.items():

@@ -133,7 +133,7 @@ def _half(path: str, returned: Any, collate: Collate | None) -> Half:
         clients = _named(path, np.ravel(clients.cpu() if isinstance(clients, Tensor) else clients).tolist())
         lengths.append(len(clients))
     if not any(lengths):
-        raise InvalidProblemError(f"data {path} returns no data points")
+        raise InvalidProblemError(f"data {path} returns no data points: return one at least")
     if len(set(lengths)) > 1:
         if len(lengths) == 2 and isinstance(columns, tuple):
             raise InvalidProblemError(
@@ -163,7 +163,7 @@ def _points(path: str, dataset: Dataset[Any]) -> list[Any]:
         reason = f"{type(error).__name__}: {' '.join(text(error).split())}{place(error)}"
         raise InvalidProblemError(f"data {path}: its Dataset cannot be read by number: {reason}") from error
     if not points:
-        raise InvalidProblemError(f"data {path} returns a Dataset without data points")
+        raise InvalidProblemError(f"data {path} returns a Dataset without data points: give it one at least")
     return points
 
 

@@ -261,7 +261,10 @@ def test_a_lightning_module_from_a_model_keeps_its_loss_and_the_problem_scores_i
         ({"module": "mine_own:Untitled"}, "must be a tuple of asyncfl.Metric"),
         ({"data": "mine_own:nothing"}, "cannot import 'mine_own:nothing'"),
         ({"data": "mine_own:MINUTES"}, "cannot import"),
-        ({"metric": "test/mea"}, "there is no 'test/mea'. Available: test/mae, test/loss"),
+        (
+            {"metric": "test/mea"},
+            "unknown metric 'test/mea'. Did you mean 'test/mae'? Available: test/mae, test/loss",
+        ),
     ],
 )
 def test_what_is_known_before_data_are_loaded_is_said_then(fields: dict[str, Any], line: str) -> None:
