@@ -569,10 +569,8 @@ def _must_stand_behind(ctx: click.Context) -> None:
             parameter.name
             and ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
         ):
-            name = ctx.invoked_subcommand
-            raise click.UsageError(
-                f"{parameter.opts[0]} is an option of {name}: write asyncfl claims {name} {parameter.opts[0]} …"
-            )
+            name, option = ctx.invoked_subcommand, parameter.opts[0]
+            raise click.UsageError(f"{option} is an option of {name}: write asyncfl claims {name} {option} …")
 
 
 command.add_command(run)

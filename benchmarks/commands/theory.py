@@ -87,8 +87,8 @@ def routing(
     if mu.max() > FASTEST * mu.min():
         ratio = mu.max() / mu.min()
         raise UserError(
-            f"--speeds: the fastest client is {ratio:,.0f} times as fast as the slowest. The largest ratio is "
-            f"{FASTEST:,.0f}: give speeds that are closer"
+            f"--speeds: the fastest client is {ratio:,.0f} times as fast as the slowest, and {FASTEST:,.0f} "
+            "is the limit. Give speeds that are closer"
         )
     bound: RoutingObjective = (
         G(lr, distance, noise, rounds, smoothness) if objective == "G" else H(lr, distance, noise, smoothness)

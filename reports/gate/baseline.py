@@ -276,9 +276,7 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
     """Raise UserError unless the baseline consists of exactly the planned runs."""
     suite = planned[0].suite
     if baseline.suite != suite:
-        raise UserError(
-            f"{path}: is a baseline of suite '{baseline.suite}', not of '{suite}'. Name the baseline of this suite"
-        )
+        raise UserError(f"{path}: is a baseline of suite '{baseline.suite}', not of '{suite}'. Name another")
     theirs = {run.key for run in baseline.runs}
     ours = {run.key for run in planned}
     if theirs != ours:
