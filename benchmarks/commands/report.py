@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,13 @@ import click
 from benchmarks.commands import options
 from benchmarks.errors import RUN_AGAIN, UserError, warn, writing
 from benchmarks.tables import print_rich
+from fl_core.schema import CLAIMS
 from fl_core.text import many, nearest
 
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
     from reports.records.records import RecordedSuite
+    from reports.sections.section import Section
 
 
 @click.command(short_help="Print the results of SUITE, and write its report page.")
@@ -90,11 +93,15 @@ def write_page(recorded: RecordedSuite, store: Store) -> Path | None:
 def page_of(recorded: RecordedSuite, store: Store) -> Path:
     """Write the report page, next to an older page with more runs if necessary, and return the path."""
     from reports import page
-    from reports.claims.html import sections
 
+    more: Sequence[Section] = ()
+    if recorded.name.startswith(CLAIMS):
+        from reports.claims.html import sections
+
+        more = sections(recorded.name)
     path = store.reports / f"{recorded.name}.html"
     with writing(f"the report page {path}", "; copy the store to where it can be"):
-        written = page.write(recorded, path, sections(recorded.name))
+        written = page.write(recorded, path, more)
     if written != path:
         warn(f"{path} shows more runs and was not overwritten. The report of the readable runs is {written}")
     return written

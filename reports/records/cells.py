@@ -86,7 +86,7 @@ class Cell:
     metrics: tuple[Measure, ...] = ()  # of the scenario
     target: float | None = None
 
-    @property
+    @cached_property
     def finite(self) -> tuple[RunResult, ...]:
         """Runs with a final model, including stalled runs."""
         return tuple(run for run in self.runs if run.status.finite)
@@ -193,7 +193,8 @@ def over_scenarios(cells: Sequence[Cell], metric: str, clock: str) -> CurveBand:
     grid = _common_marks(cells, clock, [curves[seed][0] for curves in by_seed for seed in seeds])
     if not seeds:
         return CurveBand(cells[0], grid, grid, grid, grid, 0, ())
-    means = [np.mean([value_at(grid, *curves[seed]) for curves in by_seed], axis=0) for seed in seeds]
+    values = [[value_at(grid, *curves[seed]) for curves in by_seed] for seed in seeds]
+    means = [of_seed[0] if len(of_seed) == 1 else np.mean(of_seed, axis=0) for of_seed in values]
     return CurveBand(cells[0], grid, np.mean(means, 0), np.min(means, 0), np.max(means, 0), len(seeds), ())
 
 

@@ -1,6 +1,6 @@
 """Reading a suite out of an MLflow store: SQLite file, server, or any other address."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +28,11 @@ from fl_core.schema import (
     Kind,
     MlflowTag,
     Name,
+    Table,
     Tag,
 )
 from fl_core.text import many, nearest
+from reports.records import packed_tables
 from reports.records.records import Pooled, RecordedSuite, latest
 from reports.records.studies import read_studies
 
@@ -136,26 +138,66 @@ def _with_files(
     curves_only: bool,
 ) -> tuple[RunResult, ...]:
     """Return the runs, wanted runs with artifacts: read in place, or fetched from elsewhere."""
-
-    def read_of(run: RunResult) -> RunResult:
-        if here := places[run.run_id]:
-            files = read(here, run, curves_only)
-            if files.unread:
-                files = replace(files, unread=f"{files.unread} in {here}")
-            return run.with_files(files)
-        others = () if curves_only else (ARRIVALS, CLIENTS, *([DIAGNOSTICS] if run.diagnosed else []))
-        with fetched(run.artifact_uri, tracking_uri, [table.file for table in (CURVE, *others)]) as folder:
-            return run.with_files(read(folder, run, curves_only))
-
     chosen = wanted if callable(wanted) else lambda run: wanted is None or run.key in wanted
-    places = {run.run_id: place(run.artifact_uri, tracking_uri) for run in runs if chosen(run)}
-    stored = [run for run in runs if run.run_id in places]
-    if all(places.values()):  # threads would only wait for each other's Python
-        read_runs = {run.run_id: read_of(run) for run in stored}
+    stored = [run for run in runs if chosen(run)]
+    places = {run.run_id: here for run in stored if (here := place(run.artifact_uri, tracking_uri))}
+    if len(places) == len(stored):  # threads would only wait for each other's Python
+        copy = packed_tables.path_of(tracking_uri, stored[0].experiment_id) if stored else None
+        files = _read_in_place(stored, places, copy, curves_only, complete=wanted is None)
     else:
+
+        def fetch(run: RunResult) -> Files:
+            names = [table.file for table in ((CURVE,) if curves_only else _tables_of(run))]
+            with fetched(run.artifact_uri, tracking_uri, names) as folder:
+                return _read(folder, run, curves_only, is_local=run.run_id in places)
+
         with ThreadPoolExecutor(DOWNLOADS) as pool:
-            read_runs = dict(zip(places, pool.map(read_of, stored), strict=True))
-    return tuple(read_runs.get(run.run_id, run) for run in runs)
+            files = {run.run_id: found for run, found in zip(stored, pool.map(fetch, stored), strict=True)}
+    return tuple(run.with_files(files[run.run_id]) if run.run_id in files else run for run in runs)
+
+
+def _read_in_place(
+    runs: Sequence[RunResult],
+    places: Mapping[str, Path],
+    copy: Path | None,
+    curves_only: bool,
+    complete: bool,
+) -> dict[str, Files]:
+    """Return the tables of runs by MLflow's id, from their folders or from the packed copy of all tables.
+
+    The copy is made or renewed where all tables of a `complete` suite are read.
+    """
+    if len(runs) < packed_tables.MIN_RUNS:
+        copy = None
+    packed = packed_tables.load(copy) if copy else {}
+    current, files, added = {}, {}, 0
+    for run in runs:
+        folder = places[run.run_id]
+        state = packed_tables.state_of(folder, (table.file for table in _tables_of(run))) if copy else ""
+        copied = packed.get(run.run_id)
+        if state and copied and copied.state == state and run.metric in copied.files.curve:
+            current[run.run_id] = copied
+            files[run.run_id] = Files(copied.files.curve) if curves_only else copied.files
+            continue
+        files[run.run_id] = _read(folder, run, curves_only, is_local=True)
+        if state and not files[run.run_id].unread:
+            current[run.run_id] = packed_tables.PackedRun(state, files[run.run_id])
+            added += 1
+    needed = max(packed_tables.MIN_RUNS, packed_tables.REPACKED_FRACTION * len(packed))
+    if copy and complete and not curves_only and added >= needed:
+        packed_tables.save(copy, current)
+    return files
+
+
+def _read(folder: Path, run: RunResult, curves_only: bool, *, is_local: bool) -> Files:
+    """Return the tables of a run; the reason for unreadable tables names a local folder."""
+    files = read(folder, run, curves_only)
+    return replace(files, unread=f"{files.unread} in {folder}") if files.unread and is_local else files
+
+
+def _tables_of(run: RunResult) -> tuple[Table, ...]:
+    """Return the tables of a run; diagnostics only where recorded."""
+    return (CURVE, ARRIVALS, CLIENTS, *([DIAGNOSTICS] if run.diagnosed else []))
 
 
 def read(folder: Path, run: RunResult, curves_only: bool = False) -> Files:
