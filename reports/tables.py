@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import inf, nan
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from reports.numbers import MISSING
 
@@ -96,7 +97,11 @@ def markdown(headings: Sequence[str], rows: Iterable[Iterable[str]], left: int =
 
 def csv(table: pd.DataFrame) -> str:
     """Return a table as CSV, numbers with six digits."""
-    text: str = table.map(harmless).rename(columns=harmless).to_csv(index=False, float_format="%.6g")
+    safe = table.rename(columns=harmless)
+    for at, dtype in enumerate(table.dtypes):
+        if not is_numeric_dtype(dtype):
+            safe.isetitem(at, table.iloc[:, at].map(harmless))
+    text: str = safe.to_csv(index=False, float_format="%.6g")
     return text
 
 

@@ -3,6 +3,9 @@
 Two things rest on them: only one process at a time takes trials, and a process is alive as long as it
 holds the lock of its own name. No clock and no grace period is involved: a process that was killed with
 `kill -9` has lost its locks before another can check.
+
+Optuna has no substitute: locks of its journal guard one write, not the count and the draw of a trial
+together, and heartbeats are for databases alone, and know a dead process only after a grace period.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""A pool of worker processes on the local machine; dead processes are replaced."""
+"""A pool of worker processes on the local machine; dead processes are replaced.
+
+`concurrent.futures` is no substitute: there, a killed worker ends the jobs of all workers and cannot be told
+from the others, and a running job can neither report progress, save a checkpoint at a stop, nor take in
+a companion.
+"""
 
 import multiprocessing
 import signal

@@ -283,7 +283,9 @@ def strokes(axes: Axes, index: int, values: np.ndarray | Sequence[float], y: flo
 
     ends = np.stack([np.repeat(values, 2), np.tile([y - 0.24, y + 0.24], len(values))], axis=1)
     lines = path.Path(ends, [path.Path.MOVETO, path.Path.LINETO] * len(values))
-    axes.add_patch(patches.PathPatch(lines, fill=False, linewidth=0.8, **style(index)))
+    # Not `add_patch`, which looks for the extremes of curves: in a second for a hundred thousand values
+    axes.update_datalim(ends)
+    axes.add_artist(patches.PathPatch(lines, fill=False, linewidth=0.8, **style(index)))
 
 
 def markers(axes: Axes, index: int, x: np.ndarray, y: np.ndarray, at: Sequence[int] | np.ndarray) -> None:

@@ -152,7 +152,7 @@ def _with_files(
                 return _read(folder, run, curves_only, is_local=run.run_id in places)
 
         with ThreadPoolExecutor(DOWNLOADS) as pool:
-            files = {run.run_id: found for run, found in zip(stored, pool.map(fetch, stored), strict=True)}
+            files = dict(zip([run.run_id for run in stored], pool.map(fetch, stored), strict=True))
     return tuple(run.with_files(files[run.run_id]) if run.run_id in files else run for run in runs)
 
 

@@ -69,10 +69,12 @@ def client_summary(values: pd.DataFrame, metric: Measure) -> pd.DataFrame:
     """Return a table with a row per strategy: weighted `mean` and `worst` client, means over `seeds`."""
     by_run = values.groupby(["strategy", "seed"], sort=False)
     first_rows = np.flatnonzero(np.diff(by_run.ngroup(), prepend=-1))  # rows of a run follow each other
-    values_of, importance_of = (
-        np.split(values[name].to_numpy(), first_rows[1:]) for name in ("value", "importance")
-    )
-    means = list(map(np.average, values_of, [None] * len(first_rows), importance_of))
+    clients = np.diff(first_rows, append=len(values))
+    means = np.zeros(len(first_rows))
+    for size in set(clients.tolist()):  # runs with as many clients at once
+        rows = first_rows[clients == size, None] + np.arange(size)
+        value, importance = (values[name].to_numpy()[rows] for name in ("value", "importance"))
+        means[clients == size] = np.average(value, axis=1, weights=importance)
     runs = pd.DataFrame({"mean": means, "worst": by_run["value"].agg(metric.worst)})
     by_strategy = runs.groupby("strategy", sort=False)
     return by_strategy.agg(mean=("mean", "mean"), worst=("worst", "mean"), seeds=("worst", "size"))
