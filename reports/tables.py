@@ -100,7 +100,7 @@ def csv(table: pd.DataFrame) -> str:
     safe = table.rename(columns=harmless)
     for at, dtype in enumerate(table.dtypes):
         if not is_numeric_dtype(dtype):
-            safe.isetitem(at, table.iloc[:, at].map(harmless))
+            safe.isetitem(at, table.iloc[:, at].map(harmless).to_numpy())
     text: str = safe.to_csv(index=False, float_format="%.6g")
     return text
 
