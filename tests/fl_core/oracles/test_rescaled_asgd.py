@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,3 +93,14 @@ def test_rescaling_removes_the_bias_to_first_order_and_memory_all_of_it() -> Non
     assert bias("asgd", 0.02) > 10 * small
     tables: dict[str, dict[str, Any]] = {"ace": {}, "ringleader": {}, "afa_cs": {"buffer": 1}}
     assert max(bias(name, 0.04, **fields) for name, fields in tables.items()) < 1e-3 * small
+
+
+@pytest.mark.parametrize(("row", "name"), [("vanilla ASGD", "asgd"), ("Rescaled ASGD", "async_fedavg")])
+def test_the_page_on_step_sizes_has_these_distances(row: str, name: str) -> None:
+    page = Path(__file__).parents[3] / "docs" / "explanation" / "step-sizes.md"
+    (line,) = (
+        own for own in page.read_text(encoding="utf-8").splitlines() if own.startswith(f"| {row} | 0.")
+    )
+    _, _, large, small, *_ = line.split("|")
+    assert float(large) == pytest.approx(bias(name, 0.04), rel=0.005)
+    assert float(small) == pytest.approx(bias(name, 0.02), rel=0.005)
