@@ -120,7 +120,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
             "max_concurrency": 8,  # it answers while it computes
             "runtime_env": {"env_vars": variables},
         }
-        self._arguments = (dict(environment or {}), heartbeat, own_packages())
+        self._arguments = (dict(environment or {}), heartbeat, own_packages(), Path.cwd())
         self._nodes: dict[str, int] = {}  # alive: id → workers that it may have
         self._names: dict[str, str] = {}
         self._prepared: set[str] = set()

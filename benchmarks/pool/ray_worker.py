@@ -14,6 +14,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -48,8 +49,12 @@ class Begun:
 class RayWorker(Worker):
     """Ray actor of a worker; methods are called while jobs are computed."""
 
-    def __init__(self, environment: Mapping[str, str], heartbeat: float, own: UserPackages | None) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], heartbeat: float, own: UserPackages | None, folder: Path
+    ) -> None:
         super().__init__()
+        with suppress(OSError):  # a node may lack the driver's folder
+            os.chdir(folder)  # where the relative paths of a suite begin
         if own is not None:
             own.install()
         for name, value in environment.items():

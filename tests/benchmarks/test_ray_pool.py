@@ -113,6 +113,23 @@ def test_workers_find_packages_that_the_user_names(tmp_path: Path, monkeypatch: 
     assert not any("started" in folder for folder in folders), folders
 
 
+class _Reads(Count):
+    """Reads a file of the folder in which the command was started."""
+
+    def compute(self, worker: Any) -> None:
+        worker.tell(self, Sum(int(Path("total").read_text()), os.getpid()))
+
+
+@pytest.mark.usefixtures("cluster")
+def test_relative_paths_begin_in_the_drivers_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "total").write_text("7")
+    monkeypatch.chdir(tmp_path)
+    with RayPool[Any](1) as pool:
+        pool.submit(_Reads("job"))
+        (end,) = finals(pool).values()
+    assert isinstance(end, Sum) and end.total == 7
+
+
 @dataclass(frozen=True)
 class _Heartbeat(Saving):
     """Saves itself at every number, and leaves the rest to the heartbeat."""

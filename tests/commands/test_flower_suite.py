@@ -3,17 +3,19 @@
 In an environment of its own: tox run -e flower.
 """
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 pytest.importorskip("flwr")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "tests" / "fl_core" / "flower_apps" / "numpy"
@@ -51,7 +53,7 @@ def asyncfl(folder: Path, line: str, code: int = 0) -> str:
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
     )
     assert done.returncode == code, line + done.stdout + done.stderr
@@ -88,20 +90,52 @@ def test_runs_that_fail_are_recorded_and_the_others_done(folder: Path) -> None:
     assert table == {"FedAvg": {"done"}, "FedBuff": {"diverged"}, "FedAsync": {"error"}}
 
 
+def test_a_cluster_computes_the_same_numbers(folder: Path) -> None:
+    """Workers of Ray import the app from its folder."""
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    suite = {**SUITE, "seeds": 1, "strategies": ["fedavg", {"name": "fedbuff", "buffer": 2}]}
+    (folder / "mine.yaml").write_text(yaml.safe_dump(suite))
+    local = losses(folder, "run mine.yaml --no-report --workers 1 --store local", "local")
+    cluster = cluster_utils.Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+    )
+    try:
+        address = f"--engine ray --address {cluster.address}"
+        assert losses(folder, f"run mine.yaml --no-report {address} --store there", "there") == local
+    finally:
+        cluster.shutdown()
+    assert len(local) == 2
+
+
+def losses(folder: Path, line: str, store: str) -> dict[str, float]:
+    """The last losses of strategies, after a command."""
+    asyncfl(folder, line)
+    return printed(
+        folder,
+        f"import asyncfl, json; t = asyncfl.results('mine', store={store!r});"
+        "print(json.dumps(t.set_index('strategy')['test/loss'].to_dict()))",
+    )
+
+
 def asyncfl_results(folder: Path) -> dict[str, set[str]]:
     """The states of the recorded runs of each strategy."""
-    script = (
+    states = printed(
+        folder,
         "import asyncfl, json; t = asyncfl.results('mine');"
-        "print(json.dumps(t.groupby('strategy').status.agg(lambda s: sorted(map(str, set(s)))).to_dict()))"
+        "print(json.dumps(t.groupby('strategy').status.agg(lambda s: sorted(map(str, set(s)))).to_dict()))",
     )
+    return {name.partition(" (")[0]: set(status) for name, status in states.items()}
+
+
+def printed(folder: Path, script: str) -> Any:
+    """What a script prints last, as JSON."""
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=True,
     )
-    states = yaml.safe_load(done.stdout.splitlines()[-1])
-    return {name.partition(" (")[0]: set(status) for name, status in states.items()}
+    return json.loads(done.stdout.splitlines()[-1])

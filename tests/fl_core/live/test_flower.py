@@ -90,7 +90,7 @@ class Federation:
 
     def wait_for_the_link(self) -> None:
         host, _, port = self.address.partition(":")
-        for _ in range(300):
+        for _ in range(3000):  # ten minutes, as machines differ
             with socket.socket() as probe:
                 if probe.connect_ex((host, int(port))) == 0:
                     return

@@ -24,7 +24,7 @@ from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.apps.records import Layout, packed, unpacked
 from fl_core.problems.apps.world import AppError
-from fl_core.problems.flower import Flower
+from fl_core.problems.flower import MEASURED, Flower
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder, run
@@ -353,6 +353,18 @@ def test_a_rate_that_is_not_read_is_told(tmp_path: Path) -> None:
         for name, train in lines.items()
     }
     assert [name for name, said in told.items() if said] == ["run_config"]
+
+
+def test_a_measured_job_takes_the_seconds_of_its_call_times_its_length(tmp_path: Path) -> None:
+    problem = written(tmp_path, "import time\ntime.sleep(0.05)", measured=True)
+    law = {"name": "fixed", "times": [1, 3]}
+    simulation = Simulation(experiment(problem, "asgd", updates=6, durations=law))
+    served: dict[int | None, list[float]] = {0: [], 1: []}
+    for event in simulate(simulation):
+        assert event.began is not None
+        served[event.client].append((event.time - event.began) * float(simulation.lengths.clock.unit))
+    assert min(served[0]) >= 0.05 and min(served[1]) >= 0.15
+    assert MEASURED in problem.remarks(0)
 
 
 def test_strategies_see_the_lengths_of_arrays() -> None:
