@@ -32,6 +32,10 @@ from fl_core.problems.problem import Problem, World
 
 PLAIN = "plain"  # the record of numbers and strings
 WHOLE = "whole"  # the only array of a record that is one tensor
+UNKNOWN_PARTITIONS = (
+    "importance: the clients' weights belong to partitions, and Flower does not say which partition a "
+    "SuperNode has, so they may go to other nodes. Leave out importance, unless all weights are about equal"
+)
 COLLECTS = "it collects jobs, and a SuperNode at work cannot be asked for one"
 
 M = TypeVar("M", JobMessage, UpdateMessage)
@@ -188,6 +192,8 @@ def server_app(experiment: Experiment, app_folder: Path | None = None) -> Server
             problem = problem.in_folder(app_folder or problem.app)
             if problem.evaluate == "clients":
                 raise CannotRunError(f"{name} cannot run in Flower: name a central function as `evaluate`")
+            if problem.importance != "equal":
+                log(WARNING, "%s", UNKNOWN_PARTITIONS)
         world = problem.world(experiment.seed)
         run = LiveRun(experiment, world, float(context.run_config["unit"]), evaluate="test")
         try:

@@ -167,8 +167,18 @@ class OwnNodes(Nodes):
         return identifiers
 
 
-def test_an_app_of_the_users_runs_as_it_is(tmp_path: Path) -> None:
-    """Its messages are its own, its states stay on the nodes, and updates move the server's model."""
+@pytest.mark.parametrize("importance", ["equal", "data", (2,) + (1,) * (CLIENTS - 1)])
+def test_an_app_of_the_users_runs_as_it_is(
+    importance: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its messages are its own, its states stay on the nodes, and updates move the server's model.
+
+    Weights by examples belong to partitions, which Flower does not tell: a warning says so.
+    """
+    warnings = []
+    monkeypatch.setattr(
+        flower, "log", lambda level, text, *values: warnings.append(values) if level == logging.WARNING else 0
+    )
     folder = shutil.copytree(NUMPY_APP, tmp_path / "app")
     (folder / "numpyexample" / "task.py").open("a").write(
         "\n\ndef evaluate(server_round, arrays):\n"
@@ -181,6 +191,8 @@ def test_an_app_of_the_users_runs_as_it_is(tmp_path: Path) -> None:
         initial="numpyexample.task:initial_arrays",
         evaluate="numpyexample.task:evaluate",
         metric="test/loss",
+        importance=importance,
+        examples=(20,) * CLIENTS,
     )
     strategy = {"name": "fedasync", "local": "client_app", "local_lr": 0.1}
     won = Experiment(scenario=Scenario(problem=problem, budget=Budget(updates=20)), strategy=strategy)
@@ -194,3 +206,4 @@ def test_an_app_of_the_users_runs_as_it_is(tmp_path: Path) -> None:
     assert run.curve[-1]["updates"] == 20
     assert run.curve[-1]["test/loss"] < 0.5 * run.curve[0]["test/loss"]
     assert sum(each.state["counts"]["jobs"] for each in nodes.contexts) >= 20
+    assert warnings == [(flower.UNKNOWN_PARTITIONS,)] * (importance != "equal")
