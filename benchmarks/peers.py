@@ -35,7 +35,6 @@ class Peer(Frozen):
         int | None
     )  # arrival after which it leaves the paper's rule, on quadratics; None: it never does
     first_step_digits: int | None  # the same, on digits
-    difference: float | None  # largest difference from `ours` on both problems
     error: str = ""  # in which the framework's code ended
     note: str = ""
     stubs: str = ""  # what stood in for modules that are not installed

@@ -116,10 +116,14 @@ def entry(
     found: Mapping[str, Mapping[str, Any]],
     recorded: Mapping[str, sequences.Sequence],
 ) -> peers.Peer:
-    """Return the entry of the table: where the case leaves the paper's rule, and whether ours follows it."""
+    """Return the entry of the table, with the arrival from which the case leaves the paper's rule.
+
+    Raises:
+        ClickException: Our options do not give the models of the framework.
+    """
     algorithm = case["algorithm"]
     package, version = pinned(framework)
-    steps, differences, error = {}, {}, ""
+    steps, error = {}, ""
     for problem in sequences.PROBLEMS:
         name = f"{algorithm} {problem}"
         result = found[f"{key} {name}"]
@@ -134,7 +138,11 @@ def entry(
         )
         if "ours" in case:
             ours = sequences.replay(sequences.PAPERS[algorithm] | case["ours"], recorded[name])
-            differences[problem] = float(np.abs(models - ours).max())
+            if (step := sequences.first_difference(models, ours, tolerance)) is not None:
+                raise click.ClickException(
+                    f"{key}: ours: {case['ours']} gives other models on {problem}, from arrival {step}. "
+                    f"Correct {FRAMEWORKS.name}"
+                )
     return peers.Peer(
         id=key,
         framework=framework["title"],
@@ -149,7 +157,6 @@ def entry(
         tolerance=case.get("tolerance", peers.TOLERANCE),
         first_step=steps.get("quadratic"),
         first_step_digits=steps.get("digits"),
-        difference=max(differences.values(), default=None),
         error=error,
         note=case.get("note", ""),
         stubs=framework.get("stubs", ""),

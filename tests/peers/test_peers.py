@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click import ClickException
 from click.testing import CliRunner
 
 from benchmarks.commands.list import command
@@ -72,6 +73,25 @@ def test_a_hinge_of_another_form_is_a_subclass(
     monkeypatch.delitem(sys.modules, "hinges", raising=False)
     found = replayed(ENTRIES[key], name="hinges:OtherHinge", decay="hinge")
     np.testing.assert_allclose(found, np.array(MODELS[key]), rtol=0, atol=ENTRIES[key].tolerance)
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-9])
+def test_options_that_give_other_models_are_refused(error: float) -> None:
+    """On either problem; an entry of the table says that ours agree."""
+    framework = next(each for each in harness.load() if each["name"] == "appfl")
+    case = framework["cases"][0]
+    sequence = sequences.record(case["algorithm"], "digits")
+    ours = sequences.replay(sequences.PAPERS[case["algorithm"]] | case["ours"], sequence)
+    found = {
+        "appfl-1 FedAsync quadratic": {"models": MODELS["appfl-1"]},
+        "appfl-1 FedAsync digits": {"models": (ours + error).tolist()},
+    }
+    arrivals = {"FedAsync quadratic": recorded("FedAsync"), "FedAsync digits": sequence}
+    if error:
+        with pytest.raises(ClickException, match=r"^appfl-1: .* on digits, from arrival 1\."):
+            harness.entry(framework, "appfl-1", case, found, arrivals)
+    else:
+        assert harness.entry(framework, "appfl-1", case, found, arrivals) == ENTRIES["appfl-1"]
 
 
 def test_every_framework_and_setting_is_stored() -> None:
