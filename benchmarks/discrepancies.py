@@ -30,9 +30,9 @@ class Discrepancy(Frozen):
     ours: Settings = Field(default_factory=dict)  # the default, spelled out
     other: Settings = Field(default_factory=dict)  # the other reading; empty where it is not offered
 
-    def concerns(self, params: Mapping[str, str], shown: Collection[str] = ()) -> bool:
+    def concerns(self, params: Mapping[str, str], metrics: Collection[str] = ()) -> bool:
         """Return whether a run with parameters (by dotted key) and shown metrics uses the part."""
-        if not set(self.about.get(SHOW, shown)) <= {*shown}:
+        if not set(self.about.get(SHOW, metrics)) <= {*metrics}:
             return False
         return all({params.get(key), params.get(f"{key}.name")} & names for key, names in self._meant())
 

@@ -60,15 +60,15 @@ def users_mistake(error: BaseException) -> tuple[str, ...] | None:
 
 
 @contextmanager
-def writing(what: object, instead: str = "") -> Iterator[None]:
+def writing(target: object, instead: str = "") -> Iterator[None]:
     """Raise UserError if a file cannot be written while the context is active.
 
-    `what` names the file, `instead` what else to do.
+    `target` names the file, `instead` what else to do.
     """
     try:
         yield
     except OSError as error:
-        raise UserError(f"{what} cannot be written: {error.strerror}{instead}") from None
+        raise UserError(f"{target} cannot be written: {error.strerror}{instead}") from None
 
 
 def must_be_ours(path: Path, mark: str) -> None:

@@ -94,10 +94,10 @@ def _handled_by(handler: logging.Handler) -> Iterator[None]:
 
 
 @contextmanager
-def phase(what: str) -> Iterator[None]:
+def phase(title: str) -> Iterator[None]:
     """Log the duration of a phase of a session, in seconds."""
     began = monotonic()
     try:
         yield
     finally:
-        log.info("%s: %.1f s", what, monotonic() - began)
+        log.info("%s: %.1f s", title, monotonic() - began)

@@ -91,24 +91,26 @@ def of_timing(
     )
 
 
-def neighbours(own: Characteristics, measured: Mapping[str, tuple[str, Scenario, float]]) -> list[Neighbour]:
+def neighbours(
+    characteristics: Characteristics, measured: Mapping[str, tuple[str, Scenario, float]]
+) -> list[Neighbour]:
     """Return the measured populations, nearest first.
 
     Args:
-        own: The characteristics of the user's clients.
+        characteristics: The characteristics of the user's clients.
         measured: Population → its name for readers, a scenario of it, and the bytes of a model there.
     """
     nearby = []
     for population, (name, scenario, message) in measured.items():
         horizon = float(scenario.budget.time or 100)
         theirs = of_timing(scenario.timing, scenario.problem.clients, horizon, message)
-        nearby.append(Neighbour(population, name, theirs, own.distance(theirs)))
+        nearby.append(Neighbour(population, name, theirs, characteristics.distance(theirs)))
     return sorted(nearby, key=lambda neighbour: neighbour.distance)
 
 
-def message(own: PopulationScores) -> float:
+def message(scores: PopulationScores) -> float:
     """Return the bytes of an update in a measured population."""
-    runs = own.final_runs(REFERENCE)
+    runs = scores.final_runs(REFERENCE)
     return float((runs["uploads"] / runs["updates"].clip(lower=1)).max())
 
 
@@ -120,18 +122,20 @@ class Known:
     why: Mapping[str, str]  # label of a strategy worth comparing → the reason, the best first
 
 
-def near(own: Characteristics, neighbours: Sequence[Neighbour], given: Collection[str]) -> Iterator[str]:
+def near(
+    characteristics: Characteristics, neighbours: Sequence[Neighbour], given_names: Collection[str]
+) -> Iterator[str]:
     """Yield lines on the clients' characteristics, the nearest population and the distance.
 
     Args:
-        own: The characteristics of the user's clients.
+        characteristics: The characteristics of the user's clients.
         neighbours: The measured populations, nearest first.
-        given: Names of the characteristics that follow from what the user said; others are assumed.
+        given_names: Names of the characteristics that follow from what the user said; others are assumed.
     """
-    theirs = neighbours[0].measured if neighbours else own
+    theirs = neighbours[0].measured if neighbours else characteristics
     yield "Your clients, and the nearest population measured, as factors:"
-    for name, value in asdict(own).items():
-        yours = _factor(value) if name in given else f"not given, assumed: {ASSUMED[name]}"
+    for name, value in asdict(characteristics).items():
+        yours = _factor(value) if name in given_names else f"not given, assumed: {ASSUMED[name]}"
         yield f"  {WORDS[name]}: {yours}; there {_factor(getattr(theirs, name))}"
     if neighbours and neighbours[0].near:
         away = f"{neighbours[0].name}, {_factor(neighbours[0].distance)} away"
@@ -142,45 +146,46 @@ def near(own: Characteristics, neighbours: Sequence[Neighbour], given: Collectio
     yield f"{NOTHING}{nearest}; a factor of 2 would count as near. So no strategy is recommended."
 
 
-def known(own: PopulationScores | None) -> Known:
+def known(scores: PopulationScores | None) -> Known:
     """Return the leaderboard's knowledge of a population, as rank groups.
 
     Args:
-        own: The population's scores; None: nothing near was measured, so nothing is known, and the suite
+        scores: The population's scores; None: nothing near was measured, so nothing is known, and the suite
             compares one strategy of each kind.
     """
-    if own is None:
+    if scores is None:
         return Known((), KINDS)
-    never = [name for name in own.order() if own.never(name)]
-    rest = [name for name in own.order() if not own.never(name) and name not in own.leaders]
-    said = [
+    never = [name for name in scores.order() if scores.never(name)]
+    rest = [name for name in scores.order() if not scores.never(name) and name not in scores.leaders]
+    sentences = [
         (
-            f"Leaderboard ({', '.join(own.scales)}): {many(len(own.entries), 'entry')}. Entries that share a "
-            f"rank group are not told apart; differences below {own.resolution:.3g} × are luck."
+            f"Leaderboard ({', '.join(scores.scales)}): {many(len(scores.entries), 'entry')}. Entries that "
+            f"share a rank group are not told apart; differences below {scores.resolution:.3g} × are luck."
         ),
-        f"First rank group: {listed(own.leaders)}.",
+        f"First rank group: {listed(scores.leaders)}.",
     ]
     if rest:
-        said.append(f"Later: {listed([f'{name} ({own.groups[name]})' for name in rest])}.")
+        sentences.append(f"Later: {listed([f'{name} ({scores.groups[name]})' for name in rest])}.")
     if never:
-        said.append(f"Most runs never meet the target: {listed(never)}.")
-    why = {
-        name: f"rank group {own.groups[name]} there, {own.sooner(name):.2g} × as soon as tuned {REFERENCE}"
-        for name in (*own.leaders, *rest)
+        sentences.append(f"Most runs never meet the target: {listed(never)}.")
+    reasons = {
+        name: f"rank group {scores.groups[name]} there, "
+        f"{scores.sooner(name):.2g} × as soon as tuned {REFERENCE}"
+        for name in (*scores.leaders, *rest)
         if name != REFERENCE
     }
-    return Known(said, why)
+    return Known(sentences, reasons)
 
 
-def candidates(known: Known, written: Mapping[str, Any]) -> list[Candidate]:
+def candidates(knowledge: Known, written: Mapping[str, Any]) -> list[Candidate]:
     """Return the strategies most worth comparing, each with the reason, and FedAvg.
 
     Args:
-        known: What a leaderboard knows.
+        knowledge: What a leaderboard knows.
         written: Label of an entry of the board → the strategy as a suite writes it.
     """
-    best = [label for label in known.why if label in written and label != REFERENCE][:CANDIDATES]
-    chosen = [Candidate(written[label], label, known.why[label]) for label in best]
+    best = [label for label in knowledge.why if label in written and label != REFERENCE][:CANDIDATES]
+    chosen = [Candidate(written[label], label, knowledge.why[label]) for label in best]
     return [*chosen, Candidate("fedavg", REFERENCE, "synchronous, what others are compared with")]
 
 
@@ -217,10 +222,10 @@ def _working(strategy: Any, at_work: int | None) -> Any:
     """Return a suite's strategy entry, limited to `at_work` clients at a time, or per round for FedAvg."""
     if at_work is None:
         return strategy
-    given = strategy if isinstance(strategy, dict) else {"name": strategy}
-    if given["name"] == "fedavg":
-        return {"sampling": {"name": "uniform", "sample": at_work}, **given}
-    return {**given, "concurrency": at_work}
+    entry = strategy if isinstance(strategy, dict) else {"name": strategy}
+    if entry["name"] == "fedavg":
+        return {"sampling": {"name": "uniform", "sample": at_work}, **entry}
+    return {**entry, "concurrency": at_work}
 
 
 def _factor(value: float) -> str:

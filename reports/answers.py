@@ -28,7 +28,7 @@ def answer(comparison: Comparison, first: str, second: str) -> Iterator[str]:
 def _who_is_ahead(comparison: Comparison, effect: Effect, first: str, second: str) -> Iterator[str]:
     """Yield the answer from the mean of paired differences."""
     metric, leads = comparison.measure, effect.mean >= 0
-    leader, other = (first, second) if leads else (second, first)
+    leader, follower = (first, second) if leads else (second, first)
     size, ends = abs(effect.mean), (effect.low, effect.high)
     low, high = ends if leads else (-effect.high, -effect.low)
     write = _differences(metric, max(size, *(abs(end) for end in (low, high) if not isinf(end)), 0.0))
@@ -36,7 +36,7 @@ def _who_is_ahead(comparison: Comparison, effect: Effect, first: str, second: st
     seeds = many(effect.n, "seed")
     interval = numbers.interval(low, high, write)
     amount = f"{write(size)}{unit} {interval}, {seeds}, {numbers.p_value(comparison.p)}"
-    ahead = f"{leader} is {'ahead of' if metric.higher is not None else 'above'} {other} by {amount}"
+    ahead = f"{leader} is {'ahead of' if metric.higher is not None else 'above'} {follower} by {amount}"
     if comparison.decided:
         yield f"{ahead}."
     elif size:
@@ -51,17 +51,17 @@ def _who_is_first(comparison: Comparison, first: str, second: str) -> Iterator[s
     """Yield the answer from medians and counts, for targets not always met or values not finite."""
     wins, medians, met = comparison.wins, comparison.medians, comparison.met
     seeds = many(len(comparison.pairs), "seed")
-    leads, how = wins[0] >= wins[1], "sign test"
+    leads, test = wins[0] >= wins[1], "sign test"
     if comparison.restricted:
-        leads, how = comparison.restricted.mean >= 0, "times cut where a run that never met it ended"
-    leader, other = (first, second) if leads else (second, first)
-    what = f"meets {comparison.target} before" if comparison.target else "is ahead of"
+        leads, test = comparison.restricted.mean >= 0, "times cut where a run that never met it ended"
+    leader, follower = (first, second) if leads else (second, first)
+    verb = f"meets {comparison.target} before" if comparison.target else "is ahead of"
     if not any(wins):
         yield f"Neither is ahead on any of {seeds}."
     else:
         undecided = "" if comparison.decided else "Undecided: "
         on = f"on {wins[not leads]} of {seeds}"
-        yield f"{undecided}{leader} {what} {other} {on}, {numbers.p_value(comparison.p)} ({how})."
+        yield f"{undecided}{leader} {verb} {follower} {on}, {numbers.p_value(comparison.p)} ({test})."
     texts = [numbers.moment(median) for median in medians]
     yield (
         f"Median {comparison.measure.title}: {first} {texts[0]} ({met[0]} of {seeds}), "

@@ -303,10 +303,10 @@ def _in_time(scenario: RecordedScenario) -> Iterator[PairedContrast]:
 def _in_the_end(scenario: RecordedScenario) -> Iterator[PairedContrast]:
     """Yield the contrasts of final values."""
     metric = scenario.columns[0]
-    whole = [cell for cell in scenario.cells if not cell.having(Status.DIVERGED)]
+    finite_cells = [cell for cell in scenario.cells if not cell.having(Status.DIVERGED)]
     cells = [
         (cell, {run.seed: value for run in cell.finite if not isnan(value := run.final(metric.name))})
-        for cell in whole
+        for cell in finite_cells
     ]
     for (first, ours), (second, theirs) in combinations(cells, 2):
         pairs = [(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
@@ -390,8 +390,8 @@ def differences(scenario: RecordedScenario) -> list[Difference]:
     Returns:
         One for each strategy, the best one first; none where no two seeds can be paired.
     """
-    metric, (leader, *others) = scenario.columns[0], scenario.ranked
-    if not others or leader.diverged or isnan(leader.final[metric.name].mean):
+    metric, (leader, *followers) = scenario.columns[0], scenario.ranked
+    if not followers or leader.diverged or isnan(leader.final[metric.name].mean):
         return []
     sign = 1 if metric.higher else -1
     losses = {
@@ -426,9 +426,9 @@ def behind(losses: Mapping[str, Mapping[int, float]]) -> dict[str, Gap]:
     }
     level = simultaneous_level(len(pairs))
     adjusted = dict(zip(pairs, holm([paired_effect(values).p for values in pairs.values()]), strict=True))
-    leader, *others = losses
+    leader, *followers = losses
     gaps = {}
-    for name in others:
+    for name in followers:
         if (leader, name) in pairs:
             gap, p = paired_effect(pairs[leader, name], level), adjusted[leader, name]
             worse = gap.mean > 0 and p <= ERROR

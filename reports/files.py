@@ -13,8 +13,8 @@ def write_files(sections: list[Section], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for section in sections:
-        for what, drawing in section.figures:
-            path = _free(folder, f"{section.anchor} {what}", ".svg", written)
+        for title, drawing in section.figures:
+            path = _free(folder, f"{section.anchor} {title}", ".svg", written)
             for file in (path, path.with_suffix(".pdf")):
                 drawing.save(file)
                 written.append(file)

@@ -120,8 +120,8 @@ def paired_effect(differences: Sequence[float] | Array, level: float = LEVEL) ->
 
 def _mostly_equal(values: Array) -> bool:
     """Return whether more than half of the values are equal and at most six differ."""
-    ordered, most = np.sort(values), max(len(values) // 2 + 1, len(values) - MAX_UNEQUAL)
-    spans = ordered[most - 1 :] - ordered[: len(values) - most + 1]
+    ordered, majority = np.sort(values), max(len(values) // 2 + 1, len(values) - MAX_UNEQUAL)
+    spans = ordered[majority - 1 :] - ordered[: len(values) - majority + 1]
     return bool((spans <= ROUNDING * np.ptp(values)).any())
 
 
@@ -160,8 +160,8 @@ def holm_by_question(
     (Shaffer, JASA 81, 1986); with one hypothesis a question this is Holm's correction. Dropping a
     question as soon as one of two is rejected would be wrong: where most are equal, the rest are extreme.
     """
-    left = {question: len(tests) for question, tests in questions.items()}
-    open_questions = sum(map(bool, left.values()))
+    open_tests = {question: len(tests) for question, tests in questions.items()}
+    open_questions = sum(map(bool, open_tests.values()))
     adjusted, largest = {}, 0.0
     ordered = sorted(
         (p, at, name, question)
@@ -171,8 +171,8 @@ def holm_by_question(
     for p, _, name, question in ordered:
         largest = max(largest, min(1.0, p * open_questions))
         adjusted[question, name] = largest
-        left[question] -= 1
-        open_questions -= not left[question]
+        open_tests[question] -= 1
+        open_questions -= not open_tests[question]
     return adjusted
 
 
@@ -403,18 +403,18 @@ class RankEstimate:
             raise ValueError(f"{len(self.values)} values: only {MAX_RANKED} can be ranked by the exact test")
         law, observed = np.ones(1), 0  # law[s]: probability of a sum s
         for seed in range(self.n):
-            others = self.others[:, seed] if self.others.ndim == 2 else self.others
-            mine, other = 2 * ranks(self.values[:, seed]), 2 * ranks(others)
+            other_values = self.others[:, seed] if self.others.ndim == 2 else self.others
+            mine, other = 2 * ranks(self.values[:, seed]), 2 * ranks(other_values)
             law = np.convolve(law, _law(tuple(sorted(mine)), tuple(sorted(other))))
             observed += round(float(mine @ other))
         return float(min(1.0, law[observed:].sum())), float(min(1.0, law[: observed + 1].sum()))
 
 
 @cache
-def _law(mine: tuple[float, ...], other: tuple[float, ...]) -> Array:
+def _law(mine: tuple[float, ...], ranks: tuple[float, ...]) -> Array:
     """Return the probability of each value of Σ mine · other, over all orders of `mine`."""
     orders = np.array(list(permutations(mine)))
-    sums = np.rint(orders @ np.array(other)).astype(int)
+    sums = np.rint(orders @ np.array(ranks)).astype(int)
     return np.asarray(np.bincount(sums) / len(orders))
 
 

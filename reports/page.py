@@ -81,8 +81,8 @@ def _runs_on(page: Path) -> float:
     if not page.is_file():
         return 0
     text = page.read_text(encoding="utf-8", errors="replace")
-    said = re.search(r'<meta name="asyncfl-runs" content="(\d+)">', text)
-    return int(said[1]) if said else inf
+    match = re.search(r'<meta name="asyncfl-runs" content="(\d+)">', text)
+    return int(match[1]) if match else inf
 
 
 def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
@@ -117,8 +117,8 @@ def write_files(suite: RecordedSuite, folder: Path) -> list[Path]:
 
 def sections(results: Results) -> list[Section]:
     """Return the non-empty parts of the page; only tuning and provenance for a campaign without runs."""
-    shown = SECTIONS if results.suite.runs else OF_A_CAMPAIGN if results.suite.studies else ()
-    return [part for section in shown if (part := section(results)) is not None]
+    builders = SECTIONS if results.suite.runs else OF_A_CAMPAIGN if results.suite.studies else ()
+    return [part for section in builders if (part := section(results)) is not None]
 
 
 def warm_up() -> None:

@@ -74,10 +74,10 @@ def ranking(scenario: RecordedScenario) -> Ranking:
         add(time_to, f"{scenario.axis_title(Clock.TIME)} {met}", times, higher=False)
     staleness = [cell.staleness for cell in cells]
     means = [TableEntry(numbers.number(mean, 3), value=mean) for mean, _ in staleness]
-    most = [TableEntry(numbers.count(greatest), value=greatest) for _, greatest in staleness]
+    maxima = [TableEntry(numbers.count(greatest), value=greatest) for _, greatest in staleness]
     about = "Server iterations between sending a version and using the update made from it"
     add("Mean staleness", about, means)
-    add("Max", "The greatest staleness of all updates of all seeds", most)
+    add("Max", "The greatest staleness of all updates of all seeds", maxima)
     pooled = [
         _final(Spread.of(values), metric) if (values := scenario.pooled.get(metric.name)) else NOTHING
         for metric in scenario.columns
@@ -110,17 +110,17 @@ def _final(spread: Spread, metric: Measure) -> TableEntry:
 
 
 def _reach(reach: Reach, write: Callable[[float], str]) -> TableEntry:
-    some = f"{reach.reached}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{reach.of}"
-    return TableEntry(write(reach.median), "" if reach.reached == reach.of else some, reach.median)
+    fraction = f"{reach.reached}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{reach.of}"
+    return TableEntry(write(reach.median), "" if reach.reached == reach.of else fraction, reach.median)
 
 
 def _marked(cells: Sequence[Cell], entries: list[TableEntry], higher: bool | None) -> list[TableEntry]:
     """Return the entries, the best and equally printed entries marked; a single entry is not marked."""
     eligible = [entry for entry, cell in zip(entries, cells, strict=True) if not cell.diverged]
-    known = [entry for entry in eligible if abs(entry.value) < inf]
-    if higher is None or len(entries) < 2 or not known:
+    finite = [entry for entry in eligible if abs(entry.value) < inf]
+    if higher is None or len(entries) < 2 or not finite:
         return entries
-    top = (max if higher else min)(known, key=lambda entry: entry.value).text
+    top = (max if higher else min)(finite, key=lambda entry: entry.value).text
     return [
         replace(entry, best=not cell.diverged and entry.text == top)
         for entry, cell in zip(entries, cells, strict=True)
@@ -184,7 +184,7 @@ def standings(scenarios: Sequence[RecordedScenario]) -> Standings | None:
 
 
 def _by_value(scenario: RecordedScenario) -> Standings | None:
-    gaps = {other.strategy: other.gap for other in differences(scenario)}
+    gaps = {difference.strategy: difference.gap for difference in differences(scenario)}
     lines = []
     for cell in scenario.ranked:
         finals = [run.final(scenario.columns[0].name) for run in cell.finite]

@@ -89,9 +89,9 @@ def _latex_cell(entry: TableEntry) -> str:
     return f"{main} {escaped(entry.detail)}" if entry.detail else main
 
 
-def markdown(headings: Sequence[str], rows: Iterable[Iterable[str]], left: int = 1) -> str:
-    """Return a table in Markdown; columns after the first `left` columns are aligned to the right."""
-    rule = ["---" if at < left else "---:" for at in range(len(headings))]
+def markdown(headings: Sequence[str], rows: Iterable[Iterable[str]], text_columns: int = 1) -> str:
+    """Return a table in Markdown; columns after the first `text_columns` columns are aligned to the right."""
+    rule = ["---" if at < text_columns else "---:" for at in range(len(headings))]
     return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows))
 
 
@@ -129,11 +129,11 @@ class Download:
     address: str
 
 
-def download(what: str, suite: str, name: str, table: pd.DataFrame) -> Download:
+def download(title: str, suite: str, name: str, table: pd.DataFrame) -> Download:
     """Return a link with a table: CSV, compressed by gzip where long.
 
     Args:
-        what: The text of the link.
+        title: The text of the link.
         suite: The suite's name; with `name` it makes the name of the file.
         name: What the file holds, in a word.
         table: The numbers.
@@ -143,9 +143,9 @@ def download(what: str, suite: str, name: str, table: pd.DataFrame) -> Download:
     if len(text) > PLAIN:  # pandas and R read compressed files by their names
         text, kind = gzip.compress(text, mtime=0), "application/gzip"  # the same table gives the same bytes
         if len(text) > MOST:
-            return Download(what, file, "")
+            return Download(title, file, "")
         file += ".gz"
-    return Download(what, file, f"data:{kind};base64,{base64.b64encode(text).decode()}")
+    return Download(title, file, f"data:{kind};base64,{base64.b64encode(text).decode()}")
 
 
 def slug(text: str) -> str:

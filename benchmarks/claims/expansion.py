@@ -77,11 +77,11 @@ def _value(name: str, values: Values) -> Any:
     return values[name]
 
 
-def _rows(each: Any) -> list[dict[str, Any]]:
-    if isinstance(each, list) and all(isinstance(row, dict) for row in each):
-        return each
-    if isinstance(each, dict) and all(isinstance(values, list) for values in each.values()):
-        rows = [dict(zip(each, values, strict=True)) for values in itertools.product(*each.values())]
+def _rows(entry: Any) -> list[dict[str, Any]]:
+    if isinstance(entry, list) and all(isinstance(row, dict) for row in entry):
+        return entry
+    if isinstance(entry, dict) and all(isinstance(values, list) for values in entry.values()):
+        rows = [dict(zip(entry, values, strict=True)) for values in itertools.product(*entry.values())]
         return [{**row, **_inner(row)} for row in rows]
     raise ValueError("each: must be a mapping of names to lists, or a list of mappings")
 

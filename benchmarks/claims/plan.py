@@ -224,9 +224,9 @@ def _document(path: Path) -> dict[str, Any]:
     return read(path)
 
 
-def matches(spec: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+def matches(spec: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
     """Return whether a document has the wanted value at each of the dotted keys."""
-    return all(contains(_at(spec, key), expected) for key, expected in where.items())
+    return all(contains(_at(spec, key), expected) for key, expected in condition.items())
 
 
 def _at(node: Any, key: str) -> Any:

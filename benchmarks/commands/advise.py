@@ -189,12 +189,14 @@ def _print_energy(speeds: Sequence[float], at_work: int, power: tuple[float, flo
     from fl_core.theory.cost import Cost
 
     count, taken = len(speeds), min(len(speeds), MAX_CLIENTS)
-    some = np.sort(speeds)[np.arange(taken) * count // taken]
+    sample = np.sort(speeds)[np.arange(taken) * count // taken]
     groups = np.arange(taken) * min(SPEED_GROUPS, taken) // taken
     work, idle = (np.full(taken, watts) for watts in power)
     target = Cost(ACCURACY, GAP, NOISE, work, idle)
     tasks = max(1, round(at_work * taken / count))
-    networks = least_costs(target, some, tasks=tasks, limit=min(taken, MAX_TASKS), server=inf, groups=groups)
+    networks = least_costs(
+        target, sample, tasks=tasks, limit=min(taken, MAX_TASKS), server=inf, groups=groups
+    )
     print_text(
         "Time and energy of Generalized AsyncSGD to the same accuracy, from the bound of its paper for "
         f"exponential job times, without absences and links{_of(taken, count)}; a hypothesis as well:"
@@ -325,15 +327,15 @@ def _measured() -> tuple[Board, dict[str, Any], dict[str, tuple[str, Scenario, f
 
     board = whole_board()
     scenarios = {
-        name: load(SUITE, ["seeds=1"], own.scales[0], tuned=False).points[0].scenario
-        for name, own in board.scores.items()
+        name: load(SUITE, ["seeds=1"], scores.scales[0], tuned=False).points[0].scenario
+        for name, scores in board.scores.items()
     }
     measured = {
-        name: (population_name(name), scenarios[name], advice.message(own))
-        for name, own in board.scores.items()
+        name: (population_name(name), scenarios[name], advice.message(scores))
+        for name, scores in board.scores.items()
     }
-    first = next(own.scales[0] for own in board.scores.values())
-    entries = {own["label"]: own for own in StudyOfScale(SUITE, first, 1).strategies}
+    first = next(scores.scales[0] for scores in board.scores.values())
+    entries = {entry["label"]: entry for entry in StudyOfScale(SUITE, first, 1).strategies}
     return board, entries, measured
 
 
@@ -341,11 +343,11 @@ def _given(
     trace: Path | None, slow: float | None, timing: Mapping[str, Any], at_work: int | None
 ) -> set[str]:
     """Return the names of the characteristics determined by the options given."""
-    given = {"spread", "slowest"} if trace or slow else set()
-    given |= {"tail"} if trace else set()
-    given |= {"absence"} if "availability" in timing else set()
-    given |= {"transfers"} if "network" in timing else set()
-    return given | ({"idleness"} if at_work is not None else set())
+    names = {"spread", "slowest"} if trace or slow else set()
+    names |= {"tail"} if trace else set()
+    names |= {"absence"} if "availability" in timing else set()
+    names |= {"transfers"} if "network" in timing else set()
+    return names | ({"idleness"} if at_work is not None else set())
 
 
 def _mean_absence(timing: Timing, count: int) -> float:

@@ -88,12 +88,12 @@ def command(
     tables = asked.compared(compute(parts, asked.compared(tables), out, run))
     tables.save(out)
     scores = board_scores(tables, board.goals(suite, tables.scales))
-    whole = {name: own for name, own in scores.items() if asked.label in own.entries}
-    if not whole:
+    entered_boards = {name: own for name, own in scores.items() if asked.label in own.entries}
+    if not entered_boards:
         raise UserError(
             f"{asked.label}: no population is complete: it needs all runs of this strategy, of FedAvg and of "
             "another baseline. Correct what the warnings above name, and rerun the same command"
         )
-    findings = findings_page.Findings(asked.label, whole)
+    findings = findings_page.Findings(asked.label, entered_boards)
     page = findings_page.write(findings, asked.manifest(findings, out), out)
     click.echo(f"\n{findings.conclusion()}\n\nWritten: {page}")

@@ -287,14 +287,14 @@ def page(*, suite: str = SUITE, folders: tuple[Path, ...] = (), markdown: Path |
     from benchmarks.tables import print_headed, print_text
     from reports.leaderboard.page import certainty, limits, matrix, write
 
-    whole = whole_board(suite, folders)
+    board_shown = whole_board(suite, folders)
     if markdown:
-        click.echo(f"Written: {write(whole, markdown)}")
+        click.echo(f"Written: {write(board_shown, markdown)}")
         return
-    print_text(limits(whole))
-    head, rows = matrix(whole.scores)
+    print_text(limits(board_shown))
+    head, rows = matrix(board_shown.scores)
     print_headed(head, [[cell.replace("**", "") for cell in row] for row in rows])
-    print_headed(*certainty(whole.scores))
+    print_headed(*certainty(board_shown.scores))
 
 
 def whole_board(suite: str = SUITE, folders: Sequence[Path] = ()) -> Board:
@@ -310,13 +310,13 @@ def whole_board(suite: str = SUITE, folders: Sequence[Path] = ()) -> Board:
     places = [board.StudyOfScale(suite, scale, 1).place for scale in board.scales(suite)]
     labels = board.StudyOfScale(suite, board.scales(suite)[0], 1).labels
     samplers, data = published(suite)
-    whole = Board(tables, board.goals(suite, tables.scales), places, labels, samplers, data)
-    if not whole.scores:
+    result = Board(tables, board.goals(suite, tables.scales), places, labels, samplers, data)
+    if not result.scores:
         raise UserError(
             f"{', '.join(map(str, folders)) or options.LEADERBOARD}: no population has two studies of FedAvg "
             f"and of another entry: asyncfl leaderboard run --suite {suite}"
         )
-    return whole
+    return result
 
 
 def published(suite: str) -> tuple[pd.DataFrame | None, dict[str, str]]:

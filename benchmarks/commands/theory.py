@@ -158,8 +158,8 @@ def cost(
 
     if figure is not None and figure.suffix not in {".svg", ".pdf"}:
         raise UserError(f"--figure: must end with .svg or .pdf, not '{figure.name}'")
-    given = {"--speeds": speeds, "--computation": computation, "--idle": idle}
-    mu, work, rest = (np.array([float(x) for x in _clients(key, text)]) for key, text in given.items())
+    lists = {"--speeds": speeds, "--computation": computation, "--idle": idle}
+    mu, work, rest = (np.array([float(x) for x in _clients(key, text)]) for key, text in lists.items())
     if not len(mu) == len(work) == len(rest):
         raise UserError(
             f"--speeds, --computation and --idle have {len(mu)}, {len(work)} and {len(rest)} clients. "
@@ -346,14 +346,14 @@ def _read(option: str, text: str, expected: str, read: Callable[[str], T]) -> T:
         raise UserError(f"{option}: must be {expected}, not '{text.strip()}'") from None
 
 
-def _front_figure(front: Sequence[Point], others: Mapping[str, Point]) -> Drawing:
+def _front_figure(front: Sequence[Point], named_points: Mapping[str, Point]) -> Drawing:
     """Return a figure of a front of times and energies, with named points to compare with."""
     from reports.figures.svg import Drawing, series
 
     def paint(axes: Axes) -> None:
         times, energies = zip(*sorted(front), strict=True)
         axes.plot(times, energies, "o-", color=series(0), markersize=6, markeredgewidth=0)
-        for index, (name, (time, energy)) in enumerate(others.items(), start=1):
+        for index, (name, (time, energy)) in enumerate(named_points.items(), start=1):
             axes.plot(time, energy, "s", color=series(index), markersize=7, markeredgewidth=0)
             axes.annotate(name, (time, energy), (-8, 6), textcoords="offset points", ha="right")
         axes.set_xlim(left=0)
@@ -361,5 +361,5 @@ def _front_figure(front: Sequence[Point], others: Mapping[str, Point]) -> Drawin
         axes.set_xlabel("Time to the accuracy")
         axes.set_ylabel("Energy to the accuracy (J)")
 
-    names = ", ".join(others)
+    names = ", ".join(named_points)
     return Drawing(paint, f"Time against energy: the front, and {names}", (560, 380), (72, 16, 12, 44))

@@ -35,15 +35,15 @@ class Evidence:
 
     @property
     def _scales(self) -> list[str]:
-        every = self.scales or scales(self.suite)
+        scales_of_suite = self.scales or scales(self.suite)
         if self.scales or self.tables.finals.empty:
-            return [*every]
-        return [scale for scale in every if scale in self.tables.scales]
+            return [*scales_of_suite]
+        return [scale for scale in scales_of_suite if scale in self.tables.scales]
 
     def _entries(self, scale: str) -> tuple[str, ...]:
         """Return the strategy and its baselines, the reference among them."""
-        there = self.tables.finals[self.tables.finals["scale"] == scale]["strategy"]
-        stored = [str(name) for name in dict.fromkeys(there) if not str(name).endswith(COPY)]
+        strategies = self.tables.finals[self.tables.finals["scale"] == scale]["strategy"]
+        stored = [str(name) for name in dict.fromkeys(strategies) if not str(name).endswith(COPY)]
         baselines = self.against or stored or StudyOfScale(self.suite, scale, 1).labels
         return tuple(dict.fromkeys([self.strategy, REFERENCE, *baselines]))
 
@@ -58,10 +58,10 @@ class Evidence:
 
         def rows(table: Any) -> Any:
             names = table["strategy"].str.removesuffix(COPY)
-            there = [
+            is_compared = [
                 name in entries.get(scale, ()) for name, scale in zip(names, table["scale"], strict=True)
             ]
-            return table[there].reset_index(drop=True)
+            return table[is_compared].reset_index(drop=True)
 
         return BoardTables(rows(tables.trials), rows(tables.finals))
 

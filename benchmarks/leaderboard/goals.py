@@ -67,8 +67,8 @@ def goal(suite: str, scale: str, processes: Count) -> PilotResult:
         tried = curves(long_enough, strategies, SEEDS)
         best = int(np.argmax([fmean(map(held, seeds)) for seeds in tried]))
         tuning_target, target = (
-            round(median(map(held, curves(where, [strategies[best]], FINAL_SEEDS)[0])) - ALLOWANCE, 3)
-            for where in (long_enough, final)
+            round(median(map(held, curves(scenario, [strategies[best]], FINAL_SEEDS)[0])) - ALLOWANCE, 3)
+            for scenario in (long_enough, final)
         )
         met = partial(_met, marks=final.problem.target_marks)
         means = [fmean(met(curve, target=tuning_target) for curve in seeds) for seeds in tried]

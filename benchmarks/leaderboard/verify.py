@@ -38,29 +38,29 @@ class StoredRun:
         row = self.row
         return f"{row['strategy']} · {row['scale']} · study {row['study']} · seed {row['seed']}"
 
-    def differences(self, again: Mapping[str, Any]) -> list[str]:
+    def differences(self, repeated_row: Mapping[str, Any]) -> list[str]:
         """Return each measure that differs, with both values.
 
         Args:
-            again: The row of the repeated run.
+            repeated_row: The row of the repeated run.
         """
         budget = self.planned.experiment.scenario
         mark = float(budget.budget.time or 0) / budget.evaluations
         near = {"time": 1.001 * mark, "worst_client": ACCURACY}
         lines = [
-            f"{name} {self.row[name]:g}, again {again[name]:g}"
+            f"{name} {self.row[name]:g}, again {repeated_row[name]:g}"
             for name, within in near.items()
-            if not _close(self.row[name], again[name], within)
+            if not _close(self.row[name], repeated_row[name], within)
         ]
-        if self.row["status"] != again["status"]:
-            lines.append(f"status {self.row['status']}, again {again['status']}")
-        if self.row["time"] == again["time"]:
+        if self.row["status"] != repeated_row["status"]:
+            lines.append(f"status {self.row['status']}, again {repeated_row['status']}")
+        if self.row["time"] == repeated_row["time"]:
             lines += [
-                f"{name} {self.row[name]}, again {again[name]}"
+                f"{name} {self.row[name]}, again {repeated_row[name]}"
                 for name in EXACT
-                if not isclose(self.row[name], again[name], rel_tol=1e-6)
+                if not isclose(self.row[name], repeated_row[name], rel_tol=1e-6)
             ]
-        stored, repeated = numbers(self.row["values"]), numbers(again["values"])
+        stored, repeated = numbers(self.row["values"]), numbers(repeated_row["values"])
         if len(stored) != len(repeated):
             lines.append(f"{len(stored)} evaluations, again {len(repeated)}")
         elif not np.allclose(stored, repeated, rtol=0, atol=ACCURACY, equal_nan=True):
@@ -96,10 +96,10 @@ def _of_study(study: StudyOfScale, tables: BoardTables) -> Iterator[StoredRun]:
         )
     planned = {(run.strategy, run.seed): run for run in study.finals(values).runs()} if rows else {}
     for row in rows:
-        where = labels[row["strategy"]], row["seed"]
-        if where not in planned:
+        run_place = labels[row["strategy"]], row["seed"]
+        if run_place not in planned:
             raise UserError(f"{study.place}, study {study.number}: the suite has no seed {row['seed']}")
-        yield StoredRun({str(name): value for name, value in row.items()}, planned[where])
+        yield StoredRun({str(name): value for name, value in row.items()}, planned[run_place])
 
 
 def repeated(stored_runs: Sequence[StoredRun], processes: Count) -> Iterator[tuple[StoredRun, list[str]]]:
@@ -125,5 +125,5 @@ def _again(planned: PlannedRun) -> dict[str, Any]:
     return row | {"status": str(record.status), "worst_client": worst}
 
 
-def _close(stored: float, again: float, within: float) -> bool:
-    return stored == again or (isnan(stored) and isnan(again)) or abs(stored - again) <= within
+def _close(stored: float, repeated: float, within: float) -> bool:
+    return stored == repeated or (isnan(stored) and isnan(repeated)) or abs(stored - repeated) <= within

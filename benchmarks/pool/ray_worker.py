@@ -50,13 +50,13 @@ class RayWorker(Worker):
     """Ray actor of a worker; methods are called while jobs are computed."""
 
     def __init__(
-        self, environment: Mapping[str, str], heartbeat: float, own: UserPackages | None, folder: Path
+        self, environment: Mapping[str, str], heartbeat: float, packages: UserPackages | None, folder: Path
     ) -> None:
         super().__init__()
         with suppress(OSError):  # a node may lack the driver's folder
             os.chdir(folder)  # where the relative paths of a suite begin
-        if own is not None:
-            own.install()
+        if packages is not None:
+            packages.install()
         for name, value in environment.items():
             os.environ.setdefault(name, value)  # the node's own settings come first
         self.heartbeat = heartbeat
@@ -97,9 +97,9 @@ class RayWorker(Worker):
         """
         messages: list[WorkerReport | None] = []
         end = monotonic() + seconds
-        while (left := end - monotonic()) > 0:
+        while (seconds_left := end - monotonic()) > 0:
             try:
-                messages.append(self._outgoing.get(timeout=left))
+                messages.append(self._outgoing.get(timeout=seconds_left))
             except queue.Empty:
                 break
             if messages[-1] is None or isinstance(messages[-1].message, Final):

@@ -80,10 +80,10 @@ class SessionProgress:
         """Finished share of all tasks, tasks in progress included."""
         return (self.ended.total() + sum(active.share for active in self.active.values())) / self.total
 
-    def shown(self, most: int) -> tuple[list[Active], str]:
-        """Return the first `most` tasks in progress, in stable order, and a text about further tasks."""
+    def shown(self, limit: int) -> tuple[list[Active], str]:
+        """Return the first `limit` tasks in progress, in stable order, and a text about further tasks."""
         active = list(self.active.values())
-        return active[:most], f"and {len(active) - most} more" if len(active) > most else ""
+        return active[:limit], f"and {len(active) - limit} more" if len(active) > limit else ""
 
     @property
     def remaining(self) -> str:

@@ -153,17 +153,17 @@ class Session:
 
     def _compute(
         self,
-        left: Sequence[Task],
+        remaining: Sequence[Task],
         delivery: Delivery,
         engine: Engine,
         show: Callable[[int], Progress],
     ) -> None:
         about = provenance()
-        worlds = {task.problem: task.seed for task in left}
-        pool: Pool[TaskJob[Any], Any] = engine.pool(len(left), self.store.log, worlds)
-        with show(len(left)) as progress, pool:
+        worlds = {task.problem: task.seed for task in remaining}
+        pool: Pool[TaskJob[Any], Any] = engine.pool(len(remaining), self.store.log, worlds)
+        with show(len(remaining)) as progress, pool:
             # Baselines, which are short, come last: MLflow is sent the last runs meanwhile.
-            for task in sorted(left, key=lambda task: not isinstance(task, PlannedRun)):
+            for task in sorted(remaining, key=lambda task: not isinstance(task, PlannedRun)):
                 pool.submit(self.job(task, delivery.outbox, about))
             while pool.busy:
                 if delivery.full:

@@ -100,7 +100,7 @@ class Delivery:
                 remaining.append(task)
         return remaining
 
-    def _finished(self, suite: str, wanted: Mapping[str, RunRequirements]) -> set[str]:
+    def _finished(self, suite: str, requirements: Mapping[str, RunRequirements]) -> set[str]:
         """Return a suite's finished keys in MLflow (see `Tracking.finished`); none without a database."""
         if database.is_new(self.store.tracking_uri):
             if self.store.lost_its_database:
@@ -109,7 +109,7 @@ class Delivery:
                     "To avoid this, stop and restore a copy of mlflow.db"
                 )
             return set()
-        return self._soon(lambda: self._opened().finished(suite, wanted)).result() or set()
+        return self._soon(lambda: self._opened().finished(suite, requirements)).result() or set()
 
     def results(self, suite: str, keys: AbstractSet[str]) -> dict[str, RunResult]:
         """Return the results of finished runs by key, from the outbox and from MLflow."""

@@ -93,14 +93,15 @@ class RunRequirements:
         """Return the requirements of a planned run, from tags not yet converted to texts."""
         return cls(about.get(Tag.EVALUATE, ALL), digests(about.get(Tag.CODE, {})))
 
-    def serves(self, wanted: RunRequirements) -> bool:
+    def serves(self, requirements: RunRequirements) -> bool:
         """Return whether the run has the wanted training losses at the marks, from current code and data."""
-        enough = wanted.evaluate in ("test", self.evaluate) or self.evaluate == ALL
-        return enough and self.is_current(wanted)
+        enough = requirements.evaluate in ("test", self.evaluate) or self.evaluate == ALL
+        return enough and self.is_current(requirements)
 
-    def is_current(self, wanted: RunRequirements) -> bool:
+    def is_current(self, requirements: RunRequirements) -> bool:
         """Return whether the run was made with the wanted code and data."""
-        return self.code == wanted.code and (self.data == wanted.data or not (self.data and wanted.data))
+        data = requirements.data
+        return self.code == requirements.code and (self.data == data or not (self.data and data))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -101,14 +101,14 @@ class Tracking:
         """Whether MLflow has opened the store."""
         return "_client" in self.__dict__
 
-    def finished(self, suite: str, wanted: Mapping[str, RunRequirements] | None = None) -> set[str]:
-        """Return the keys of finished runs and baselines, without errors and runs not matching `wanted`.
+    def finished(self, suite: str, requirements: Mapping[str, RunRequirements] | None = None) -> set[str]:
+        """Return the keys of finished runs and baselines, without errors and outdated runs.
 
-        Of the wanted runs, those whose files are gone are not finished either, as a warning says.
+        Of runs with `requirements`, those with lost files are not finished either, as a warning says.
         """
         experiment = self._found(suite)
         runs = experiment.runs if experiment else {}
-        asked = wanted or {}
+        asked = requirements or {}
         lacking = {key for key in asked.keys() & runs if not runs[key].requirements.serves(asked[key])}
         edited = sum(not runs[key].requirements.is_current(asked[key]) for key in lacking)
         if edited:
@@ -376,15 +376,15 @@ class Tracking:
             experiment.groups[pair] = RunResult.of_run(run)
         return experiment.groups[pair]
 
-    def _fill(self, known: RunResult, result: RunResult) -> None:
+    def _fill(self, recorded: RunResult, result: RunResult) -> None:
         from mlflow.entities import Param
 
         params = [Param(name, text) for name, text in result.params.items()]
         metrics = list(metrics_of(result, self._outbox.curve(result)))
-        self._client.log_batch(known.run_id, metrics, params, synchronous=True)
+        self._client.log_batch(recorded.run_id, metrics, params, synchronous=True)
         if result.kind != Kind.TRIAL and (data_sets := data_set_of(result.tags)):
-            self._client.log_inputs(known.run_id, data_sets)
-        self._keep(known, self._outbox.artifacts(result))
+            self._client.log_inputs(recorded.run_id, data_sets)
+        self._keep(recorded, self._outbox.artifacts(result))
 
     def _keep(self, run: RunResult, files: Path) -> None:
         """Keep a file, or all files of a folder, as artifacts of a run."""

@@ -68,7 +68,7 @@ def smoothness(
     rng: np.random.Generator,
     *,
     tolerance: float = 1e-3,
-    most: int = 50,
+    max_steps: int = 50,
 ) -> float:
     """Return the largest |eigenvalue| of the Hessian, by power iteration on differences of gradients.
 
@@ -79,12 +79,12 @@ def smoothness(
         model: Where the Hessian is taken [d].
         rng: Start direction.
         tolerance: The iteration ends at a relative change of at most this.
-        most: Steps at most.
+        max_steps: Steps at most.
     """
     reach = torch.finfo(model.dtype).eps ** (1 / 3) * (1 + float(model.norm()))
     direction = torch.from_numpy(rng.normal(size=model.shape)).to(model)
     eigenvalue = 0.0
-    for _ in range(most):
+    for _ in range(max_steps):
         direction = direction / direction.norm()
         curved = (gradient(model + reach * direction) - gradient(model - reach * direction)) / (2 * reach)
         previous, eigenvalue = eigenvalue, float(curved.norm())

@@ -96,7 +96,7 @@ class RealTime(Service):
         tick, kind, alarm, item = self.state.queue.peek()
         if kind is not EventKind.TICK or item == POSTPONED or seconds <= MAX_LATENESS_SECONDS:
             return False
-        now, clock = self._next_tick(), self.lengths.clock
+        tick_now, clock = self._next_tick(), self.lengths.clock
         if not self.run_log.slips[Name.SET]:
             log.warning(
                 "the server is slower than the strategy's timer: an alarm is %.1f s late. Alarms missed by "
@@ -104,8 +104,8 @@ class RealTime(Service):
                 seconds,
                 MAX_LATENESS_SECONDS,
             )
-        self.state.postpone(alarm, now)
-        self.run_log.slip(alarm, clock.time(tick), clock.time(now))
+        self.state.postpone(alarm, tick_now)
+        self.run_log.slip(alarm, clock.time(tick), clock.time(tick_now))
         return True
 
     def end(self, job: Job) -> None:

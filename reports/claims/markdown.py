@@ -426,4 +426,4 @@ def _left_out(readings: Iterable[Reading]) -> Iterator[str]:
 
 def _table(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     escaped = ([cell.replace("|", "\\|") for cell in row] for row in rows)
-    return markdown(header, escaped, left=len(header))
+    return markdown(header, escaped, text_columns=len(header))

@@ -34,8 +34,8 @@ class Scale:
             return cls(0.0, 1.0)
         low, high = float(values.min()), float(values.max())
         if share and higher and high >= GOOD and (values < 1).any():
-            least = 1 - float(values[values < 1].max())
-            return cls(max(0.0, low - 0.03), 1 - least / 1.35, "error")
+            smallest_error = 1 - float(values[values < 1].max())
+            return cls(max(0.0, low - 0.03), 1 - smallest_error / 1.35, "error")
         if higher is False and low > 0 and high / low > TALL:
             return cls(low / 1.3, high * 1.3, "log")
         room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
@@ -74,7 +74,7 @@ class Scale:
         low, high = _nines(np.array([self.low, self.high]))
         shares: list[float] = []
         for share in filter(lambda share: self.low <= share <= self.high, ROUND):
-            places = [abs(_nines(np.array(share)) - _nines(np.array(other))) for other in shares]
+            places = [abs(_nines(np.array(share)) - _nines(np.array(neighbour))) for neighbour in shares]
             if all(place >= APART * (high - low) for place in places):
                 shares.append(share)
         return sorted(shares)

@@ -34,10 +34,10 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 REFERENCE = re.compile(r"(?<=^#)[^)]+|(?<=url\(#)[^)]+")  # to another element, by its id
 
 
-def inline(document: str, description: str, said: Mapping[int, str] | None = None) -> Markup:
+def inline(document: str, description: str, tooltips: Mapping[int, str] | None = None) -> Markup:
     """Return the document as an <svg>.
 
-    `description` is for readers who cannot see it; `said`: what pointing at a strategy's line says.
+    `description` is for readers who cannot see it; `tooltips`: what pointing at a strategy's line says.
     """
     root = ET.fromstring(document)
     for element in root.iter():
@@ -59,7 +59,7 @@ def inline(document: str, description: str, said: Mapping[int, str] | None = Non
     for element in root.iter():
         element.attrib = _themed(element.attrib, used, prefix)
     top = {element.get("data-s"): element for element in root.iter("g")}  # the last of each is on top
-    for index, text in (said or {}).items():
+    for index, text in (tooltips or {}).items():
         if (group := top.get(str(index))) is not None:
             title = ET.Element("title")
             title.text = text
@@ -359,9 +359,9 @@ def tick_text(share: bool) -> Callable[[float, float], str]:
     return lambda value, _place: numbers.tick(float(f"{100 * value if share else value:.12g}"))
 
 
-def heading(axes: Axes, text: str, scale: Scale, left: float) -> None:
-    """Write the title of the vertical axis above the axes, starting in a left margin of width `left`."""
-    axes.annotate(text + scale.note, (0, 1), (4 - left, 12), color=MUTED, **OFFSET)
+def heading(axes: Axes, text: str, scale: Scale, margin: float) -> None:
+    """Write the title of the vertical axis above the axes, starting in a left margin of width `margin`."""
+    axes.annotate(text + scale.note, (0, 1), (4 - margin, 12), color=MUTED, **OFFSET)
 
 
 def two_lines(label: str, longest: int) -> str:

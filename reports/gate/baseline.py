@@ -132,9 +132,12 @@ class Baseline(Frozen):
         """Return by key the reference runs for comparisons of quality."""
         return {run.key: run for run in (*self.runs, *self.first_runs, *self.reference_runs)}
 
-    def repeats(self, other: Baseline) -> bool:
+    def repeats(self, baseline: Baseline) -> bool:
         """Return whether processor and libraries are equal: losses then agree to the last digit."""
-        return bool(self.processor) and (self.processor, self.versions) == (other.processor, other.versions)
+        return bool(self.processor) and (self.processor, self.versions) == (
+            baseline.processor,
+            baseline.versions,
+        )
 
 
 def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
@@ -175,8 +178,8 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
 def schedule(run: RunResult, tracking_uri: str) -> str:
     """Return a digest of a run's arrivals, equal on every machine; UserError if arrivals cannot be read."""
     try:
-        with fetched(run.artifact_uri, tracking_uri, [ARRIVALS.file]) as here:
-            table = parquet.read(here, ARRIVALS, list(ARRIVALS.columns))
+        with fetched(run.artifact_uri, tracking_uri, [ARRIVALS.file]) as folder:
+            table = parquet.read(folder, ARRIVALS, list(ARRIVALS.columns))
     except parquet.UnreadableTableError as fault:
         raise UserError(f"run {run.run_id}: {fault}") from None
     text = hashlib.sha256()
@@ -306,16 +309,16 @@ def _flat(data: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, data
 
 
-def differences(before: dict[str, str], now: dict[str, str]) -> list[str]:
+def differences(earlier: dict[str, str], current: dict[str, str]) -> list[str]:
     """Return the changed settings, "lr: 0.2 → 0.1"; empty if the baseline has no recorded settings."""
-    keys = dict.fromkeys((*before, *now)) if before else {}
-    pairs = [(key, before.get(key, "default"), now.get(key, "default")) for key in keys]
+    keys = dict.fromkeys((*earlier, *current)) if earlier else {}
+    pairs = [(key, earlier.get(key, "default"), current.get(key, "default")) for key in keys]
     return [f"{key}: {then} → {today}" for key, then, today in pairs if then != today]
 
 
-def _such_as(planned: Sequence[PlannedRun], known: Collection[str]) -> str:
+def _such_as(planned: Sequence[PlannedRun], keys: Collection[str]) -> str:
     """Return the name of the first unknown run, to be appended to a message; empty without any."""
-    new = next((run for run in planned if run.key not in known), None)
+    new = next((run for run in planned if run.key not in keys), None)
     return f", such as {new.strategy} · {new.scenario} · seed {new.seed}" if new else ""
 
 

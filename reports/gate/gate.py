@@ -115,7 +115,7 @@ class GateCheck:
 
 def compare(
     baseline: Baseline,
-    now: Baseline,
+    build: Baseline,
     questions: Sequence[GateQuestion] = tuple(GateQuestion),
     tolerance: float = GOLDEN,
 ) -> list[GateCheck]:
@@ -123,26 +123,26 @@ def compare(
 
     Args:
         baseline: The runs as they were accepted.
-        now: The runs of the build.
+        build: The runs of the build.
         questions: What is asked. A strategy is known to have improved only where quality is.
         tolerance: Relative difference of golden values that counts as rounding.
     """
-    alike = now.repeats(baseline)
-    by_key, references = {run.key: run for run in now.runs}, baseline.references()
+    alike = build.repeats(baseline)
+    by_key, references = {run.key: run for run in build.runs}, baseline.references()
     checks: list[GateCheck] = []
-    for (scenario, strategy), before in _groups(baseline).items():
-        goal, today = baseline.goals[scenario], [by_key[run.key] for run in before]
+    for (scenario, strategy), earlier in _groups(baseline).items():
+        goal, today = baseline.goals[scenario], [by_key[run.key] for run in earlier]
         if GateQuestion.QUALITY in questions:
-            pair = Seeds(scenario, strategy, goal, [references[run.key] for run in before], today)
+            pair = Seeds(scenario, strategy, goal, [references[run.key] for run in earlier], today)
             if stalled := pair.stalled():
                 checks += [stalled, *pair.skipped(questions)]  # runs of other lengths
                 continue
             checks += pair.quality()
         if GateQuestion.REPRODUCIBILITY in questions:
-            pair = Seeds(scenario, strategy, goal, before, today)
+            pair = Seeds(scenario, strategy, goal, earlier, today)
             checks += [pair.schedule(), pair.golden(tolerance, warn=alike)]
     if GateQuestion.QUALITY in questions:
-        checks += _speeds(baseline.speed, now.speed)
+        checks += _speeds(baseline.speed, build.speed)
     return list(_with_improvements(checks))
 
 
@@ -158,15 +158,15 @@ def verdict(checks: Sequence[GateCheck], suite: str) -> str:
     return f"{suite}: {many(len(checks), 'check')}, {', '.join(ends) or 'all as before'}."
 
 
-def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck], reason: str = "") -> Baseline:
+def update(baseline: Baseline, build: Baseline, checks: Sequence[GateCheck], reason: str = "") -> Baseline:
     """Return the baseline of the current runs, with a line on accepted changes, if any.
 
     The first baseline stays. What is better or worse becomes the reference of later comparisons; the rest
     keeps the one that it has, speeds included.
 
     Args:
-        before: The baseline so far.
-        now: The same runs, as they are now.
+        baseline: The baseline so far.
+        build: The same runs, as they are now.
         checks: All checks of both.
         reason: Why something is accepted that got worse.
 
@@ -174,19 +174,19 @@ def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck], reason:
         UserError: If something got worse without a reason, or nothing did and there is one.
     """
     worse = [check for check in checks if check.finding is Finding.WORSE]
-    said = verdict(checks, now.suite).removesuffix(".")
+    sentence = verdict(checks, build.suite).removesuffix(".")
     if worse and not reason:
         raise UserError(
-            f"{said}: --update never accepts a regression. To accept it, add --accept-worse REASON"
+            f"{sentence}: --update never accepts a regression. To accept it, add --accept-worse REASON"
         )
     if reason and not worse:
-        raise UserError(f"{said}: nothing is worse. Leave out --accept-worse")
+        raise UserError(f"{sentence}: nothing is worse. Leave out --accept-worse")
     changed = {Finding.CHANGED, Finding.IMPROVED, Finding.ROUNDED}
     strategies = dict.fromkeys(check.strategy for check in checks if check.finding in changed)
     line = Acceptance(
         date=datetime.now(UTC).date().isoformat(),
-        commit=now.commit,
-        repository=now.repository,
+        commit=build.commit,
+        repository=build.repository,
         better=tuple(_said(check) for check in checks if check.finding is Finding.BETTER),
         worse=tuple(map(_said, worse)),
         reason=reason,
@@ -195,19 +195,21 @@ def update(before: Baseline, now: Baseline, checks: Sequence[GateCheck], reason:
     lines = (line,) if line.better or line.worse or line.other else ()
     judged = [check for check in checks if check.finding in {Finding.BETTER, Finding.WORSE}]
     groups = {(check.scenario, check.strategy) for check in judged}
-    keys = {run.key for run in before.runs if (run.scenario, run.strategy) in groups}
-    moved = {run.key: run for run in before.reference_runs} | {
-        run.key: run for run in now.runs if run.key in keys
+    keys = {run.key for run in baseline.runs if (run.scenario, run.strategy) in groups}
+    moved = {run.key: run for run in baseline.reference_runs} | {
+        run.key: run for run in build.runs if run.key in keys
     }
-    same = [run.model_dump() for run in before.runs] == [run.model_dump() for run in now.runs]
-    speeds = {check.strategy for check in judged if check.what == SPEED} | (now.speed.keys() - before.speed)
+    same = [run.model_dump() for run in baseline.runs] == [run.model_dump() for run in build.runs]
+    speeds = {check.strategy for check in judged if check.what == SPEED} | (
+        build.speed.keys() - baseline.speed
+    )
     taken = {
-        "speed": {**before.speed, **{name: now.speed[name] for name in now.speed if name in speeds}},
-        "accepted": (*before.accepted, *lines),
-        "first_runs": before.first_runs or (() if same else before.runs),
+        "speed": {**baseline.speed, **{name: build.speed[name] for name in build.speed if name in speeds}},
+        "accepted": (*baseline.accepted, *lines),
+        "first_runs": baseline.first_runs or (() if same else baseline.runs),
         "reference_runs": tuple(moved.values()),
     }
-    return now.model_copy(update=taken)
+    return build.model_copy(update=taken)
 
 
 def _said(check: GateCheck) -> str:
@@ -239,23 +241,23 @@ def _with_improvements(checks: Sequence[GateCheck]) -> Iterator[GateCheck]:
         yield replace(check, finding=Finding.IMPROVED) if improved else check
 
 
-def judged(worsening: Sequence[float] | np.ndarray, spread: float, least: float) -> Finding:
+def judged(worsening: Sequence[float] | np.ndarray, spread: float, min_difference: float) -> Finding:
     """Return the finding for paired differences.
 
     Args:
         worsening: One difference for each seed, positive where it got worse.
-        spread: Standard deviation over the seeds of the baseline; taken for `least` where it is smaller.
-        least: Mean difference that counts.
+        spread: Standard deviation over the seeds of the baseline, at least `min_difference`.
+        min_difference: Mean difference that counts.
     """
-    effect, spread = paired_effect(worsening, LEVEL), max(spread, least)
+    effect, spread = paired_effect(worsening, LEVEL), max(spread, min_difference)
     mean, seeds = abs(effect.mean), np.copysign(1, effect.mean) * np.asarray(worsening)
-    shown = (
+    significant = (
         seeds.min() > SEED_SPREADS * spread
         or mean > MEAN_SPREADS * spread
         or effect.low > 0
         or effect.high < 0
     )
-    if not shown or mean <= least * (1 + ROUNDING):
+    if not significant or mean <= min_difference * (1 + ROUNDING):
         return Finding.SAME
     return Finding.WORSE if effect.mean > 0 else Finding.BETTER
 
@@ -283,14 +285,14 @@ class Seeds:
     before: Sequence[BaselineRun]
     now: Sequence[BaselineRun]
 
-    def _check(self, what: str, finding: Finding, *texts: str) -> GateCheck:
-        return GateCheck(self.scenario, self.strategy, what, finding, *texts)
+    def _check(self, quantity: str, finding: Finding, *texts: str) -> GateCheck:
+        return GateCheck(self.scenario, self.strategy, quantity, finding, *texts)
 
-    def _count(self, what: str, happened: str, then: int, today: int, *, worse: bool) -> GateCheck:
+    def _count(self, quantity: str, happened: str, then: int, today: int, *, worse: bool) -> GateCheck:
         """Return the check of a number of seeds, with no increase allowed."""
         finding = Finding.WORSE if worse else Finding.BETTER
         texts = (f"{count} of {len(self.before)} {happened}" for count in (then, today))
-        return self._check(what, finding, *texts, minus(f"{today - then:+d}"), "none more")
+        return self._check(quantity, finding, *texts, minus(f"{today - then:+d}"), "none more")
 
     def stalled(self) -> GateCheck | None:
         """Return the check of changed stalled seeds, None if unchanged; a newly stalled seed is worse."""
@@ -354,7 +356,7 @@ class Seeds:
 
     def _at_end(
         self,
-        what: str,
+        quantity: str,
         pairs: Sequence[tuple[float, float]],
         *,
         sign: int,
@@ -372,25 +374,25 @@ class Seeds:
             return ("−" if difference < 0 else "+") + change(abs(difference))
 
         return self._paired(
-            what,
+            quantity,
             pairs,
             sign=sign,
-            least=LEAST * abs(means[0]),
+            min_difference=LEAST * abs(means[0]),
             means=[value(mean) for mean in means],
             write=signed,
         )
 
     def _paired(
         self,
-        what: str,
+        quantity: str,
         pairs: Sequence[tuple[float, float]],
         *,
         sign: int,
-        least: float,
+        min_difference: float,
         means: Sequence[str],
         write: Callable[[float], str],
     ) -> GateCheck:
-        """Return the check of pairs of values by seed; differences below `least` are too small."""
+        """Return the check of pairs of values by seed; differences below `min_difference` are too small."""
         first, second = np.transpose(pairs)
         changes = second - first
         spread = float(np.std(first, ddof=1)) if len(pairs) > 1 else 0.0
@@ -403,12 +405,12 @@ class Seeds:
         return GateCheck(
             self.scenario,
             self.strategy,
-            what,
-            judged(-sign * changes, spread, least),
+            quantity,
+            judged(-sign * changes, spread, min_difference),
             before=means[0],
             now=means[1],
             change=f"{write(effect.mean)}{bounds}",
-            allowed=write(-sign * SEED_SPREADS * max(spread, least)),
+            allowed=write(-sign * SEED_SPREADS * max(spread, min_difference)),
             detail=detail,
             seeds=(seeds[0], seeds[1]),
         )
@@ -424,7 +426,7 @@ class Seeds:
             self.updates_to(target),
             list(zip(*logs, strict=True)),
             sign=-1,
-            least=log1p(mark / min(first, second)),
+            min_difference=log1p(mark / min(first, second)),
             means=means,
             write=lambda change: f"× {number(exp(change), 3)}",
         )
@@ -480,23 +482,23 @@ def _by_factor(factor: float, allowed: float) -> Finding:
     return Finding.WORSE if factor > allowed else Finding.BETTER if factor < 1 / allowed else Finding.SAME
 
 
-def deviation(before: float, now: float) -> float:
+def deviation(stored: float, current: float) -> float:
     """Return the relative difference to the recorded value; ∞ where undefined."""
-    if before == now or (before != before and now != now):  # noqa: PLR0124 - two NaN are the same
+    if stored == current or (stored != stored and current != current):  # noqa: PLR0124 - two NaN are the same
         return 0.0
-    if not (isfinite(before) and isfinite(now)) or before == 0:
+    if not (isfinite(stored) and isfinite(current)) or stored == 0:
         return float("inf")
-    return abs(now - before) / abs(before)
+    return abs(current - stored) / abs(stored)
 
 
-def _speeds(before: Mapping[str, float], now: Mapping[str, float]) -> Iterator[GateCheck]:
-    for strategy in (name for name in before if name in now):
-        factor = before[strategy] / now[strategy]
-        speeds = number(before[strategy], 3), number(now[strategy], 3)
+def _speeds(stored: Mapping[str, float], current: Mapping[str, float]) -> Iterator[GateCheck]:
+    for strategy in (name for name in stored if name in current):
+        factor = stored[strategy] / current[strategy]
+        speeds = number(stored[strategy], 3), number(current[strategy], 3)
         change, allowed = (f"{number(times, 3)} × the time" for times in (factor, SLOWER))
         yield GateCheck("", strategy, SPEED, _by_factor(factor, SLOWER), *speeds, change, allowed)
 
 
-def too_slow(before: Mapping[str, float], now: Mapping[str, float]) -> list[str]:
+def too_slow(stored: Mapping[str, float], current: Mapping[str, float]) -> list[str]:
     """Return the strategies apparently too slow, to be measured again."""
-    return [check.strategy for check in _speeds(before, now) if check.failed]
+    return [check.strategy for check in _speeds(stored, current) if check.failed]

@@ -35,17 +35,17 @@ COLOURS = {  # of what is shown, worst first
 FENCE = "`" * 8  # around text that may hold three
 
 
-def how_compared(before: Baseline, now: Baseline, tolerance: float = GOLDEN) -> str:
+def how_compared(baseline: Baseline, build: Baseline, tolerance: float = GOLDEN) -> str:
     """Return the context of a difference: commits, tolerance of losses, and reason for the tolerance."""
-    said = f"Baseline: {_commits(before)}. Runs: {_commits(now)}. Golden values may differ by"
-    said = f"{said} {minus(f'{tolerance:.0e}') if tolerance else 'nothing'}"
-    if now.repeats(before):
-        return f"{said}, with a warning: the same processor and libraries made both."
-    names = dict.fromkeys((*before.versions, *now.versions))
-    pairs = [(name, before.versions.get(name, "none"), now.versions.get(name, "none")) for name in names]
-    pairs.append(("processor", before.processor or "not recorded", now.processor or "not recorded"))
-    other = [f"{name} {then} → {today}" for name, then, today in pairs if then != today]
-    return f"{said}: {'; '.join(other) or 'the processor is not recorded'}."
+    sentence = f"Baseline: {_commits(baseline)}. Runs: {_commits(build)}. Golden values may differ by"
+    sentence = f"{sentence} {minus(f'{tolerance:.0e}') if tolerance else 'nothing'}"
+    if build.repeats(baseline):
+        return f"{sentence}, with a warning: the same processor and libraries made both."
+    names = dict.fromkeys((*baseline.versions, *build.versions))
+    pairs = [(name, baseline.versions.get(name, "none"), build.versions.get(name, "none")) for name in names]
+    pairs.append(("processor", baseline.processor or "not recorded", build.processor or "not recorded"))
+    changes = [f"{name} {then} → {today}" for name, then, today in pairs if then != today]
+    return f"{sentence}: {'; '.join(changes) or 'the processor is not recorded'}."
 
 
 def _commits(baseline: Baseline) -> str:
@@ -133,39 +133,39 @@ def _row(check: GateCheck) -> Sequence[str]:
 
 
 def markdown(
-    checks: Sequence[GateCheck], before: Baseline, now: Baseline, accept: str, tolerance: float = GOLDEN
+    checks: Sequence[GateCheck], baseline: Baseline, build: Baseline, accept: str, tolerance: float = GOLDEN
 ) -> str:
     """Return a summary for a pull request; `accept` tells how to accept results, if any."""
     failed = any(check.failed for check in checks)
-    parts = [f"{SUMMARY}\n## {'❌' if failed else '✅'} {verdict(checks, now.suite)}"]
+    parts = [f"{SUMMARY}\n## {'❌' if failed else '✅'} {verdict(checks, build.suite)}"]
     same = [_row(check) for check in checks if check.finding is Finding.SAME]
     tables_of = [(heading, rows) for heading, _, rows in _by_finding(checks)]
     for heading, rows in [*tables_of, *([("As before", same)] if same else [])]:
         escaped = [[cell.translate(ESCAPED) for cell in row] for row in rows]
-        parts += [f"### {heading}", tables.markdown(HEADS, escaped, left=len(HEADS))]
-    return "\n\n".join(filter(None, [*parts, accept, how_compared(before, now, tolerance)])) + "\n"
+        parts += [f"### {heading}", tables.markdown(HEADS, escaped, text_columns=len(HEADS))]
+    return "\n\n".join(filter(None, [*parts, accept, how_compared(baseline, build, tolerance)])) + "\n"
 
 
-def junit(checks: Sequence[GateCheck], now: Baseline) -> str:
+def junit(checks: Sequence[GateCheck], build: Baseline) -> str:
     """Return JUnit XML: a test case per check, by scenario and strategy, with equal names in every build.
 
     The time of a case is its share of the time that the runs of its scenario and strategy took.
     """
     root = ET.Element("testsuites")
-    about = {"name": f"{JUNIT_TITLE}{now.suite}", "tests": str(len(checks))}
+    about = {"name": f"{JUNIT_TITLE}{build.suite}", "tests": str(len(checks))}
     about["failures"] = str(sum(check.failed for check in checks))
     about["skipped"] = str(sum(check.finding is Finding.SKIPPED for check in checks))
     cases = ET.SubElement(root, "testsuite", about)
     sizes = Counter((check.scenario, check.strategy) for check in checks)
     seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for run in now.runs:
+    for run in build.runs:
         seconds[run.scenario, run.strategy] += run.wall_seconds
     for check in checks:
         group = check.scenario, check.strategy
         case = ET.SubElement(
             cases,
             "testcase",
-            classname=f"{now.suite}.{check.scenario or 'all'}",
+            classname=f"{build.suite}.{check.scenario or 'all'}",
             name=f"{check.strategy}: {check.what}",
             time=f"{seconds[group] / sizes[group]:.3f}",
         )

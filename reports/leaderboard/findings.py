@@ -107,7 +107,7 @@ def _page(findings: Findings) -> Iterator[str]:
     yield "The sentences follow from the rank groups below, and from nothing else."
     for name, own in findings.scores.items():
         yield f"## {population_name(name).capitalize()}"
-        yield markdown(*population_table(own, linked=False), left=2)
+        yield markdown(*population_table(own, linked=False), text_columns=2)
         for scale in own.scales:
             yield f"![Learning curves, {scale}]({scale}.svg)"
         yield "What tuning costs, on the tuning half:"

@@ -280,12 +280,12 @@ def settings_page(tables: BoardTables) -> Iterator[str]:
                     "never" if time == inf else f"{time:.3g}",
                 ]
             )
-        yield markdown(["Scenario", "Study", "Parameters", "Time"], rows, left=3) + "\n"
+        yield markdown(["Scenario", "Study", "Parameters", "Time"], rows, text_columns=3) + "\n"
 
 
 def _as_markdown(table: Table) -> str:
     head, rows = table
-    return markdown(head, rows, left=1 + head.index("Entry"))
+    return markdown(head, rows, text_columns=1 + head.index("Entry"))
 
 
 def _value(value: object) -> str:

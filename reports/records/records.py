@@ -231,14 +231,16 @@ class RecordedSuite:
         recorded = {name for run in runs for name in run.files.curve}
         ranking_metric = measure_of(first, first.metric)
         requested = [measure_of(first, name) for name in first.show]
-        shown = tuple(metric for metric in requested if metric.name in recorded) or (ranking_metric,)
+        metrics_shown = tuple(metric for metric in requested if metric.name in recorded) or (ranking_metric,)
         worst = measure_of(first, ranking_metric.worst_client.name)
-        columns = tuple(dict.fromkeys((*shown, ranking_metric, *([worst] if worst.name in recorded else []))))
+        columns = tuple(
+            dict.fromkeys((*metrics_shown, ranking_metric, *([worst] if worst.name in recorded else [])))
+        )
         if columns[0].higher is None:
             # A metric without a direction cannot rank.
             columns = tuple(dict.fromkeys((ranking_metric, *columns)))
         cells = tuple(
-            Cell(name, index[name], tuple(of_name), (*columns, *shown), first.target)
+            Cell(name, index[name], tuple(of_name), (*columns, *metrics_shown), first.target)
             for name, of_name in by_strategy.items()
             if of_name
         )
@@ -246,7 +248,15 @@ class RecordedSuite:
         names = {name for metrics in pooled for name in metrics}
         values = {name: tuple(metrics[name] for metrics in pooled if name in metrics) for name in names}
         return RecordedScenario(
-            first.scenario, place, first.problem, cells, ranking_metric, first.target, columns, shown, values
+            first.scenario,
+            place,
+            first.problem,
+            cells,
+            ranking_metric,
+            first.target,
+            columns,
+            metrics_shown,
+            values,
         )
 
 
@@ -275,13 +285,13 @@ def latest(runs: Iterable[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunR
     return tuple(kept.values()), tuple(older)
 
 
-def alike(run: RunResult, other: RunResult) -> bool:
+def alike(run: RunResult, candidate: RunResult) -> bool:
     """Return whether runs differ in seeds alone; between commits, only common parameters count."""
-    if {**run.params, SEED: ""} == {**other.params, SEED: ""}:
+    if {**run.params, SEED: ""} == {**candidate.params, SEED: ""}:
         return True  # as nearly all are
-    ours, theirs = run.params.keys() - {SEED}, other.params.keys() - {SEED}
-    names = ours | theirs if run.commit == other.commit else ours & theirs
-    return all(run.params.get(name) == other.params.get(name) for name in names)
+    ours, theirs = run.params.keys() - {SEED}, candidate.params.keys() - {SEED}
+    names = ours | theirs if run.commit == candidate.commit else ours & theirs
+    return all(run.params.get(name) == candidate.params.get(name) for name in names)
 
 
 READ_OFF = {*TO_TARGET, *(clock.metric for clock in Clock)}  # totals that are read off the curve

@@ -140,7 +140,7 @@ def _with_files(
     """Return the runs, wanted runs with artifacts: read in place, or fetched from elsewhere."""
     chosen = wanted if callable(wanted) else lambda run: wanted is None or run.key in wanted
     stored = [run for run in runs if chosen(run)]
-    places = {run.run_id: here for run in stored if (here := place(run.artifact_uri, tracking_uri))}
+    places = {run.run_id: folder for run in stored if (folder := place(run.artifact_uri, tracking_uri))}
     if len(places) == len(stored):  # threads would only wait for each other's Python
         copy = packed_tables.path_of(tracking_uri, stored[0].experiment_id) if stored else None
         files = _read_in_place(stored, places, copy, curves_only, complete=wanted is None)

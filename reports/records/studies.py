@@ -209,13 +209,15 @@ def _study(run: RunResult, trials: Iterable[RunResult]) -> RecordedStudy:
     )
 
 
-def _worth(objective: str, own: Measure, judged_on: str) -> Measure:
+def _worth(objective: str, measure: Measure, judged_on: str) -> Measure:
     """Return the measure of an objective, titled after the validation split if judged on validation data."""
     if objective in TO_TARGET:
         return Measure(objective, f"{TO_TARGET[objective].heading} to target", higher=False)
     if judged_on == JudgedOn.VALIDATION:
-        own = own.judged_on("Validation")
-    return replace(own, title=f"Mean {own.in_text} over the budget") if objective == "auc" else own
+        measure = measure.judged_on("Validation")
+    return (
+        replace(measure, title=f"Mean {measure.in_text} over the budget") if objective == "auc" else measure
+    )
 
 
 def _trials(
@@ -233,7 +235,11 @@ def _trial(
 ) -> TrialResult:
     first = runs[0]
     texts = {clean(name): clean(text) for name, text in first.params.items()}
-    values = {known.name: known.read(texts[known.name]) for known in space if known.name in texts}
+    values = {
+        parameter.name: parameter.read(texts[parameter.name])
+        for parameter in space
+        if parameter.name in texts
+    }
     by_seed = {int(number(run.tags.get(Tag.SEED, "")) or 0): run for run in runs}
     return TrialResult(
         number_,
@@ -270,10 +276,10 @@ def sensitivity(study: RecordedStudy) -> Sensitivity:
         drawn, weight = list(judged), shares(study.space, judged)
     near = [best is not None and is_near(trial, best) for trial in drawn]
     diverged = [trial.diverged > 0 for trial in drawn]
-    known = bool(drawn) and bool(study.space)
+    usable = bool(drawn) and bool(study.space)
     return Sensitivity(
-        near=float(weight @ near) if known and best else float("nan"),
-        diverges=float(weight @ diverged) if known else float("nan"),
+        near=float(weight @ near) if usable and best else float("nan"),
+        diverges=float(weight @ diverged) if usable else float("nan"),
         of_space=study.sampler not in {"grid", "random"},
     )
 

@@ -106,10 +106,12 @@ def fairness(results: Results) -> Section | None:
 
 def compared_by(scenario: RecordedScenario) -> Measure:
     """Return the metric for comparing clients: the scenario's if recorded by client, otherwise loss."""
-    own = scenario.metric
-    recorded = any(own.short in run.files.clients for run in scenario.runs)
+    metric = scenario.metric
+    recorded = any(metric.short in run.files.clients for run in scenario.runs)
     return (
-        own.judged_on() if recorded and own.higher is not None else Measure(Name.LOSS, "Loss", higher=False)
+        metric.judged_on()
+        if recorded and metric.higher is not None
+        else Measure(Name.LOSS, "Loss", higher=False)
     )
 
 
@@ -319,7 +321,7 @@ def phases(results: Results) -> Section | None:
         paint=_paint_phases,
         about="Share of clients' time by strategy",
         words=_phases_text,
-        everyone=True,
+        all_strategies=True,
     )
 
 

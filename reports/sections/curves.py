@@ -78,8 +78,8 @@ def _cards(
         lines = bands[scenario.label, Clock.UPDATES]
         if not any(line.n or line.lost for line in lines):
             continue
-        same = [other for other in scenarios if other.problem == scenario.problem]
-        axis = scale(metric, same, [line for other in same for line in bands[other.label, Clock.UPDATES]])
+        same = [peer for peer in scenarios if peer.problem == scenario.problem]
+        axis = scale(metric, same, [line for peer in same for line in bands[peer.label, Clock.UPDATES]])
         figures = {
             clock: plot(scenario, metric, clock, bands[scenario.label, clock], axis)
             for clock in scenario.clocks

@@ -139,9 +139,9 @@ def _table(label: str, cells: Sequence[Cell], means: pd.DataFrame) -> PageTable:
     columns = {}
     for term, rows in means.groupby("term", sort=False):
         values = dict(zip(rows["strategy"], rows["mean"], strict=True))
-        least = numbers.number(min(values.values()), 3) if len(values) > 1 else None
+        minimum = numbers.number(min(values.values()), 3) if len(values) > 1 else None
         columns[str(term)] = {
-            strategy: TableEntry(text, "", mean, text == least)
+            strategy: TableEntry(text, "", mean, text == minimum)
             for strategy, mean in values.items()
             for text in [numbers.number(mean, 3)]
         }

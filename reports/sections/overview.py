@@ -332,10 +332,10 @@ def _rank(value: float) -> str:
     return numbers.minus(f"{value:.1f}")
 
 
-def _standings_caption(standings: Standings, shown: int) -> str:
+def _standings_caption(standings: Standings, rows: int) -> str:
     """Return the number of strategies and seeds, and the test of separation."""
     n, seeds = len(standings.lines), standings.seeds
-    highlighted = ", and the highlighted" if shown > MAX_LEADERS else ""
+    highlighted = ", and the highlighted" if rows > MAX_LEADERS else ""
     text = f"The first {MAX_LEADERS} of {n}{highlighted}. " if n > MAX_LEADERS else ""
     if seeds < 2:
         return f"{text}One seed, hence no interval."
@@ -449,8 +449,10 @@ def _leading_curves(results: Results, standings: Standings) -> dict[str, Any] | 
     for name in standings.order:
         cells = [cell for scenario in scenarios for cell in scenario.cells if cell.strategy == name]
         if cells:
-            own = over_scenarios(cells, metric.name, clock) if several else band(cells[0], metric.name, clock)
-            bands += [own] if own.n else []
+            line_of_strategy = (
+                over_scenarios(cells, metric.name, clock) if several else band(cells[0], metric.name, clock)
+            )
+            bands += [line_of_strategy] if line_of_strategy.n else []
     if not bands:
         return None
     leading = [
@@ -458,23 +460,23 @@ def _leading_curves(results: Results, standings: Standings) -> dict[str, Any] | 
         for at, name in enumerate(standings.order)
         if at < MAX_COLOURED_CURVES or look.own(results.index[name])
     ]
-    shown = [
+    lines_shown = [
         replace(line, cell=replace(line.cell, index=look.QUIET + line.cell.index))
         if line.cell.strategy not in leading and not look.quiet(line.cell.index)
         else line
         for line in bands
     ]
     label = f"mean of {len(scenarios)} scenarios" if several else first.label
-    place = replace(first, label=label, cells=tuple(line.cell for line in shown))
-    colour = [(line.cell.index, line.cell.strategy) for line in shown if line.cell.strategy in leading]
-    seeds, others = min(line.n for line in bands), len(shown) - len(colour)
-    where = f"of {many(len(scenarios), 'scenario')}" if several else f"in {first.label}"
-    over = f"Line: mean {where}" if several or seeds > 1 else f"Line: one seed {where}"
+    place = replace(first, label=label, cells=tuple(line.cell for line in lines_shown))
+    colour = [(line.cell.index, line.cell.strategy) for line in lines_shown if line.cell.strategy in leading]
+    seeds, grey_lines = min(line.n for line in bands), len(lines_shown) - len(colour)
+    scope = f"of {many(len(scenarios), 'scenario')}" if several else f"in {first.label}"
+    over = f"Line: mean {scope}" if several or seeds > 1 else f"Line: one seed {scope}"
     band_text = f". Band: minimum to maximum of {many(seeds, 'seed')}" if seeds > 1 else ""
-    grey = f" Grey: {many(others, 'other strategy')}." if others else ""
+    grey = f" Grey: {many(grey_lines, 'other strategy')}." if grey_lines else ""
     return {
-        "title": "Learning curves of the leaders" if others else "Learning curves",
-        "figure": plot(place, metric, clock, shown, scale(metric, [place], shown)),
+        "title": "Learning curves of the leaders" if grey_lines else "Learning curves",
+        "figure": plot(place, metric, clock, lines_shown, scale(metric, [place], lines_shown)),
         "legend": colour,
         "caption": f"{over}{band_text}.{grey}",
     }

@@ -220,7 +220,7 @@ def rows_section(
     row: float = ROW_HEIGHT,
     about: str,
     words: Callable[[Array], str],
-    everyone: bool = False,
+    all_strategies: bool = False,
 ) -> Section | None:
     """Return a section with a card for all scenarios with equal numbers; None without any number.
 
@@ -234,11 +234,11 @@ def rows_section(
         row: The height of a row in pixels.
         about: What is drawn, for those who do not see it.
         words: What a strategy's numbers show, in words.
-        everyone: Whether all strategies have a row, and not only the foremost.
+        all_strategies: Whether all strategies have a row, and not only the foremost.
     """
     groups: dict[tuple[tuple[str, bytes], ...], tuple[list[RecordedScenario], Rows]] = {}
     for scenario in results.scenarios:
-        cells_shown = [cell for cell in scenario.cells if everyone or cell.strategy in results.foremost]
+        cells_shown = [cell for cell in scenario.cells if all_strategies or cell.strategy in results.foremost]
         if cells := [(cell, values) for cell in cells_shown if len(values := measured(cell))]:
             content = tuple((cell.strategy, values.tobytes()) for cell, values in cells)
             groups.setdefault(content, ([], cells))[0].append(scenario)
@@ -259,7 +259,7 @@ def rows_section(
                 runs,
             )
         )
-    note += "" if everyone else results.only_foremost
+    note += "" if all_strategies else results.only_foremost
     return cards_section(anchor, title, note, [("", cards)]) if cards else None
 
 

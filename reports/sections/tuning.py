@@ -179,10 +179,10 @@ def _who_diverges(studies: Sequence[RecordedStudy]) -> str:
     lost = _means(studies, lambda study: len(study.diverged) / len(study.counted) if study.counted else nan)
     if not any(lost.values()):
         return "No trial diverged." if lost else ""
-    some = sorted((name for name in lost if lost[name] > 0), key=lambda name: -lost[name])
-    never = [name for name in lost if name not in some]
+    diverging = sorted((name for name in lost if lost[name] > 0), key=lambda name: -lost[name])
+    never = [name for name in lost if name not in diverging]
     rest = f"; {listed(never)} never did" if never else ""
-    return f"Diverged: {listed([f'{name} in {percent(lost[name])} of trials' for name in some])}{rest}."
+    return f"Diverged: {listed([f'{name} in {percent(lost[name])} of trials' for name in diverging])}{rest}."
 
 
 def shares(suite: RecordedSuite) -> str:
@@ -258,11 +258,11 @@ def at_edges(studies: Sequence[RecordedStudy]) -> str:
 
 def _means(studies: Sequence[RecordedStudy], share: Callable[[RecordedStudy], float]) -> dict[str, float]:
     """Return a value for each strategy, mean over the scenarios with a known value."""
-    known: dict[str, list[float]] = {}
+    by_strategy: dict[str, list[float]] = {}
     for study in sorted(studies, key=lambda study: natural(study.strategy)):
         if not isnan(value := share(study)):
-            known.setdefault(study.strategy, []).append(value)
-    return {name: fmean(values) for name, values in known.items()}
+            by_strategy.setdefault(study.strategy, []).append(value)
+    return {name: fmean(values) for name, values in by_strategy.items()}
 
 
 def _range(counts: Iterable[int], thing: str) -> str:
@@ -327,8 +327,8 @@ def _best(study: RecordedStudy, name: str) -> TableEntry:
     distance, edge = parameter.to_edge(value), study.edge(parameter)
     if not parameter.ordered:
         return TableEntry(str(value))
-    where = f"({edge} edge, {percent(distance)})" if edge else f"({percent(distance)} to edge)"
-    return TableEntry(numbers.short(float(f"{value:.3g}")), "" if isnan(distance) else where, float(value))
+    remark = f"({edge} edge, {percent(distance)})" if edge else f"({percent(distance)} to edge)"
+    return TableEntry(numbers.short(float(f"{value:.3g}")), "" if isnan(distance) else remark, float(value))
 
 
 def _importance(study: RecordedStudy) -> TableEntry:
@@ -434,12 +434,12 @@ def vertical(measure: Measure, values: Array | Sequence[float]) -> Scale:
     return Scale.around(objectives, higher=measure.higher, share=measure.share and far)
 
 
-def heading(axes: svg.Axes, text: str, amounts: Amounts, left: float) -> None:
-    """Write the vertical quantity above the axes, `left` to the left, and a colour bar, worst to best."""
+def heading(axes: svg.Axes, text: str, amounts: Amounts, margin: float) -> None:
+    """Write the vertical quantity above the axes, `margin` to the left, and a colour bar, worst to best."""
     from matplotlib.offsetbox import AnnotationBbox, DrawingArea
     from matplotlib.patches import Rectangle
 
-    axes.annotate(text, (0, 1), (4 - left, 12), color=svg.MUTED, **svg.OFFSET)
+    axes.annotate(text, (0, 1), (4 - margin, 12), color=svg.MUTED, **svg.OFFSET)
     scale, measure = amounts.scale, amounts.measure
     if isnan(scale.low):
         return
@@ -641,36 +641,36 @@ def title(parameter: Parameter) -> str:
     return TITLES.get(parameter.name, parameter.name) + (" · log scale" if _in_logs(parameter) else "")
 
 
-def scale_axis(axes: svg.Axes, parameter: Parameter, which: Literal["x", "y"]) -> None:
+def scale_axis(axes: svg.Axes, parameter: Parameter, direction: Literal["x", "y"]) -> None:
     """Set an axis to the whole range of a parameter, with a small margin."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     if not parameter.ordered:
-        name_choices(axes, parameter, which)
+        name_choices(axes, parameter, direction)
         return
     low, high = _ends(parameter)
-    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis = axes.xaxis if direction == "x" else axes.yaxis
     if _in_logs(parameter):
         room = (high / low) ** ROOM
-        axes.set(**{f"{which}scale": "log", f"{which}lim": (low / room, high * room)})
+        axes.set(**{f"{direction}scale": "log", f"{direction}lim": (low / room, high * room)})
         few = log10(high / low) < 2.5
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
         axis.set_minor_locator(NullLocator())
     else:
         room = ROOM * (high - low) or abs(low) or 1.0
-        axes.set(**{f"{which}lim": (low - room, high + room)})
-        axes.locator_params(axis=which, nbins=6)
+        axes.set(**{f"{direction}lim": (low - room, high + room)})
+        axes.locator_params(axis=direction, nbins=6)
     axis.set_major_formatter(svg.tick_text(share=False))
 
 
-def name_choices(axes: svg.Axes, parameter: Parameter, which: Literal["x", "y"]) -> None:
+def name_choices(axes: svg.Axes, parameter: Parameter, direction: Literal["x", "y"]) -> None:
     """Write values at ranks on an axis."""
     number = svg.tick_text(share=False)
     texts = [number(float(value), 0) if is_number(value) else str(value) for value in parameter.choices]
-    (axes.xaxis if which == "x" else axes.yaxis).set_ticks(
+    (axes.xaxis if direction == "x" else axes.yaxis).set_ticks(
         range(len(texts)), [svg.two_lines(text, LETTERS) for text in texts]
     )
-    axes.set(**{f"{which}lim": (-0.5, len(texts) - 0.5)})
+    axes.set(**{f"{direction}lim": (-0.5, len(texts) - 0.5)})
 
 
 def _ends(parameter: Parameter) -> tuple[float, float]:

@@ -456,7 +456,9 @@ def test_smoothness_is_the_largest_eigenvalue() -> None:
     hessian = (root + root.T) / 2 - 2 * torch.eye(12)
     largest = float(torch.linalg.eigvalsh(hessian).abs().max())
     start = torch.ones(12, dtype=torch.float64)
-    found = smoothness(lambda w: hessian @ w, start, np.random.default_rng(0), tolerance=1e-10, most=2000)
+    found = smoothness(
+        lambda w: hessian @ w, start, np.random.default_rng(0), tolerance=1e-10, max_steps=2000
+    )
     assert found == pytest.approx(largest, rel=1e-6)
     rough = smoothness(lambda w: hessian @ w, start, np.random.default_rng(0))
     assert 0.9 * largest < rough <= largest * (1 + 1e-8)

@@ -17,9 +17,9 @@ class Embedding(nn.Embedding):
         return super().forward(inputs)
 
 
-def look_up(inputs: Tensor, weight: Tensor, most: int = MAX_REPEATABLE_SYMBOLS) -> Tensor:
-    """Return the rows of `weight` [symbols, width] for inputs [...], at most `most` symbols in a call."""
-    parts = [embedding(part, weight) for part in torch.split(inputs.flatten(), most)]
+def look_up(inputs: Tensor, weight: Tensor, limit: int = MAX_REPEATABLE_SYMBOLS) -> Tensor:
+    """Return the rows of `weight` [symbols, width] for inputs [...], at most `limit` symbols in a call."""
+    parts = [embedding(part, weight) for part in torch.split(inputs.flatten(), limit)]
     return torch.cat(parts).view(*inputs.shape, -1)
 
 

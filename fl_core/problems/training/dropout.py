@@ -102,17 +102,17 @@ class KeyedMasks(TorchFunctionMode):
         attn_mask: Tensor | None = None,
         dropout_p: float = 0.0,
         is_causal: bool = False,
-        **others: Any,
+        **options: Any,
     ) -> Tensor:
         """Return attention with dropped weights; torch drops inside a fused call, by torch's generator."""
         attend = functional.scaled_dot_product_attention
         if not dropout_p:
-            return attend(query, key, value, attn_mask, 0.0, is_causal, **others)
+            return attend(query, key, value, attn_mask, 0.0, is_causal, **options)
         length = key.shape[-2]
         one_hot = torch.eye(length, dtype=key.dtype, device=key.device).expand(
             *key.shape[:-2], length, length
         )
-        weights = attend(query, key, one_hot, attn_mask, 0.0, is_causal, **others)
+        weights = attend(query, key, one_hot, attn_mask, 0.0, is_causal, **options)
         return self._drop(functional.dropout, weights, dropout_p) @ value
 
 

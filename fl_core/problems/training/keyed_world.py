@@ -64,10 +64,10 @@ def crop_and_flip(images: Tensor, variants: Tensor) -> Tensor:
     """
     height, width = images.shape[2:]
     places, flipped = variants // 2, variants % 2
-    top, left = places // (2 * PADDING + 1), places % (2 * PADDING + 1)
+    top, first_column = places // (2 * PADDING + 1), places % (2 * PADDING + 1)
     rows = top[:, None] + torch.arange(height, device=images.device)
     across = torch.arange(width, device=images.device).expand(len(images), width)
-    columns = left[:, None] + torch.where(flipped[:, None] > 0, across.flip(1), across)
+    columns = first_column[:, None] + torch.where(flipped[:, None] > 0, across.flip(1), across)
     padded = pad(images, (PADDING,) * 4)
     indices = torch.arange(len(images), device=images.device)
     cut = padded[indices[:, None, None], :, rows[:, :, None], columns[:, None, :]]  # [B, H, W, C]
