@@ -75,10 +75,10 @@ class Repeat(Frozen):
     version: str
     example: str  # what is run
     setting: str  # options and environment
-    difference: (
-        float | None
-    )  # largest difference of a coordinate of the final models, one digit; None: not run
-    same_order: bool | None  # whether updates arrived in the same order
+    # Largest difference of a coordinate of the final models, one digit; None: not run, or left to chance, as
+    # it is after another order of arrivals
+    difference: float | None
+    same_order: bool | None  # whether updates arrived in the same order; None: not run
     note: str = ""  # reason of a difference, or of not being run
 
     @property
@@ -89,12 +89,15 @@ class Repeat(Frozen):
     @property
     def verdict(self) -> str:
         """Outcome in a few words."""
-        if self.difference is None:
+        if self.same_order is None:
             return "not run"
-        if self.difference == 0 and self.same_order:
-            return "identical"
-        order = "the same order" if self.same_order else "another order"
-        return f"different by {self.difference:.0e}, {order} of arrivals"
+        if not self.same_order:
+            return "different, another order of arrivals"
+        return (
+            f"different by {self.difference:.0e}, the same order of arrivals"
+            if self.difference
+            else "identical"
+        )
 
 
 def peers() -> tuple[Peer, ...]:

@@ -183,7 +183,8 @@ def repeated(framework: Framework, python: Path) -> list[peers.Repeat]:
         if "options" in case:
             one, other = (ran(framework, python, case) for _ in range(2))
             apart = np.abs(np.array(one["model"]) - np.array(other["model"])).max()
-            difference, same_order = float(f"{apart:.0e}"), one["arrivals"] == other["arrivals"]
+            same_order = one["arrivals"] == other["arrivals"]
+            difference = float(f"{apart:.0e}") if same_order else None
         found.append(
             peers.Repeat(
                 id=f"{framework['name']}-{number}",

@@ -119,7 +119,12 @@ def test_every_example_is_stored() -> None:
 
 @pytest.mark.parametrize(
     ("difference", "same_order", "verdict"),
-    [(None, None, "not run"), (0.0, True, "identical"), (0.0, False, "different"), (0.02, True, "different")],
+    [
+        (None, None, "not run"),
+        (0.0, True, "identical"),
+        (None, False, "different"),
+        (0.02, True, "different"),
+    ],
 )
 def test_verdict_on_two_runs(difference: float | None, same_order: bool | None, verdict: str) -> None:
     """Equal models after another order of arrivals are not identical runs."""
@@ -127,7 +132,7 @@ def test_verdict_on_two_runs(difference: float | None, same_order: bool | None, 
         id="x-1", framework="X", package="x", version="1", example="e", setting="",
         difference=difference, same_order=same_order,
     )  # fmt: skip
-    assert run.verdict.split(" by")[0] == verdict
+    assert run.verdict.startswith(verdict)
 
 
 @pytest.mark.parametrize("second", [1.0, 1.5])
