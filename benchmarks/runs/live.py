@@ -10,13 +10,13 @@ from typing import Any
 from benchmarks.errors import UserError, no_room, summarised
 from benchmarks.pool.job import Worker
 from benchmarks.runs.jobs import TaskJob, Worlds
-from benchmarks.runs.messages import Advanced, BegunAnew, Finished, NoRoom, Resumed
+from benchmarks.runs.messages import Advanced, BegunAnew, Finished, NoRoom, Resumed, SlowServer
 from benchmarks.runs.recording import Recording
 from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.keys import key
 from fl_core.live.processes import LocalProcesses
 from fl_core.live.run import LiveRun, refuses
-from fl_core.live.service import StoppedError
+from fl_core.live.service import MAX_LATENESS_SECONDS, StoppedError
 from fl_core.schema import EVENTS, JOBS, LIVE, MODEL, SLIPS, WALL, Name, Tag, Total
 
 SAVE_EVERY = 5.0  # seconds between two checkpoints: clients wait meanwhile
@@ -114,11 +114,14 @@ class LiveJob(TaskJob[PlannedLiveRun]):
                 worker.tell(self, BegunAnew(summarised(error)))
                 run = self._run(world, worker)
         transport = LocalProcesses(task.experiment, task.processes)
-        served, last_reported, last_saved = monotonic(), 0.0, monotonic()
+        served, last_reported, last_saved, punctual = monotonic(), 0.0, monotonic(), True
         try:
             for _ in run.events(transport):
                 end = monotonic()
                 watch.here = end - began
+                if punctual and run.log.slips[Name.SET]:
+                    worker.tell(self, SlowServer(MAX_LATENESS_SECONDS))
+                    punctual = False
                 if end > last_reported + REPORT_EVERY:
                     worker.tell(self, Advanced(run.simulation.share))
                     last_reported = end

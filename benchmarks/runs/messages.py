@@ -22,19 +22,30 @@ class Evaluated(Message):
     values: dict[str, float]  # of the row
 
 
+class Notice(Message):
+    """Base of messages that users are told of, in the midst of a task."""
+
+
 @dataclass(frozen=True, slots=True)
-class BegunAnew(Message):
+class BegunAnew(Notice):
     """Restart of a run from scratch, with unchanged numbers, after an unusable checkpoint."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed(Message):
+class Resumed(Notice):
     """Resumption of a run in real time; jobs in service were lost with the server, and are sent again."""
 
     time: float  # virtual
     jobs: tuple[tuple[int, int], ...]  # client and index of each
+
+
+@dataclass(frozen=True, slots=True)
+class SlowServer(Notice):
+    """A run in real time with a server that is slower than the strategy's timer."""
+
+    dropped_after: float  # lateness of an alarm, in seconds, from which alarms are dropped
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from benchmarks.pool.job import Died, Message
-from benchmarks.runs.messages import Advanced, BegunAnew, Finished, Resumed
+from benchmarks.runs.messages import Advanced, BegunAnew, Finished, Notice, Resumed, SlowServer
 from benchmarks.suite.suite import Task
 from fl_core.schema import Status
 from fl_core.text import duration
@@ -70,7 +70,7 @@ class SessionProgress:
         if isinstance(message, Advanced):
             self.taken_up.setdefault(task.key, message.share)
             self.active[task.key] = Active(task, message.share, message.value)
-        elif not isinstance(message, BegunAnew | Resumed):
+        elif not isinstance(message, Notice):
             self.active.pop(task.key, None)
         if isinstance(message, Finished):
             self.ended[message.result.status] += 1
@@ -106,13 +106,18 @@ class SessionProgress:
         return f"{self.ended.total():{len(str(self.total))}}/{self.total}"
 
 
-def news(task: Task, message: BegunAnew | Resumed | Finished | Died) -> str:
+def news(task: Task, message: Notice | Finished | Died) -> str:
     """Return a message about a task as a line of text."""
     if isinstance(message, Resumed):
         jobs = ", ".join(f"job {index} of client {client}" for client, index in message.jobs) or "none"
         return f"{task.name}: resumed at time {message.time:g}; lost with the server and sent again: {jobs}"
     if isinstance(message, BegunAnew):
         return f"{task.name}: cannot resume from checkpoint ({message.reason}); restarting from scratch"
+    if isinstance(message, SlowServer):
+        return (
+            f"{task.name}: the server is slower than the strategy's timer; alarms that it missed by more "
+            f"than {message.dropped_after:g} s are dropped. Lengthen --unit, or the strategy's period"
+        )
     if isinstance(message, Died):
         return f"{task.name}: worker died ({message.how}); will be retried"
     result = message.result
@@ -137,7 +142,7 @@ class Progress:
         if event is None:
             return
         task, message = event
-        if isinstance(message, Died | BegunAnew | Resumed) or (
+        if isinstance(message, Died | Notice) or (
             isinstance(message, Finished) and message.result.status is Status.ERROR
         ):
             sys.stderr.write(news(task, message) + "\n")
@@ -152,7 +157,7 @@ class Lines(Progress):
 
     def see(self, event: TaskMessage) -> None:
         self.state.see(event)
-        if event is not None and isinstance(event[1], BegunAnew | Resumed | Finished | Died):
+        if event is not None and isinstance(event[1], Notice | Finished | Died):
             self._say(news(event[0], event[1]))
         elif monotonic() - self._spoke > SILENCE and (status := " | ".join(self._life())) != self._status:
             self._status = status
@@ -197,7 +202,7 @@ class Bars(Progress):
         self.state.see(event)
         if event is not None:
             task, message = event
-            if isinstance(message, Died | BegunAnew | Resumed) or (
+            if isinstance(message, Died | Notice) or (
                 isinstance(message, Finished) and message.result.status is not Status.DONE
             ):
                 self._live.console.print(news(task, message), markup=False, highlight=False)

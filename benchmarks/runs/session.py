@@ -13,7 +13,7 @@ from benchmarks.errors import GO_ON, UserError, warn
 from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp
 from benchmarks.runs.jobs import TaskJob, job_of
-from benchmarks.runs.messages import BegunAnew, Finished, NoRoom, Resumed
+from benchmarks.runs.messages import Finished, NoRoom, Notice
 from benchmarks.runs.progress import Progress, news
 from benchmarks.suite.suite import PlannedRun, Task, tasks
 from benchmarks.tracking import database
@@ -173,7 +173,7 @@ class Session:
                     event = job.failed(message.reason) if isinstance(message, GivenUp) else message
                     if isinstance(event, NoRoom):
                         raise self._no_room(event.reason)
-                    if isinstance(event, BegunAnew | Resumed) or (
+                    if isinstance(event, Notice) or (
                         isinstance(event, Finished) and event.result.status is not Status.DONE
                     ):
                         log.info("%s", news(job.task, event))

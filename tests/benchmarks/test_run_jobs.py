@@ -10,7 +10,7 @@ from recorded import write_suite
 
 from benchmarks.runs import attempt, progress
 from benchmarks.runs.jobs import job_of
-from benchmarks.runs.messages import Advanced, BegunAnew, Finished
+from benchmarks.runs.messages import Advanced, BegunAnew, Finished, Notice, SlowServer
 from benchmarks.suite.suite import PlannedRun, PooledTask, Task, load, tasks
 from benchmarks.tracking.outbox import Outbox
 from fl_core.recording import recorder as measure
@@ -144,14 +144,28 @@ def test_what_cannot_be_saved_is_an_error_that_names_it(
 
 
 @pytest.mark.parametrize("display", [progress.Progress(), progress.Lines(1), progress.Bars(1)])
-def test_a_run_that_begins_anew_is_seen_in_the_terminal(
-    display: progress.Progress, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("notice", "words"),
+    [
+        (
+            BegunAnew("ValueError: x is damaged (EOFError)"),
+            "damaged (EOFError)); restarting",
+        ),
+        (SlowServer(1.0), "missed by more than 1 s are dropped"),
+    ],
+)
+def test_notices_are_seen_in_the_terminal(
+    display: progress.Progress,
+    notice: Notice,
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """However little a user wants to see."""
     with display:
-        display.see((one_run(tmp_path), BegunAnew("ValueError: x.checkpoint is damaged (EOFError)")))
+        display.see((one_run(tmp_path), notice))
     said = " ".join("".join(capsys.readouterr()).split())
-    assert "resume from checkpoint (ValueError: x.checkpoint is damaged (EOFError)); restarting" in said
+    assert words in said
 
 
 def test_an_error_is_a_line_and_a_traceback(tmp_path: Path, outbox: Outbox) -> None:

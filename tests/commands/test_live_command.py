@@ -75,6 +75,20 @@ def test_a_suite_runs_in_real_time_and_is_replayed(tmp_path: Path, typed: Typed)
     assert "ran in virtual time" in typed("replay", "small", *where).stderr
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("fork_server")
+def test_a_server_slower_than_its_timer_is_named_once(tmp_path: Path, typed: Typed) -> None:
+    """The run ends nevertheless, and is replayed exactly."""
+    (suite := tmp_path / "small.yaml").write_text(
+        SUITE.replace("fedbuff, ringmaster", '{name: fedfix, period: "1/100000"}')
+    )
+    where = "--store", str(tmp_path / "store")
+    done = typed("live", str(suite), "--unit", "100ms", "--processes", "1", *where)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0 and said.count("slower than the strategy's timer") == 1, said
+    assert "all models equal, bit for bit" in typed("replay", "small-live-100ms", *where).stdout
+
+
 BROKEN = """
 import os
 import sys
