@@ -82,8 +82,8 @@ class Queries:
         def fill(
             columns: dict[str, Column], table: str, types: str, keys: Collection[str], is_nan: str = "0"
         ) -> None:
-            wanted = f"run_uuid, key, value, {is_nan}"
-            query = f"SELECT {wanted} FROM runs JOIN {table} USING (run_uuid) WHERE {condition}"
+            selected = f"run_uuid, key, value, {is_nan}"
+            query = f"SELECT {selected} FROM runs JOIN {table} USING (run_uuid) WHERE {condition}"
             if tags is not None:
                 other_types = f"typeof(key) != 'text' OR typeof(value) NOT IN ({types})"
                 query += f" AND (key IN ({_marks(keys)}) OR {other_types})"

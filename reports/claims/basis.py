@@ -54,11 +54,19 @@ def basis(outcome: Outcome, ran_on: RanOn) -> Basis:
     """Return the best workload of decided readings; within a scope, a neural network ranks first."""
     if not outcome.decided:
         return Basis(outcome, None)
-    each = [(scope(reading), _has_network(ran_on(reading)), reading) for reading in outcome.decided]
-    best, without = min((SCOPES.index(how), not network) for how, network, _ in each)
-    there = [reading for how, network, reading in each if (SCOPES.index(how), not network) == (best, without)]
-    holding = sum(reading.word == "confirmed" for reading in there)
-    return Basis(outcome, SCOPES[best], not without, holding, len(there))
+    labelled_readings = [
+        (scope(reading), _has_network(ran_on(reading)), reading) for reading in outcome.decided
+    ]
+    best, without = min(
+        (SCOPES.index(scope_name), not network) for scope_name, network, _ in labelled_readings
+    )
+    readings = [
+        reading
+        for scope_name, network, reading in labelled_readings
+        if (SCOPES.index(scope_name), not network) == (best, without)
+    ]
+    holding = sum(reading.word == "confirmed" for reading in readings)
+    return Basis(outcome, SCOPES[best], not without, holding, len(readings))
 
 
 def _has_network(problems: str) -> bool:
@@ -67,7 +75,7 @@ def _has_network(problems: str) -> bool:
     return any(model and model not in NO_NETWORK for model in models)
 
 
-def groups(every: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[Basis]]]:
+def groups(results_of_papers: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[Basis]]]:
     """Yield captions and main results by best workload and network, the closest to the papers first."""
     captions: dict[tuple[Scope | None, bool], str] = {
         ("paper's workload", True): "The paper's workload, a neural network",
@@ -77,16 +85,16 @@ def groups(every: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[
         ("toy", False): "Toys: quadratics, and tests of theorems",
         (None, False): "Nothing that is decided",
     }
-    results = [basis(outcome, ran_on) for outcome in every]
+    results = [basis(outcome, ran_on) for outcome in results_of_papers]
     for key, caption in captions.items():
         if mine := [result for result in results if (result.scope, result.network) == key]:
             yield caption, mine
 
 
-def missing(every: Sequence[Outcome]) -> list[tuple[str, Need, list[tuple[Outcome, int]]]]:
+def missing(results: Sequence[Outcome]) -> list[tuple[str, Need, list[tuple[Outcome, int]]]]:
     """Return paper, need (a GPU, for example), and main results with the number of readings not run."""
     needs: dict[tuple[str, Need], dict[str, tuple[Outcome, int]]] = {}
-    for outcome in every:
+    for outcome in results:
         for reading in outcome.readings:
             if not reading.ran and reading.needs:
                 mine = needs.setdefault((outcome.paper.title, reading.needs), {})

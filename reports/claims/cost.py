@@ -48,13 +48,13 @@ def still_open(
     )
     undecided = []
     for claim in claims:
-        verdict, there = verdicts[claim.id], have.get(claim.id, set())
+        verdict, stored_seeds = verdicts[claim.id], have.get(claim.id, set())
         looks = claim.looks or SEEDS
-        later = [look for look in looks if not set(range(look)) <= there]
-        if claim.unjudged or (verdict.word not in OPEN and there) or not later:
+        later = [look for look in looks if not set(range(look)) <= stored_seeds]
+        if claim.unjudged or (verdict.word not in OPEN and stored_seeds) or not later:
             continue
         enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
-        missing, soon = (tuple(sorted(set(range(look)) - there)) for look in (enough, later[0]))
+        missing, soon = (tuple(sorted(set(range(look)) - stored_seeds)) for look in (enough, later[0]))
         runs = frozenset(run.key for by_seed in plan.picked(claim).values() for run in by_seed[0])
         undecided.append(Open(claim, missing, soon, runs))
     return sorted(undecided, key=lambda waiting: waiting.missing)

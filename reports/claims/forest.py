@@ -57,8 +57,8 @@ def claimed(claim: Claim) -> tuple[float, float]:
     """Return both ends of the claimed range; (∞, ∞) for numbers only reported."""
     if claim.holds is None:
         return inf, inf
-    least, most = claim.holds
-    return -inf if least is None else least, inf if most is None else most
+    low, high = claim.holds
+    return -inf if low is None else low, inf if high is None else high
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ class Axis:
     @classmethod
     def around(cls, effects: Iterable[DrawnEffect]) -> Axis:
         """Return an axis with room for effects and edges; much longer intervals are cut."""
-        every = list(effects)
-        fixed = [effect.found for effect in every]
-        for effect in every:
+        effect_list = list(effects)
+        fixed = [effect.found for effect in effect_list]
+        for effect in effect_list:
             fixed += [edge for edge in (*effect.claimed, effect.margin, -effect.margin) if isfinite(edge)]
         spread = (max(fixed) - min(fixed)) or abs(fixed[0]) or 1.0
-        ends = [end for effect in every for end in (effect.low, effect.high) if isfinite(end)]
+        ends = [end for effect in effect_list for end in (effect.low, effect.high) if isfinite(end)]
         low = max(min([*fixed, *ends]), min(fixed) - ROOM * spread)
         high = min(max([*fixed, *ends]), max(fixed) + ROOM * spread)
         room = 0.03 * (high - low) or 1.0
@@ -119,8 +119,8 @@ def strip(drawn: DrawnEffect, axis: Axis, word: Word, description: str) -> Marku
     )
 
 
-def _box(name: str, left: float, right: float, top: float, bottom: float) -> str:
-    return f'<path class="{name}" d="M{left:.1f} {top:g}H{right:.1f}V{bottom:g}H{left:.1f}Z"/>'
+def _box(name: str, start: float, right: float, top: float, bottom: float) -> str:
+    return f'<path class="{name}" d="M{start:.1f} {top:g}H{right:.1f}V{bottom:g}H{start:.1f}Z"/>'
 
 
 def what(claim: Claim) -> str:

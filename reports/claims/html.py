@@ -64,11 +64,11 @@ def blocks(readings: Sequence[Reading]) -> list[Block]:
 def _block(group: Sequence[Reading]) -> Block:
     paper, scale = group[0].paper, group[0].scale
     words = Counter(reading.word for reading in group)
-    what = "theorems" if scale == THEOREM else f"scale {scale}"
+    title = "theorems" if scale == THEOREM else f"scale {scale}"
     counts = ", ".join(f"{words[word]} {word}" for word in ORDER if words[word])
     waiting = words["not run"]
-    left = f"{many(waiting, 'further claim')} of this scale: not run yet." if waiting else ""
-    return Block(paper.title, paper.name, scale, f"{what}: {counts}", list(_rows(group)), left)
+    remark = f"{many(waiting, 'further claim')} of this scale: not run yet." if waiting else ""
+    return Block(paper.title, paper.name, scale, f"{title}: {counts}", list(_rows(group)), remark)
 
 
 def _rows(group: Sequence[Reading]) -> Iterator[Row]:
@@ -77,12 +77,12 @@ def _rows(group: Sequence[Reading]) -> Iterator[Row]:
     for reading in group:
         if reading.ran:
             by_row.setdefault((reading.claim.row, forest.what(reading.claim)), []).append(reading)
-    for (name, what), row in by_row.items():
+    for (name, axis_title), row in by_row.items():
         effects = [(reading, forest.effect(reading.claim, reading.verdict)) for reading in ranked(row)]
         drawn = [effect for _, effect in effects if effect]
         axis = forest.Axis.around(drawn) if drawn else None
         entries = [(reading, _strip(reading, effect, axis)) for reading, effect in effects]
-        yield Row(name, entries, axis.texts if axis else None, what)
+        yield Row(name, entries, axis.texts if axis else None, axis_title)
 
 
 def _strip(reading: Reading, effect: forest.DrawnEffect | None, axis: forest.Axis | None) -> Markup | None:
@@ -103,16 +103,16 @@ def write(readings: Sequence[Reading], path: Path) -> Path:
 
 def render(readings: Sequence[Reading]) -> str:
     """Return the page as text; equal numbers give equal text."""
-    shown, every = blocks(readings), outcomes(readings)
+    shown_blocks, results = blocks(readings), outcomes(readings)
     return template("page.html.j2").render(
-        blocks=shown,
-        summary=matrix.summary(every),
-        overview=overview.figure(every),
-        basis=list(basis.groups(every, RanOn())),
-        missing=basis.missing(every),
-        matrices=[(mine, matrix.columns(mine)) for mine in matrix.by_paper(every)],
+        blocks=shown_blocks,
+        summary=matrix.summary(results),
+        overview=overview.figure(results),
+        basis=list(basis.groups(results, RanOn())),
+        missing=basis.missing(results),
+        matrices=[(mine, matrix.columns(mine)) for mine in matrix.by_paper(results)],
         matrix=matrix,
-        filters=_filters(shown),
+        filters=_filters(shown_blocks),
     )
 
 
@@ -125,14 +125,14 @@ def template(name: str) -> Template:
     return folder.get_template(name)
 
 
-def _filters(shown: Sequence[Block]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+def _filters(shown_blocks: Sequence[Block]) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return name, title and choices (value and text) of each filter."""
-    readings = [reading for block in shown for row in block.rows for reading, _ in row.entries]
+    readings = [reading for block in shown_blocks for row in block.rows for reading, _ in row.entries]
     return [
-        ("paper", "Paper", _choices((block.name, block.paper) for block in shown)),
+        ("paper", "Paper", _choices((block.name, block.paper) for block in shown_blocks)),
         ("class", "Arrangement", _choices((arranged(reading), arranged(reading)) for reading in readings)),
         ("verdict", "Verdict", _choices((reading.word, reading.word) for reading in readings)),
-        ("scale", "Scale", _choices((block.scale, block.scale) for block in shown)),
+        ("scale", "Scale", _choices((block.scale, block.scale) for block in shown_blocks)),
     ]
 
 
@@ -155,7 +155,9 @@ def sections(suite: str) -> list[Section]:
     name, _, scale = suite.removeprefix(CLAIMS).rpartition("-")
     if not suite.startswith(CLAIMS) or not RESULTS.is_dir() or not (paper := papers().get(name)):
         return []
-    shown = blocks([reading for at in (scale, THEOREM) for reading in readings(paper, at)])
+    shown_blocks = blocks([reading for at in (scale, THEOREM) for reading in readings(paper, at)])
     return (
-        [Section("claims", "Claims", template("section.html.j2"), NOTE, {"blocks": shown})] if shown else []
+        [Section("claims", "Claims", template("section.html.j2"), NOTE, {"blocks": shown_blocks})]
+        if shown_blocks
+        else []
     )

@@ -88,9 +88,9 @@ class Outcome:
     def scope(self) -> Scope | None:
         """Best workload among the readings behind the outcome; None without decided readings."""
         holds = {"holds": {True}, "mostly holds": {True}, "mostly fails": {False}, "fails": {False}}
-        wanted = holds.get(self.word, {True, False})
-        there = (scope(reading) for reading in self.decided if (reading.word == "confirmed") in wanted)
-        return min(there, key=SCOPES.index, default=None)
+        outcomes = holds.get(self.word, {True, False})
+        scopes = (scope(reading) for reading in self.decided if (reading.word == "confirmed") in outcomes)
+        return min(scopes, key=SCOPES.index, default=None)
 
     @cached_property
     def pooled(self) -> PooledEffect | None:
@@ -100,25 +100,25 @@ class Outcome:
     @property
     def divide(self) -> Divide | None:
         """Condition best dividing the readings, by adjusted R²; None if no condition divides."""
-        each = [(_conditions(reading), reading.word == "confirmed") for reading in self.decided]
-        best, most = None, 0.0
-        for name in each[0][0] if each else ():
-            if not all(name in conditions for conditions, _ in each):
+        cases = [(_conditions(reading), reading.word == "confirmed") for reading in self.decided]
+        best, largest = None, 0.0
+        for name in cases[0][0] if cases else ():
+            if not all(name in conditions for conditions, _ in cases):
                 continue
             counts: dict[str, tuple[int, int]] = {}
-            for conditions, held in each:
-                kept, n = counts.get(conditions[name], (0, 0))
-                counts[conditions[name]] = kept + held, n + 1
-            if 1 < len(counts) <= MAX_VALUES and (explained := _explained(list(counts.values()))) > most:
-                best, most = Divide(name, counts), explained
+            for conditions, held in cases:
+                confirmed, n = counts.get(conditions[name], (0, 0))
+                counts[conditions[name]] = confirmed + held, n + 1
+            if 1 < len(counts) <= MAX_VALUES and (explained := _explained(list(counts.values()))) > largest:
+                best, largest = Divide(name, counts), explained
         return best
 
 
 def _explained(counts: Sequence[tuple[int, int]]) -> float:
     """Return the adjusted R² of holding, explained by the value of a condition."""
     total, n = sum(n for _, n in counts), len(counts)
-    share = sum(kept for kept, _ in counts) / total
-    between = sum(size * (kept / size - share) ** 2 for kept, size in counts)
+    share = sum(held for held, _ in counts) / total
+    between = sum(size * (held / size - share) ** 2 for held, size in counts)
     if not 0 < share < 1 or total <= n:
         return 0.0
     return 1 - (1 - between / (total * share * (1 - share))) * (total - 1) / (total - n)

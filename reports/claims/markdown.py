@@ -144,30 +144,30 @@ layers, and, as an assumption, 10 TFLOP/s a GPU. Where nothing is said, an eveni
 
 def readme(readings: Sequence[Reading]) -> str:
     """Return the summary and a table of main results, counted by paper and outcome."""
-    every = outcomes(readings)
-    words = [word for word in matrix.OUTCOMES if any(outcome.word == word for outcome in every)]
+    results = outcomes(readings)
+    words = [word for word in matrix.OUTCOMES if any(outcome.word == word for outcome in results)]
     rows = []
-    for mine in matrix.by_paper(every):
+    for mine in matrix.by_paper(results):
         counts = Counter(outcome.word for outcome in mine)
         paper = f"[{mine[0].paper.title}](docs/claims/{mine[0].paper.name}.md)"
         rows.append((paper, *(str(counts[word] or "") for word in words)))
     header = ("Paper", *(f"{matrix.OUTCOMES[word]}\xa0{word}" for word in words))
-    return _joined([matrix.summary(every), _table(header, rows)])
+    return _joined([matrix.summary(results), _table(header, rows)])
 
 
 def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
     """Return path → text of claims.md, the figure claims.svg, and claims/PAPER.md for each paper."""
     papers = {reading.paper.name: reading.paper for reading in readings}
-    every = outcomes(readings)
-    by_paper = matrix.by_paper(every)
+    all_results = outcomes(readings)
+    by_paper = matrix.by_paper(all_results)
     matrices = [_matrix(mine, f"claims/{mine[0].paper.name}.md") for mine in by_paper]
     first = [
         "# What the papers claim, and what came of it",
         f"{MADE}; nothing here is written by hand. Each main result leads to all of its readings.",
-        matrix.summary(every),
+        matrix.summary(all_results),
         "![Forest plot of all main results: word, share that holds, and pooled effect](claims.svg)",
-        *_divided(every),
-        *_basis(every),
+        *_divided(all_results),
+        *_basis(all_results),
         "## All readings, by arrangement and workload",
         *matrices,
         HOW,
@@ -177,7 +177,7 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
     ]
     return {
         "claims.md": _joined(first),
-        "claims.svg": overview.file(every),
+        "claims.svg": overview.file(all_results),
         **{f"claims/{name}.md": _page(paper, readings) for name, paper in papers.items()},
     }
 
@@ -214,27 +214,28 @@ def _heading(outcome: Outcome) -> str:
     return outcome.result.words.replace("²", "2")
 
 
-def _divided(every: Sequence[Outcome]) -> Iterator[str]:
+def _divided(results: Sequence[Outcome]) -> Iterator[str]:
     """Yield the section on the conditions under which results hold that neither hold nor fail throughout."""
     rows = [
         (_link(outcome, f"claims/{outcome.paper.name}.md"), outcome.word, condition)
-        for outcome in every
+        for outcome in results
         if (condition := matrix.where(outcome))
     ]
     if rows:
         yield f"## Where results hold\n\n{_table(('Main result', 'Word', 'Holds where'), rows)}"
 
 
-def _basis(every: Sequence[Outcome]) -> Iterator[str]:
+def _basis(results: Sequence[Outcome]) -> Iterator[str]:
     """Yield the sections on workloads behind the outcomes, and on readings to be gained with a GPU."""
     rows = [
-        (caption, str(len(mine)), "; ".join(map(str, mine))) for caption, mine in basis.groups(every, RanOn())
+        (caption, str(len(mine)), "; ".join(map(str, mine)))
+        for caption, mine in basis.groups(results, RanOn())
     ]
     header = ("Best workload", "Results", "Which, and readings that hold there")
     yield f"## What the words rest on\n\n{BASIS}\n{_table(header, rows)}"
     costs = [
         (title, need.runs, need.gpu, "; ".join(f"{outcome.result.words} ({n})" for outcome, n in mine))
-        for title, need, mine in basis.missing(every)
+        for title, need, mine in basis.missing(results)
     ]
     if costs:
         needed = ("Paper", "Runs", "On a GPU, about", "Main results, and the readings that they would get")
@@ -268,10 +269,10 @@ def _provenance(papers: Iterable[Paper], results: Path) -> Iterator[str]:
 
 def _changes(papers: Iterable[Paper], results: Path) -> Iterator[str]:
     """Yield the section with the register of decisions, newest first."""
-    known = [(decision, paper) for paper in papers for decision in register.decisions(paper, results)]
+    decisions = [(decision, paper) for paper in papers for decision in register.decisions(paper, results)]
     rows = [
-        (made.date, ", ".join(f"`{id_}`" for id_ in made.entries), made.change, made.known, made.reason)
-        for made, _ in sorted(known, key=lambda pair: pair[0].date, reverse=True)
+        (entry.date, ", ".join(f"`{id_}`" for id_ in entry.entries), entry.change, entry.known, entry.reason)
+        for entry, _ in sorted(decisions, key=lambda pair: pair[0].date, reverse=True)
     ]
     if rows:
         yield f"{CHANGES}\n{_table(('Date', 'Entries', 'Change', 'Outcome known then', 'Reason'), rows)}"
@@ -293,13 +294,13 @@ def _page(paper: Paper, readings: Iterable[Reading]) -> str:
             f"**{outcome.word}**{matrix.scoped(outcome)}. {outcome.result.place}.",
         ]
         parts += [matrix.sentence(outcome), *_entries(outcome.readings)]
-    shown = {(reading.claim.id, reading.scale) for outcome in results for reading in outcome.readings}
+    covered = {(reading.claim.id, reading.scale) for outcome in results for reading in outcome.readings}
     for evidence, heading in KINDS.items():
         rest = [reading for reading in mine if reading.ran and reading.claim.evidence == evidence]
-        if rest := [reading for reading in rest if (reading.claim.id, reading.scale) not in shown]:
+        if rest := [reading for reading in rest if (reading.claim.id, reading.scale) not in covered]:
             parts += [f"## {heading}", *_entries(rest)]
-    if left := list(_left_out(mine)):
-        parts += ["## Not run", COSTS, "\n".join(left)]
+    if lines_left_out := list(_left_out(mine)):
+        parts += ["## Not run", COSTS, "\n".join(lines_left_out)]
     return _joined(parts)
 
 
@@ -328,15 +329,15 @@ def _reason(reading: Reading) -> str:
 
 def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, ...]:
     claim, verdict = reading.claim, reading.verdict
-    where = ": ".join(filter(None, (f"{reading.scale} scale", ran_on))) if claim.needs_runs else f"`{ran_on}`"
-    said = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
+    place = ": ".join(filter(None, (f"{reading.scale} scale", ran_on))) if claim.needs_runs else f"`{ran_on}`"
+    statement = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
     return (
-        f"{said} <br>`{claim.id}` · {claim.place}",
+        f"{statement} <br>`{claim.id}` · {claim.place}",
         _said(reading, notes),
         _claimed(claim),
         " <br>".join(filter(None, (f"{_found(claim, verdict)} {interval(verdict)}".strip(), sides(verdict)))),
         f"{verdict.seeds or ''}{'' if reading.traced else UNTRACED}",
-        f"{arranged(reading)}, {where}",
+        f"{arranged(reading)}, {place}",
     )
 
 
@@ -344,22 +345,22 @@ def _claimed(claim: Claim) -> str:
     """Return the statement in terms of the rule, for example a band for the number found."""
     match claim:
         case Theorem() if claim.band is None:
-            said = _printed(claim)
+            condition = _printed(claim)
         case Value() if claim.printed is not None:
-            said = f"printed {claim.printed} ± {numbers.short(claim.allowed)}"
+            condition = f"printed {claim.printed} ± {numbers.short(claim.allowed)}"
         case Same():
-            said = f"A − B within ± {numbers.short(claim.allowed)}"
+            condition = f"A − B within ± {numbers.short(claim.allowed)}"
         case Better():
-            said = f"A ahead of B{_margin(claim.margin)}"
+            condition = f"A ahead of B{_margin(claim.margin)}"
         case Rank():
-            said = f"ρ ≥ {numbers.short(claim.at_least)}"
+            condition = f"ρ ≥ {numbers.short(claim.at_least)}"
         case Ratio():
-            said = f"ratio{' of spreads' if claim.of == 'spread' else ''} {_band(claim.band)}"
+            condition = f"ratio{' of spreads' if claim.of == 'spread' else ''} {_band(claim.band)}"
         case Contrast():
-            said = f"{'in logarithms ' if claim.log else ''}{_band(claim.band)}{_margin(claim.margin)}"
+            condition = f"{'in logarithms ' if claim.log else ''}{_band(claim.band)}{_margin(claim.margin)}"
         case _:
-            said = _band(claim.holds) if claim.holds else ""
-    return said
+            condition = _band(claim.holds) if claim.holds else ""
+    return condition
 
 
 def _printed(claim: Theorem) -> str:
@@ -367,17 +368,17 @@ def _printed(claim: Theorem) -> str:
         return f"printed {claim.printed}"
     if isinstance(claim.printed, bool):
         return "true" if claim.printed else "false"
-    said = flat(claim.printed)
-    if len(said) == 1:
-        return f"= {numbers.short(*said.values())}"
-    return f"{len(said)} numbers"
+    values = flat(claim.printed)
+    if len(values) == 1:
+        return f"= {numbers.short(*values.values())}"
+    return f"{len(values)} numbers"
 
 
 def _band(band: Band) -> str:
-    least, most = band
-    if least is None or most is None:
-        return f"below {numbers.short(most)}" if most is not None else f"above {numbers.short(least or 0.0)}"
-    return f"{numbers.short(least)} to {numbers.short(most)}"
+    low, high = band
+    if low is None or high is None:
+        return f"below {numbers.short(high)}" if high is not None else f"above {numbers.short(low or 0.0)}"
+    return f"{numbers.short(low)} to {numbers.short(high)}"
 
 
 def _margin(margin: float | None) -> str:
@@ -399,9 +400,10 @@ def _said(reading: Reading, notes: Mapping[str, str]) -> str:
     reason = _reason(reading)
     means = MEANS[reading.failure] if reading.word == "refuted" else ""
     more = [remark for remark in remarks(reading.verdict) if remark != reason]
-    beside = [remark for remark in more if not remark.startswith("printed")]  # that stands under `Claimed`
-    said = "; ".join(filter(None, (means, *beside)))
-    return f"**{_direction(reading)}**{f': {said}' if said else ''} {notes.get(reason, '')}".strip()
+    # A printed number stands under `Claimed`.
+    other_remarks = [remark for remark in more if not remark.startswith("printed")]
+    sentence = "; ".join(filter(None, (means, *other_remarks)))
+    return f"**{_direction(reading)}**{f': {sentence}' if sentence else ''} {notes.get(reason, '')}".strip()
 
 
 def _direction(reading: Reading) -> str:
@@ -418,10 +420,10 @@ def _left_out(readings: Iterable[Reading]) -> Iterator[str]:
         for reading in group:
             if not reading.ran:
                 waiting.setdefault(reading.needs, Counter())[reading.claim.row] += 1
-        where = "theorems" if group[0].scale == THEOREM else f"{group[0].scale} scale"
+        place = "theorems" if group[0].scale == THEOREM else f"{group[0].scale} scale"
         for needs, rows in waiting.items():
-            each = ", ".join(f"{row} ({n})" for row, n in rows.items())
-            yield f"- {where}{f'. {needs}' if needs else ''}. Entries: {each}."
+            entries = ", ".join(f"{row} ({n})" for row, n in rows.items())
+            yield f"- {place}{f'. {needs}' if needs else ''}. Entries: {entries}."
 
 
 def _table(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:

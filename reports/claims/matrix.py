@@ -61,8 +61,8 @@ def initials(column: Column) -> str:
 
 def cell(outcome: Outcome, column: Column) -> list[Reading]:
     """Return the judged readings of a main result with the arrangement and workload of a column."""
-    there = (reading for reading in outcome.readings if (reading.arrangement, reading.workload) == column)
-    return ranked(reading for reading in there if SAID[reading.word].square)
+    readings = (reading for reading in outcome.readings if (reading.arrangement, reading.workload) == column)
+    return ranked(reading for reading in readings if SAID[reading.word].square)
 
 
 def share(readings: Sequence[Reading]) -> float:
@@ -81,10 +81,10 @@ def count(readings: Sequence[Reading]) -> str:
 
 def bar(readings: Sequence[Reading]) -> str:
     """Return a coloured square for each reading; beyond five, shares, with a square for each colour."""
-    there = Counter(SAID[reading.word].square for reading in readings)
-    drawn = dict.fromkeys(there, 1)
+    counts = Counter(SAID[reading.word].square for reading in readings)
+    drawn = dict.fromkeys(counts, 1)
     while sum(drawn.values()) < min(BAR, len(readings)):
-        drawn[max(there, key=lambda square: there[square] / drawn[square])] += 1
+        drawn[max(counts, key=lambda square: counts[square] / drawn[square])] += 1
     return "".join(square * n for square, n in drawn.items())
 
 
@@ -112,16 +112,16 @@ def typical(readings: Sequence[Reading]) -> Reading | None:
         if reading.claim.needs_runs and isfinite(_found(reading)):
             metrics = tuple(metric.name for metric in reading.claim.metrics)
             alike.setdefault((reading.claim.kind, metrics), []).append(reading)
-    most: list[Reading] = max(alike.values(), key=len, default=[])
-    most = sorted(most, key=_found)
-    return most[(len(most) - 1) // 2] if most else None
+    majority: list[Reading] = max(alike.values(), key=len, default=[])
+    majority = sorted(majority, key=_found)
+    return majority[(len(majority) - 1) // 2] if majority else None
 
 
-def summary(every: Sequence[Outcome]) -> str:
+def summary(results: Sequence[Outcome]) -> str:
     """Return the counts of main results by word, as a single line."""
-    words = Counter(outcome.word for outcome in every)
+    words = Counter(outcome.word for outcome in results)
     counts = [f"{word} {words[word]}" for word in OUTCOMES if words[word]]
-    return f"{len(every)} main results: {', '.join(counts)}."
+    return f"{len(results)} main results: {', '.join(counts)}."
 
 
 def short(outcome: Outcome) -> str:
@@ -162,7 +162,7 @@ def _sentence(text: str) -> str:
 def sentence(outcome: Outcome) -> str:
     """Return sentences on conditions, counts, pooled effect, printed tables, and open points."""
     sentences = [where(outcome), counts(outcome), pooled(outcome), aside(outcome)]
-    sentences += [said for table in tables(outcome.readings) for said in of_table(table, outcome.paper.words)]
+    sentences += [text for table in tables(outcome.readings) for text in of_table(table, outcome.paper.words)]
     return " ".join(filter(None, (*sentences, outcome.result.open)))
 
 
@@ -173,13 +173,13 @@ def where(outcome: Outcome) -> str:
     if outcome.divide is None:
         return "No recorded condition divides its readings."
     groups: dict[str, list[str]] = {}
-    for value, (kept, n) in sorted(outcome.divide.counts.items(), key=_rising):
-        group = "holds" if kept >= MOSTLY * n else "fails" if n - kept >= MOSTLY * n else "mixed"
-        groups.setdefault(group, []).append(f"{OF.get(value, value)} ({kept} of {n})")
-    each = [
+    for value, (held, n) in sorted(outcome.divide.counts.items(), key=_rising):
+        group = "holds" if held >= MOSTLY * n else "fails" if n - held >= MOSTLY * n else "mixed"
+        groups.setdefault(group, []).append(f"{OF.get(value, value)} ({held} of {n})")
+    parts = [
         f"{name} with {', '.join(groups[name])}" for name in ("holds", "mixed", "fails") if name in groups
     ]
-    return _sentence(f"by {outcome.divide.name}: {'; '.join(each)}")
+    return _sentence(f"by {outcome.divide.name}: {'; '.join(parts)}")
 
 
 def pooled(outcome: Outcome) -> str:
@@ -227,7 +227,7 @@ def of_table(table: PrintedTable, words: Mapping[str, str]) -> list[str]:
         if group.differs
     ]
     passing = sum(placebo.passes for placebo in table.placebos)
-    each = [
+    parts = [
         f"{words.get(placebo.name, placebo.name)} exchanged: {agreement(placebo)}, {checked(placebo)}"
         for placebo in table.placebos
     ]
@@ -239,8 +239,8 @@ def of_table(table: PrintedTable, words: Mapping[str, str]) -> list[str]:
     ]
     if differing:
         sentences.append(f"Systematic differences: {'; '.join(differing)}")
-    if each:
-        sentences.append(f"Placebos that pass: {passing} of {len(each)} ({'; '.join(each)})")
+    if parts:
+        sentences.append(f"Placebos that pass: {passing} of {len(parts)} ({'; '.join(parts)})")
     return [f"{sentence}." for sentence in sentences]
 
 
@@ -277,10 +277,10 @@ def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
         held = [_found(reading) for reading in mine if reading.word == "confirmed"]
         ends = (min(held), max(held)) if held else ()
         slack = [numbers.number(end, 2) for end in ends if isfinite(end)]
-        said = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"
-        return f"{said}, {' to '.join(slack)} times what is measured" if slack else said
-    what = "comparison" if _compare(mine) else KINDS[evidence]
-    return _decisions(mine, many(len(mine), f"decided {what}"))
+        text = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"
+        return f"{text}, {' to '.join(slack)} times what is measured" if slack else text
+    noun = "comparison" if _compare(mine) else KINDS[evidence]
+    return _decisions(mine, many(len(mine), f"decided {noun}"))
 
 
 def _compare(readings: Sequence[Reading]) -> bool:

@@ -98,8 +98,8 @@ def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RunResult]]) -
 
 def _shared(claim: Claim, runs: Mapping[str, Sequence[RunResult]]) -> float:
     """Return the last clock value reached by all runs, without diverged and stalled runs."""
-    whole = [run for of_sample in runs.values() for run in of_sample if run.status is Status.DONE]
-    return min((float(run.files.curve[_column(claim)][-1]) for run in whole), default=inf)
+    finished_runs = [run for of_sample in runs.values() for run in of_sample if run.status is Status.DONE]
+    return min((float(run.files.curve[_column(claim)][-1]) for run in finished_runs), default=inf)
 
 
 def _column(claim: Claim) -> str:
@@ -112,8 +112,8 @@ def _number(claim: Claim, sample: Sample, runs: Sequence[RunResult], at: float |
     if ":" in metric:
         return float(_function(metric)(runs))
     end = at if isinstance(at, int | float) else inf
-    each = [_of_run(claim, sample, run, end) for run in runs]
-    return float(each[0] if sample.over is None else OVER[sample.over](each))
+    values = [_of_run(claim, sample, run, end) for run in runs]
+    return float(values[0] if sample.over is None else OVER[sample.over](values))
 
 
 def _of_run(claim: Claim, sample: Sample, run: RunResult, end: float) -> float:
@@ -124,8 +124,8 @@ def _of_run(claim: Claim, sample: Sample, run: RunResult, end: float) -> float:
     if metric not in curve:
         if metric in run.metrics:
             return run.metrics[metric]
-        known = ", ".join([*curve, *run.metrics, DIVERGED.name])
-        raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. Available: {known}")
+        available = ", ".join([*curve, *run.metrics, DIVERGED.name])
+        raise UserError(f"claims.{claim.id}: metric: no run has '{metric}'. Available: {available}")
     clock, column = curve[_column(claim)].astype(float), curve[metric].astype(float)
     if sample.reach is not None:
         higher = measure_of(run, metric).higher
@@ -137,10 +137,10 @@ def _of_run(claim: Claim, sample: Sample, run: RunResult, end: float) -> float:
     return _along(sample.along, column[clock <= end])
 
 
-def _along(how: str, column: np.ndarray) -> float:
-    if how in {"step_std", "spikes"}:
-        return float(getattr(volatility(list(column)), how)) if len(column) > 2 else nan
-    return float(getattr(np, how)(column)) if len(column) else nan
+def _along(function: str, column: np.ndarray) -> float:
+    if function in {"step_std", "spikes"}:
+        return float(getattr(volatility(list(column)), function)) if len(column) > 2 else nan
+    return float(getattr(np, function)(column)) if len(column) else nan
 
 
 def _function(path: str) -> Callable[..., Any]:

@@ -64,10 +64,10 @@ class PlotRow:
         return self.top + (ROW + LINE * len(self.lines)) / 2
 
 
-def figure(every: Sequence[Outcome]) -> Markup:
+def figure(results: Sequence[Outcome]) -> Markup:
     """Return the plot as an SVG element in the colours of the page."""
     parts, top = [*_head()], float(HEAD)
-    for mine in matrix.by_paper(every):
+    for mine in matrix.by_paper(results):
         parts.append(_text(LEFT, top + 23, mine[0].paper.title, "paper"))
         top += PAPER
         order = list(matrix.OUTCOMES)
@@ -77,19 +77,19 @@ def figure(every: Sequence[Outcome]) -> Markup:
             top += ROW + LINE * len(row.lines)
     parts += [_text(LEFT, top + 20 + 15 * at, line, "small") for at, line in enumerate(LEGEND)]
     size = f'viewBox="0 0 {WIDTH} {top + FOOT:.0f}"'
-    name = f'class="overview" role="img" aria-label="{escape(matrix.summary(every))}"'
+    name = f'class="overview" role="img" aria-label="{escape(matrix.summary(results))}"'
     head = f"<svg {name} {size}>"
     return Markup(f"{head}<style>{STYLE}</style>{''.join(parts)}</svg>")
 
 
-def file(every: Sequence[Outcome]) -> str:
+def file(results: Sequence[Outcome]) -> str:
     """Return the plot as a file, in the colours of light and dark themes, on paper."""
     names = ("ink", "muted", "rule", "paper", "equal", "fails", "holds", "mixed")
     light, dark = (
         "".join(f"--{name}:{look.palette(dark)[name]};" for name in names) for dark in (False, True)
     )
     themes = f":root{{{light}background:var(--paper)}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
-    text = str(figure(every)).replace("<style>", f"<style>{themes}", 1)
+    text = str(figure(results)).replace("<style>", f"<style>{themes}", 1)
     return text.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
 
 
@@ -161,18 +161,18 @@ def _drawn(pooled: PooledEffect, middle: float, colour: str) -> Iterator[str]:
 
 def _line(ends: Iterable[float], middle: float, colour: str, name: str) -> Iterator[str]:
     low, high = ends
-    left, right = _place(low), _place(high)
-    yield f'<path class="{name}" stroke="{colour}" d="M{left:.1f} {middle:.1f}H{right:.1f}"/>'
-    most = MOST_POINTS / 100
-    for end, x, turn in ((low, left, -1), (high, right, 1)):
-        if abs(end) > most:
+    start, right = _place(low), _place(high)
+    yield f'<path class="{name}" stroke="{colour}" d="M{start:.1f} {middle:.1f}H{right:.1f}"/>'
+    limit = MOST_POINTS / 100
+    for end, x, turn in ((low, start, -1), (high, right, 1)):
+        if abs(end) > limit:
             yield f'<path fill="{colour}" d="M{x:.1f} {middle - 4:.1f}l{7 * turn} 4l{-7 * turn} 4Z"/>'
 
 
 def _place(effect: float) -> float:
     """Return the position of a difference on the axis, clipped to both ends."""
-    most = MOST_POINTS / 100
-    return AXIS + AXIS_WIDTH * (min(max(effect, -most), most) + most) / (2 * most)
+    limit = MOST_POINTS / 100
+    return AXIS + AXIS_WIDTH * (min(max(effect, -limit), limit) + limit) / (2 * limit)
 
 
 def _written(pooled: PooledEffect) -> str:

@@ -84,8 +84,8 @@ def pooled(readings: Iterable[Reading]) -> PooledEffect | None:
     measures = Counter(measure(reading.claim) for reading in measured)
     if not measures:
         return None
-    ((most, _),) = measures.most_common(1)
-    alike = [reading for reading in measured if measure(reading.claim) == most]
+    ((usual_measure, _),) = measures.most_common(1)
+    alike = [reading for reading in measured if measure(reading.claim) == usual_measure]
     clusters: dict[Hashable, list[Reading]] = {}
     for reading in alike:
         clusters.setdefault(cluster(reading), []).append(reading)

@@ -152,17 +152,17 @@ def placebo(cells: Sequence[PrintedCell], name: str) -> list[PrintedCell]:
     partner: dict[object, object] = {}
     for first, second in list(pairwise(values))[::2]:
         partner |= {first: second, second: first}
-    others = [key for key in cells[0].claim.case if key != name and not _follows(cells, key, name)]
+    fixed_keys = [key for key in cells[0].claim.case if key != name and not _follows(cells, key, name)]
 
     def place(claim: Claim, value: object) -> tuple[object, ...]:
-        return (value, *(claim.case.get(key) for key in others))
+        return (value, *(claim.case.get(key) for key in fixed_keys))
 
     at = {place(cell.claim, cell.claim.case[name]): cell for cell in cells}
     wrong = []
     for cell in cells:
-        other = at.get(place(cell.claim, partner.get(cell.claim.case[name])))
-        if other is not None:
-            wrong.append(cell.exchanged(other.printed, str(other.claim.printed)))
+        partner_cell = at.get(place(cell.claim, partner.get(cell.claim.case[name])))
+        if partner_cell is not None:
+            wrong.append(cell.exchanged(partner_cell.printed, str(partner_cell.claim.printed)))
     return wrong
 
 

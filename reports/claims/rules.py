@@ -117,8 +117,8 @@ def _differ(claim: Better, table: Array, level: float) -> Look:
     collapsed = collapses(claim, table)
     look = _signed(claim, values, collapsed, level)
     sides = (np.median if collapsed.any() else np.mean)(table, axis=1)
-    known = () if np.isnan(sides).any() else tuple(sides.tolist())
-    return replace(look, shown=replace(look.shown, sides=known), question=_pair(claim, a, b))
+    finite_sides = () if np.isnan(sides).any() else tuple(sides.tolist())
+    return replace(look, shown=replace(look.shown, sides=finite_sides), question=_pair(claim, a, b))
 
 
 def collapses(claim: Claim, table: Array) -> Array:
@@ -164,22 +164,22 @@ def _saying(look: Look, collapsed: Array, then: str = "the sign test decides") -
 
 def _sides(estimate: PairedEstimate | RankEstimate, band: Band) -> tuple[float, Word]:
     """Return two-sided p-value and word of the likelier side of a band, inside or outside."""
-    least, most = band
-    inside = [] if least is None else [estimate.p_above(least)]
-    inside += [] if most is None else [estimate.p_below(most)]
-    outside = [] if least is None else [estimate.p_below(least)]
-    outside += [] if most is None else [estimate.p_above(most)]
+    low, high = band
+    inside = [] if low is None else [estimate.p_above(low)]
+    inside += [] if high is None else [estimate.p_below(high)]
+    outside = [] if low is None else [estimate.p_below(low)]
+    outside += [] if high is None else [estimate.p_above(high)]
     word: Word = "confirmed" if max(inside) <= min(outside) else "refuted"
     return min(1.0, 2 * min(max(inside), *outside)), word
 
 
 def _held(estimate: PairedEstimate, band: Band, level: float) -> Look:
     """Return the look at an estimate against a band: inside or outside."""
-    least, most = band
-    if least is not None and estimate.mean <= least:
-        edges = [least]
-    elif most is not None and estimate.mean >= most:
-        edges = [most]
+    low, high = band
+    if low is not None and estimate.mean <= low:
+        edges = [low]
+    elif high is not None and estimate.mean >= high:
+        edges = [high]
     else:
         edges = [edge for edge in band if edge is not None]
     mean = None if isnan(estimate.mean) else estimate.mean
@@ -205,8 +205,8 @@ def _to_decide(estimate: PairedEstimate, ways: Sequence[Sequence[float]], level:
     fewest = []
     for edges in ways:
         power = POWER if len(edges) == 1 else BOTH
-        each = [_from_edge(estimate, edge, power, level) for edge in edges]
-        fewest += [max(n for n in each if n is not None)] if None not in each else []
+        seeds_by_edge = [_from_edge(estimate, edge, power, level) for edge in edges]
+        fewest += [max(n for n in seeds_by_edge if n is not None)] if None not in seeds_by_edge else []
     return min(fewest, default=None)
 
 
@@ -261,8 +261,8 @@ def _ranked(claim: Rank, table: Array, level: float) -> Look:
     estimate = RankEstimate(table[:k], table[k:] if claim.against else np.array(claim.order))
     if isnan(estimate.mean):
         raise ValueError("all alike: there is nothing to rank")
-    shown = Verdict("undecided", estimate.mean, seeds=estimate.n, level=level)
-    return Look(shown, {"side": _sides(estimate, claim.holds)}, needed=partial(_to_rank, estimate))
+    verdict = Verdict("undecided", estimate.mean, seeds=estimate.n, level=level)
+    return Look(verdict, {"side": _sides(estimate, claim.holds)}, needed=partial(_to_rank, estimate))
 
 
 def _to_rank(estimate: RankEstimate, level: float) -> int:
@@ -284,9 +284,9 @@ def printed(claim: Value, values: Array, level: float) -> Look:
     printed rounding. A single run of theirs is outside only where it would be rare among our seeds, too.
     """
     n, number, rounding = len(values), float(claim.printed or nan), claim.rounding
-    own, wider = paired_effect(values, level), sqrt(1 + n / claim.runs)
-    half = max(own.high - own.mean, own.mean - own.low) * wider + rounding
-    law = replace(own, std=own.std * wider)
+    effect, wider = paired_effect(values, level), sqrt(1 + n / claim.runs)
+    half = max(effect.high - effect.mean, effect.mean - effect.low) * wider + rounding
+    law = replace(effect, std=effect.std * wider)
     low, high = number - claim.allowed, number + claim.allowed
     inside = max(law.p_above(low + rounding), law.p_below(high - rounding))
     below, above = low - rounding, high + rounding
@@ -294,12 +294,14 @@ def printed(claim: Value, values: Array, level: float) -> Look:
     if claim.runs == 1:
         less, more = backed(less, draw_above(below, values)), backed(more, draw_above(-above, -values))
     outside = min(less, more)
-    away = max(0.0, abs(own.mean - number) - rounding)
+    away = max(0.0, abs(effect.mean - number) - rounding)
     unlike = min(1.0, 2 * replace(law, mean=away).p_above(0))
-    shown = Verdict("compatible", own.mean, own.mean - half, own.mean + half, n, level, unlike=unlike)
+    verdict = Verdict(
+        "compatible", effect.mean, effect.mean - half, effect.mean + half, n, level, unlike=unlike
+    )
     word: Word = "confirmed" if inside <= outside else "refuted"
     return Look(
-        replace(shown, remarks=(f"printed {claim.printed}",)),
+        replace(verdict, remarks=(f"printed {claim.printed}",)),
         {"side": (min(1.0, 2 * min(inside, outside)), word)},
         _question(claim, values[None, :]),
     )
@@ -320,24 +322,28 @@ def tested_without_runs(claim: Theorem) -> Verdict:
     """Return the verdict on a theorem from the result of a test: in a band, or as printed."""
     numbers = flat(claim.found)
     value = next(iter(numbers.values())) if len(numbers) == 1 else nan
-    shown = Verdict("refuted", None if isnan(value) else value)
+    verdict = Verdict("refuted", None if isnan(value) else value)
     if claim.band is not None:
         low, high = claim.band
         holds = (low is None or low <= value) and (high is None or value <= high)
-        return replace(shown, word="confirmed" if holds else "refuted")
+        return replace(verdict, word="confirmed" if holds else "refuted")
     if isinstance(claim.printed, str):
         half = rounding(claim.printed)
         near = abs(value - float(claim.printed)) <= half
         remark = f"printed {claim.printed} ± {short(half)}"
-        return replace(shown, word="confirmed" if near else "refuted", remarks=(remark,))
-    said = flat(claim.printed)
-    if said.keys() != numbers.keys():
-        return replace(shown, remarks=(f"{len(numbers)} numbers where {len(said)} are printed",))
-    wrong = [name for name in said if not isclose(said[name], numbers[name], rel_tol=EQUAL)]
+        return replace(verdict, word="confirmed" if near else "refuted", remarks=(remark,))
+    printed_numbers = flat(claim.printed)
+    if printed_numbers.keys() != numbers.keys():
+        return replace(verdict, remarks=(f"{len(numbers)} numbers where {len(printed_numbers)} are printed",))
+    wrong = [
+        name for name in printed_numbers if not isclose(printed_numbers[name], numbers[name], rel_tol=EQUAL)
+    ]
     if not wrong:
-        return replace(shown, word="confirmed")
-    where = f"{wrong[0]}: " if wrong[0] else ""
-    return replace(shown, found=numbers[wrong[0]], remarks=(f"{where}printed {said[wrong[0]]:g}",))
+        return replace(verdict, word="confirmed")
+    prefix = f"{wrong[0]}: " if wrong[0] else ""
+    return replace(
+        verdict, found=numbers[wrong[0]], remarks=(f"{prefix}printed {printed_numbers[wrong[0]]:g}",)
+    )
 
 
 def flat(value: Any, name: str = "") -> dict[str, float]:

@@ -42,13 +42,13 @@ def of_claim(paper: Paper, claim: Claim, folder: Path) -> str:
     """Return all details of a claim at all scales, as text."""
     lines = [f"{claim.id}  {paper.title}, {claim.place}"]
     rules = {key: getattr(claim, key, None) for key in SAID}
-    how = [
+    criteria = [
         claim.kind,
         *(f"{key} {written(value)}" for key, value in rules.items() if value not in (None, False, (), {})),
     ]
     rows = {
         "says": claim.statement,
-        "judged": ", ".join(how),
+        "judged": ", ".join(criteria),
         "clock": claim.clock or "",
         "rates": claim.rates or "",
         "looks": f"at {', '.join(map(str, claim.looks or SEEDS))} seeds" if claim.needs_runs else "",
@@ -76,10 +76,12 @@ def _sample(sample: Sample) -> str:
         f"at {sample.at}",
         f"{sample.over} over points" if sample.over else "",
     )
-    how = " ".join(filter(None, reading))
+    reduction = " ".join(filter(None, reading))
     times = "" if sample.times == 1 else f"{numbers.short(sample.times)} × "
-    where = f" ({place})" if place else ""
-    return f"{times}{sample.metric} of {strategy or 'the strategy'} in {sample.scenario}{where}, {how}"
+    condition = f" ({place})" if place else ""
+    return (
+        f"{times}{sample.metric} of {strategy or 'the strategy'} in {sample.scenario}{condition}, {reduction}"
+    )
 
 
 def _found(verdict: Verdict) -> str:

@@ -44,8 +44,8 @@ class SimulatedRow:
         values = {}
         for id_, claim in self.claims.items():
             table = self.numbers[id_]
-            stored, most = table.shape[1], (claim.looks or SEEDS)[-1]
-            picked = drawn.setdefault(stored, rng.integers(stored, size=64))[:most]
+            stored, largest_look = table.shape[1], (claim.looks or SEEDS)[-1]
+            picked = drawn.setdefault(stored, rng.integers(stored, size=64))[:largest_look]
             law = centred(claim, table, at_margin)
             moved = law[:, picked]
             if isinstance(claim, Value) and claim.printed is not None:  # their mean of k runs is a draw, too

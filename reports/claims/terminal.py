@@ -83,8 +83,10 @@ def quantity(claim: Claim) -> str:
     """Return the measured quantity of a claim in words; empty for a theorem."""
     named = []
     for sample, metric in zip(claim.samples.values(), claim.metrics, strict=True):
-        known = metric.title != metric.name
-        text = metric.in_text if known else metric.name.replace(":", "/").rpartition("/")[2].replace("_", " ")
+        titled = metric.title != metric.name
+        text = (
+            metric.in_text if titled else metric.name.replace(":", "/").rpartition("/")[2].replace("_", " ")
+        )
         along = f"{ALONG[sample.along]} of {text}" if sample.along in ALONG else text
         named.append(along if sample.reach is None else f"{claim.clock} to a {text}")
     text = " and ".join(dict.fromkeys(named))

@@ -57,8 +57,8 @@ class Looks:
 
     def share(self, look: int) -> float:
         """Return the share of the error spent at a look; the shares of all looks add up to 1."""
-        before = self.seeds[look - 1] if look else 0
-        return (self.seeds[look] - before) / self.seeds[-1]
+        earlier = self.seeds[look - 1] if look else 0
+        return (self.seeds[look] - earlier) / self.seeds[-1]
 
     def level(self, look: int) -> float:
         """Return the level of an interval at a look."""
@@ -116,9 +116,9 @@ def _seeds(needed: Callable[[float], int | None], plan: Looks, at: int, level: f
     """Return the seeds to decide: of the first later look with enough, or a number beyond the plan."""
     seeds = None
     for later in range(min(at + 1, len(plan.seeds) - 1), len(plan.seeds)):
-        seeds, there = needed(1 - (1 - level) * plan.share(later)), plan.seeds[later]
-        if seeds is None or (seeds <= there and later > at):
-            return None if seeds is None else there
+        seeds, planned_seeds = needed(1 - (1 - level) * plan.share(later)), plan.seeds[later]
+        if seeds is None or (seeds <= planned_seeds and later > at):
+            return None if seeds is None else planned_seeds
     return seeds if seeds is not None and seeds > plan.seeds[-1] else None
 
 
@@ -126,26 +126,26 @@ def _row(all_looks: Mapping[str, Sequence[Look]]) -> dict[str, Verdict]:
     """Return the verdicts of a row: look after look, corrected for multiple tests; decisions are final."""
     decided: dict[str, Verdict] = {}
     latest: dict[str, Look] = {}
-    least: dict[str, dict[str, tuple[float, Word]]] = {}  # the best of all looks, by hypothesis
+    smallest: dict[str, dict[str, tuple[float, Word]]] = {}  # the best of all looks, by hypothesis
     adjusted: dict[tuple[bytes, str], float] = {}
     for at in range(max(map(len, all_looks.values()))):
         for id_, looks in all_looks.items():
             if at < len(looks) and id_ not in decided:
-                latest[id_], best = looks[at], least.setdefault(id_, {})
+                latest[id_], best = looks[at], smallest.setdefault(id_, {})
                 best |= {
                     name: min(test, best.get(name, (inf, test[1]))) for name, test in looks[at].tests.items()
                 }
         questions = {
-            latest[id_].question: {name: p for name, (p, _) in best.items()} for id_, best in least.items()
+            latest[id_].question: {name: p for name, (p, _) in best.items()} for id_, best in smallest.items()
         }
         adjusted = holm_by_question(questions)
         for id_ in latest.keys() - decided.keys():
-            for name, (p, word) in sorted(least[id_].items(), reverse=True):  # a side, before equality
+            for name, (p, word) in sorted(smallest[id_].items(), reverse=True):  # a side, before equality
                 if id_ not in decided and (after := adjusted[latest[id_].question, name]) <= ERROR:
                     decided[id_] = replace(latest[id_].shown, word=word, p=p, adjusted=after)
-    tests_open = len({latest[id_].question for id_, best in least.items() if best and id_ not in decided})
+    tests_open = len({latest[id_].question for id_, best in smallest.items() if best and id_ not in decided})
     for id_ in latest.keys() - decided.keys():
-        decided[id_] = _open(latest[id_], least[id_], adjusted, tests_open)
+        decided[id_] = _open(latest[id_], smallest[id_], adjusted, tests_open)
     return decided
 
 

@@ -75,24 +75,24 @@ def _local(name: str) -> str:
 
 def _themed(attributes: dict[str, str], used: set[str], prefix: str) -> dict[str, str]:
     """Return attributes in the page's colours and fonts, two decimals, only the ids referred to."""
-    kept = {}
+    themed = {}
     for name, value in attributes.items():
         if name == "id":
             if value.startswith("series-"):
-                kept["data-s"] = value.removeprefix("series-")
+                themed["data-s"] = value.removeprefix("series-")
             elif value == HALO:
-                kept["class"] = HALO
+                themed["class"] = HALO
             elif value in used:
-                kept["id"] = prefix + value
+                themed["id"] = prefix + value
         elif name == "style":
             style = _style(value)
             if SMALL_TEXT in value:
-                kept["class"] = "sm"
-            kept |= {"style": style} if style else {}
+                themed["class"] = "sm"
+            themed |= {"style": style} if style else {}
         else:
-            kept[name] = " ".join(value.split())
-    kept = {name: NUMBER.sub(_two_decimals, value) for name, value in kept.items()}
-    return {name: REFERENCE.sub(lambda match: prefix + match[0], value) for name, value in kept.items()}
+            themed[name] = " ".join(value.split())
+    themed = {name: NUMBER.sub(_two_decimals, value) for name, value in themed.items()}
+    return {name: REFERENCE.sub(lambda match: prefix + match[0], value) for name, value in themed.items()}
 
 
 def _two_decimals(number: re.Match[str]) -> str:
@@ -215,10 +215,15 @@ class Drawing:
         """Return the figure; height beyond `size` is added at the bottom."""
         from matplotlib.figure import Figure
 
-        width, (left, right, top, bottom) = self.size[0], self.margins
+        width, (margin_left, right, top, bottom) = self.size[0], self.margins
         bottom += height - self.size[1]
         figure = Figure(figsize=(width / 72, height / 72))
-        box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height)
+        box = (
+            margin_left / width,
+            bottom / height,
+            1 - (margin_left + right) / width,
+            1 - (top + bottom) / height,
+        )
         axes = figure.add_axes(box)
         axes.set_axisbelow(True)
         self.paint(axes)

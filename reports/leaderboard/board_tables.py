@@ -61,19 +61,19 @@ class BoardTables:
 
     def done(self, scale: str, study: int) -> set[str]:
         """Return the labels of the entries whose final runs of a study are there."""
-        own = self.finals[(self.finals["scale"] == scale) & (self.finals["study"] == study)]
-        return set(own["strategy"])
+        rows = self.finals[(self.finals["scale"] == scale) & (self.finals["study"] == study)]
+        return set(rows["strategy"])
 
     def with_rows(self, **more: Iterable[Mapping[str, Any]]) -> BoardTables:
         """Return the tables with more rows, which replace those of the same runs."""
         frames = {kind: pd.DataFrame([*more.get(kind, ())], columns=KINDS[kind]) for kind in KINDS}
         return self.beside(BoardTables(**frames))
 
-    def beside(self, other: BoardTables) -> BoardTables:
+    def beside(self, second: BoardTables) -> BoardTables:
         """Return both tables together; of a run that both have, the other's row."""
         tables = {}
         for kind, columns in KINDS.items():
-            parts = [table for table in (getattr(self, kind), getattr(other, kind)) if len(table)]
+            parts = [table for table in (getattr(self, kind), getattr(second, kind)) if len(table)]
             joined = pd.concat(parts, ignore_index=True) if parts else getattr(self, kind)
             tables[kind] = joined.drop_duplicates(_key(columns), keep="last", ignore_index=True)
         return BoardTables(**tables)

@@ -29,7 +29,13 @@ def heat_map(scores: Mapping[str, PopulationScores], names: Mapping[str, str]) -
     """
     entries = board_order(scores)
     values = np.array(
-        [[own.sooner(name) if name in own.entries else np.nan for own in scores.values()] for name in entries]
+        [
+            [
+                population.sooner(name) if name in population.entries else np.nan
+                for population in scores.values()
+            ]
+            for name in entries
+        ]
     )
 
     def paint(axes: Axes) -> None:
@@ -48,27 +54,27 @@ def heat_map(scores: Mapping[str, PopulationScores], names: Mapping[str, str]) -
         axes.set_ylim(len(entries) - 0.5, -0.5)
         axes.xaxis.tick_top()
 
-    said = f"How many times as soon as {REFERENCE} each of {len(entries)} entries meets the target"
-    return svg.Drawing(paint, said, (560, 60 + 22 * len(entries)), (190, 12, 30, 12))
+    description = f"How many times as soon as {REFERENCE} each of {len(entries)} entries meets the target"
+    return svg.Drawing(paint, description, (560, 60 + 22 * len(entries)), (190, 12, 30, 12))
 
 
-def curves(own: PopulationScores, scale: str, also: str = REFERENCE) -> svg.Drawing:
+def curves(population: PopulationScores, scale: str, also: str = REFERENCE) -> svg.Drawing:
     """Return the median learning curve of the first entries and of the reference in a scenario.
 
     The median is over studies and seeds. A line across is the target.
 
     Args:
-        own: The scores of a population.
+        population: The scores of a population.
         scale: The scenario.
         also: Another entry to draw.
     """
-    leaders = [name for name in own.order() if name != REFERENCE][:MAX_CURVES]
+    leaders = [name for name in population.order() if name != REFERENCE][:MAX_CURVES]
     drawn = dict.fromkeys([*leaders, also, REFERENCE])
-    shown = {name: look.OWN if name == REFERENCE else at for at, name in enumerate(drawn)}
+    colours = {name: look.OWN if name == REFERENCE else at for at, name in enumerate(drawn)}
 
     def paint(axes: Axes) -> None:
-        for name, index in shown.items():
-            runs = own.final_runs(name)
+        for name, index in colours.items():
+            runs = population.final_runs(name)
             runs = runs[runs["scale"] == scale]
             times = [values_of(cell) for cell in runs["times"]]
             grid = common_grid(times)
@@ -79,13 +85,13 @@ def curves(own: PopulationScores, scale: str, also: str = REFERENCE) -> svg.Draw
             median = np.median(np.nan_to_num(values), axis=0)  # a run that diverged is at 0
             axes.plot(grid, median, linestyle=svg.line_style(index), linewidth=1.8, **svg.style(index))
             svg.markers(axes, index, grid, median, range(4 + index % 6, len(grid), 24))
-        goal = own.goals[scale]
+        goal = population.goals[scale]
         axes.axhline(goal.target, color=svg.MUTED, linewidth=0.8)
         axes.set_ylim(goal.target - 0.25, min(1.0, goal.target + 0.05))
         axes.yaxis.set_major_formatter(svg.tick_text(share=True))
         axes.set_xlabel(f"Virtual time, {scale}")
         axes.set_ylabel("Metric of the target (%)")
 
-    said = f"Median learning curves of {', '.join(shown)} in {scale}"
-    legend = [(index, name) for name, index in shown.items()]
-    return svg.Drawing(paint, said, (520, 340), (56, 12, 12, 44), legend)
+    description = f"Median learning curves of {', '.join(colours)} in {scale}"
+    legend = [(index, name) for name, index in colours.items()]
+    return svg.Drawing(paint, description, (520, 340), (56, 12, 12, 44), legend)

@@ -36,13 +36,13 @@ class Findings:
 
     def verdicts(self, population: str) -> dict[str, list[str]]:
         """Return the baselines by verdict: in earlier rank groups, in one of its own, in later ones."""
-        own = self.scores[population]
-        mine = own.groups[self.strategy]
+        scores = self.scores[population]
+        mine = scores.groups[self.strategy]
         by: dict[str, list[str]] = {BEHIND: [], LEVEL: [], AHEAD: []}
-        for name in own.order():
+        for name in scores.order():
             if name != self.strategy:
-                other = own.groups[name]
-                by[BEHIND if other.last < mine.first else AHEAD if other.first > mine.last else LEVEL].append(
+                group = scores.groups[name]
+                by[BEHIND if group.last < mine.first else AHEAD if group.first > mine.last else LEVEL].append(
                     name
                 )
         return by
@@ -55,30 +55,34 @@ class Findings:
         return "\n".join([*sentences, nothing])
 
     def _sentence(self, population: str) -> str:
-        own, verdicts = self.scores[population], self.verdicts(population)
-        said = "; ".join(f"{verdict} {listed(names)}" for verdict, names in verdicts.items() if names)
+        scores, verdicts = self.scores[population], self.verdicts(population)
+        verdict_list = "; ".join(f"{verdict} {listed(names)}" for verdict, names in verdicts.items() if names)
         sooner = (
             "most of its runs never meet the target"
-            if own.never(self.strategy)
-            else f"{own.sooner(self.strategy):.2f} × as soon as tuned {REFERENCE}"
+            if scores.never(self.strategy)
+            else f"{scores.sooner(self.strategy):.2f} × as soon as tuned {REFERENCE}"
         )
         return (
-            f"{population_name(population).capitalize()}: {self.strategy} is {said} ({sooner}; ratios below "
-            f"{own.resolution:.3g} × are not told apart, adjusted for {len(own.entries)} entries)."
+            f"{population_name(population).capitalize()}: {self.strategy} is {verdict_list} ({sooner}; "
+            f"ratios below {scores.resolution:.3g} × are not told apart, "
+            f"adjusted for {len(scores.entries)} entries)."
         )
 
     def checklist(self) -> Iterator[tuple[bool, str]]:
         """Yield the points of a reviewer's checklist, each preceded by whether the point is met."""
         boards = [*self.scores.values()]
-        workloads = {own.goals[scale].workload for own in boards for scale in own.scales}
-        baselines = min(len(own.entries) for own in boards) - 1
-        studies = min(own.times[self.strategy].shape[1] for own in boards)
-        met = min(own.met(self.strategy) for own in boards)
+        workloads = {population.goals[scale].workload for population in boards for scale in population.scales}
+        baselines = min(len(population.entries) for population in boards) - 1
+        studies = min(population.times[self.strategy].shape[1] for population in boards)
+        met = min(population.met(self.strategy) for population in boards)
         yield len(boards) >= MIN_POPULATIONS, f"{MIN_POPULATIONS} populations or more: {len(boards)}"
         yield len(workloads) > 1, f"More than one workload: {len(workloads)}"
         yield baselines >= MIN_BASELINES, f"{MIN_BASELINES} baselines or more: {baselines}"
         yield studies >= MIN_STUDIES, f"{MIN_STUDIES} independent studies or more: {studies}"
-        yield all(own.copies for own in boards), "Copies of baselines, which show what luck alone does"
+        yield (
+            all(population.copies for population in boards),
+            "Copies of baselines, which show what luck alone does",
+        )
         yield met == 1, f"The target met in all runs: in {met:.0%} where it is least"
         yield (
             all(not self.verdicts(name)[BEHIND] for name in self.scores),
@@ -90,9 +94,9 @@ class Findings:
 
 def write(findings: Findings, manifest: Mapping[str, Any], folder: Path) -> Path:
     """Write the page with its figures, and the manifest, into a folder; return the page's path."""
-    for own in findings.scores.values():
-        for scale in own.scales:
-            figures.curves(own, scale, also=findings.strategy).save(folder / f"{scale}.svg")
+    for population in findings.scores.values():
+        for scale in population.scales:
+            figures.curves(population, scale, also=findings.strategy).save(folder / f"{scale}.svg")
     path = folder / PAGE
     path.write_text("\n\n".join(_page(findings)) + "\n", encoding="utf-8")
     text = json.dumps(dict(manifest), indent=2, ensure_ascii=False)
@@ -105,13 +109,13 @@ def _page(findings: Findings) -> Iterator[str]:
     yield "## Conclusion"
     yield "\n".join(f"- {line}" for line in findings.conclusion().splitlines())
     yield "The sentences follow from the rank groups below, and from nothing else."
-    for name, own in findings.scores.items():
+    for name, population in findings.scores.items():
         yield f"## {population_name(name).capitalize()}"
-        yield markdown(*population_table(own, linked=False), text_columns=2)
-        for scale in own.scales:
+        yield markdown(*population_table(population, linked=False), text_columns=2)
+        for scale in population.scales:
             yield f"![Learning curves, {scale}]({scale}.svg)"
         yield "What tuning costs, on the tuning half:"
-        yield markdown(*tuning_table(own))
+        yield markdown(*tuning_table(population))
     yield "## How sure is that"
     yield markdown(*certainty(findings.scores))
     yield "## What a reviewer would ask"

@@ -85,9 +85,9 @@ def write(board: Board, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     names = {key: population_name(key) for key in board.scores}
     figures.heat_map(board.scores, names).save(folder / f"{STEM}-heat.svg")
-    for own in board.scores.values():
-        for scale in own.scales:
-            figures.curves(own, scale).save(folder / f"{STEM}-{scale}.svg")
+    for result in board.scores.values():
+        for scale in result.scales:
+            figures.curves(result, scale).save(folder / f"{STEM}-{scale}.svg")
     path = folder / f"{STEM}.md"
     path.write_text("\n".join(page(board)) + "\n", encoding="utf-8")
     text = "\n".join(settings_page(board.tables)) + "\n"
@@ -118,14 +118,16 @@ def page(board: Board) -> Iterator[str]:
     yield from _missing(board)
     yield "## How sure is that\n"
     yield from _certainty(scores)
-    for name, own in scores.items():
+    for name, result in scores.items():
         yield f"\n## {population_name(name).capitalize()}\n"
-        yield f"{WHAT.get(name, population_name(name)).capitalize()}. Scenarios: {', '.join(own.scales)}.\n"
-        yield _as_markdown(population_table(own))
-        for scale in own.scales:
+        about = WHAT.get(name, population_name(name)).capitalize()
+        yield f"{about}. Scenarios: {', '.join(result.scales)}.\n"
+        yield _as_markdown(population_table(result))
+        for scale in result.scales:
             yield f"\n![Learning curves of the leaders, {scale}]({STEM}-{scale}.svg)"
         yield from _beside(
-            own, [scale for other in scores.values() if other is not own for scale in other.scales]
+            result,
+            [scale for elsewhere in scores.values() if elsewhere is not result for scale in elsewhere.scales],
         )
     if board.samplers is not None:
         yield "\n## How trials are chosen\n"
@@ -147,14 +149,14 @@ def page(board: Board) -> Iterator[str]:
 
 def limits(board: Board) -> str:
     """Return the two sentences on what the board cannot say."""
-    goals = [board.goals[scale] for own in board.scores.values() for scale in own.scales]
+    goals = [board.goals[scale] for result in board.scores.values() for scale in result.scales]
     workloads = list(dict.fromkeys(goal.workload for goal in goals if goal.workload))
     names = listed([population_name(name) for name in board.scores])
     curved = list(dict.fromkeys(goal.workload for goal in goals if not goal.linear))
     models = f"not linear: {listed(curved)} alone" if curved else "all its models are linear"
-    where = f"workloads other than {listed(workloads)}, or " if workloads else ""
+    workloads_left_out = f"workloads other than {listed(workloads)}, or " if workloads else ""
     return (
-        f"The board says nothing about {where}populations other than {names}; "
+        f"The board says nothing about {workloads_left_out}populations other than {names}; "
         f"{models}. Where two entries share a rank group, it does not say which is sooner."
     )
 
@@ -164,7 +166,7 @@ def matrix(scores: Mapping[str, PopulationScores], linked: bool = False) -> Tabl
     rows = [
         [
             _linked(name) if linked else name,
-            *(_cell(own, name) for own in scores.values()),
+            *(_cell(result, name) for result in scores.values()),
             _overall(scores, name),
         ]
         for name in board_order(scores)
@@ -172,21 +174,21 @@ def matrix(scores: Mapping[str, PopulationScores], linked: bool = False) -> Tabl
     return ["Entry", *(population_name(name) for name in scores), "Overall"], rows
 
 
-def population_table(own: PopulationScores, linked: bool = True) -> Table:
+def population_table(result: PopulationScores, linked: bool = True) -> Table:
     """Return the table of a population: rank groups, times with intervals, and counts."""
     rows = []
-    for name in own.order():
-        low, high = own.interval(name)
+    for name in result.order():
+        low, high = result.interval(name)
         rows.append(
             [
-                str(own.groups[name]),
+                str(result.groups[name]),
                 _linked(name) if linked else name,
-                "never" if own.never(name) else f"{own.sooner(name):.2f} ×",
+                "never" if result.never(name) else f"{result.sooner(name):.2f} ×",
                 f"{_end(low)} to {_end(high)}",
-                f"{own.met(name):.0%}",
-                _times(own.sooner_at_best[name]),
-                *(_count(own, name, column) for column in ("updates", "uploads", "downloads")),
-                _worst_client(own, name),
+                f"{result.met(name):.0%}",
+                _times(result.sooner_at_best[name]),
+                *(_count(result, name, column) for column in ("updates", "uploads", "downloads")),
+                _worst_client(result, name),
             ]
         )
     head = [
@@ -204,26 +206,26 @@ def population_table(own: PopulationScores, linked: bool = True) -> Table:
     return head, rows
 
 
-def tuning_table(own: PopulationScores, others: Sequence[str] = ()) -> Table:
+def tuning_table(result: PopulationScores, other_scales: Sequence[str] = ()) -> Table:
     """Return how soon entries are on the tuning half with fewer trials, with all, and with none.
 
     Args:
-        own: Scores of a population.
-        others: Scenarios of other populations, where the setting of the last column is chosen.
+        result: Scores of a population.
+        other_scales: Scenarios of other populations, where the setting of the last column is chosen.
     """
-    counts = own.tables.trials.groupby(["scale", "strategy"])[["study", "trial"]].nunique()
+    counts = result.tables.trials.groupby(["scale", "strategy"])[["study", "trial"]].nunique()
     of_study = int(counts["trial"].max())
     trials = [count for count in TRIALS if count < of_study] + [of_study]
-    unit = own.tuned_with(REFERENCE, of_study)
+    unit = result.tuned_with(REFERENCE, of_study)
     rows = [
-        [name, *(_times(_ratio(unit, own.tuned_with(name, count))) for count in (*trials, None))]
-        for name in own.order()
+        [name, *(_times(_ratio(unit, result.tuned_with(name, count))) for count in (*trials, None))]
+        for name in result.order()
     ]
     head = ["Entry", *(f"{count} trials" for count in (*trials, int(counts.prod(axis=1).max())))]
-    if others:
+    if other_scales:
         head.append(ONE_SETTING)
         for row in rows:
-            row.append(_times(_ratio(unit, own.transferred(row[0], others))))
+            row.append(_times(_ratio(unit, result.transferred(row[0], other_scales))))
     return head, rows
 
 
@@ -237,22 +239,24 @@ def sampler_table(runs: pd.DataFrame) -> Table:
 
     by_cell = runs.groupby(["strategy", "sampler"])["time"].apply(cell)
     strategies = dict.fromkeys(runs["strategy"])
-    return ["Strategy", *names], [[own, *(by_cell[own, name] for name in names)] for own in strategies]
+    return ["Strategy", *names], [
+        [strategy, *(by_cell[strategy, name] for name in names)] for strategy in strategies
+    ]
 
 
 def sampler_finding(runs: pd.DataFrame) -> str:
     """Return the sentence on how samplers differ from the first one, paired by strategy and study."""
-    first, *others = dict.fromkeys(runs["sampler"])
+    first, *rivals = dict.fromkeys(runs["sampler"])
     last = runs.loc[np.isfinite(runs["time"]), "time"].max()
     logs = np.log(runs["time"].clip(upper=last))  # never counts as the last that does
     of_study = logs.groupby([runs["strategy"], runs["study"], runs["sampler"]]).mean().unstack()
     words = []
-    for name in others:
+    for name in rivals:
         effect = paired_effect((of_study[name] - of_study[first]).to_numpy())
         ratio, low, high = np.exp([effect.mean, effect.low, effect.high])
         words.append(f"{name} takes {ratio:.2f} × as long as {first} (95 %: {low:.2f} to {high:.2f})")
-    why = "whose points do not depend on results"
-    return f"Over all studies {'; '.join(words)}. The board takes {first}, {why}."
+    reason = "whose points do not depend on results"
+    return f"Over all studies {'; '.join(words)}. The board takes {first}, {reason}."
 
 
 def settings_page(tables: BoardTables) -> Iterator[str]:
@@ -268,8 +272,8 @@ def settings_page(tables: BoardTables) -> Iterator[str]:
     for name in sorted(names, key=str.casefold):
         yield f"## {_plain(name)}\n"
         rows = []
-        own = best[best["strategy"].isin([name, f"{name}{COPY}"])]
-        for (scale, study, label), runs in own.groupby(["scale", "study", "strategy"]):
+        rows_of_entry = best[best["strategy"].isin([name, f"{name}{COPY}"])]
+        for (scale, study, label), runs in rows_of_entry.groupby(["scale", "study", "strategy"]):
             time = float(runs["time"].mean())
             values = json.loads(runs["values"].iloc[0])
             rows.append(
@@ -305,7 +309,7 @@ def _linked(name: str) -> str:
 def _missing(board: Board) -> Iterator[str]:
     """Yield the section on runs that are not there yet; nothing for a whole board."""
     coverage = Coverage(board.tables)
-    there = {str(name).removesuffix(COPY) for name in board.tables.finals["strategy"]}
+    labels = {str(name).removesuffix(COPY) for name in board.tables.finals["strategy"]}
     lines = {
         "Scenarios without runs": [
             scale for scale in board.planned_scenarios if scale not in board.tables.scales
@@ -317,49 +321,49 @@ def _missing(board: Board) -> Iterator[str]:
         "Populations in which nothing can be compared yet": [
             population_name(name) for name in coverage.populations if name not in board.scores
         ],
-        "Entries without runs": [name for name in board.planned_entries if name not in there],
+        "Entries without runs": [name for name in board.planned_entries if name not in labels],
         "Entries that lack runs, and are left out there": [
             f"{name} in {listed(sorted({population_name(population(scale)) for scale in scales}))}"
             for name, scales in coverage.missing().items()
         ],
     }
-    lines = {what: names for what, names in lines.items() if names}
+    lines = {title: names for title, names in lines.items() if names}
     if lines:
         yield "## What is missing\n"
-        for what, names in lines.items():
-            yield f"- {what}: {'; '.join(names)}."
+        for title, names in lines.items():
+            yield f"- {title}: {'; '.join(names)}."
         yield ""
 
 
-def _beside(own: PopulationScores, others: Sequence[str]) -> Iterator[str]:
+def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[str]:
     """Yield what stands beside the table of a population: other targets, and what tuning costs."""
     targets = (
-        f"{scale} {own.goals[scale].target:.1%} (98 % of the best: {own.best_targets[scale]:.1%})"
-        for scale in own.scales
+        f"{scale} {result.goals[scale].target:.1%} (98 % of the best: {result.best_targets[scale]:.1%})"
+        for scale in result.scales
     )
     yield (
         f"\nTargets: {', '.join(targets)}. The second depends on which entries there are. Counts are medians "
         "of the runs that meet the target, up to then; the worst client is at the end."
     )
-    orders = [(distance, own.agreement(distance)) for distance in DISTANCES]
+    orders = [(distance, result.agreement(distance)) for distance in DISTANCES]
     words = [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
     if words:
         yield (
             "Rank correlation with the order at another target, as a share of the distance from the first "
             f"model: {', '.join(words)}."
         )
-    if len(own.tables.trials):
+    if len(result.tables.trials):
         yield (
             f"\nWhat tuning costs: on the tuning half, as soon as {REFERENCE}, with the first trials of each "
             "study and with all."
             + (
                 f" {ONE_SETTING}: the trial of each study that is best in the other populations."
-                if others
+                if other_scales
                 else ""
             )
             + "\n"
         )
-        yield _as_markdown(tuning_table(own, others))
+        yield _as_markdown(tuning_table(result, other_scales))
 
 
 def _end(ratio: float) -> str:
@@ -377,22 +381,22 @@ def _times(ratio: float) -> str:
 
 
 def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
-    for name, own in scores.items():
-        first = own.leaders
-        if len(first) > len(own.entries) / 2:
-            finding = f"no entry stands out: {len(first)} of {len(own.entries)} share the first group"
+    for name, result in scores.items():
+        first = result.leaders
+        if len(first) > len(result.entries) / 2:
+            finding = f"no entry stands out: {len(first)} of {len(result.entries)} share the first group"
         elif len(first) > MOST_NAMED:
             named = ", ".join(first[:MOST_NAMED])
             finding = f"{named} are the soonest, and not told apart from {len(first) - MOST_NAMED} more"
         else:
             finding = f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
-        luck = f"differences below {_end(own.resolution)} × are luck"
+        luck = f"differences below {_end(result.resolution)} × are luck"
         title = population_name(name).capitalize()
         yield f"- **{title}** ({WHAT.get(name, population_name(name))}): {finding}; {luck}."
     if len(scores) < 2:
         return
     everywhere = [
-        entry for entry in board_order(scores) if all(entry in own.leaders for own in scores.values())
+        entry for entry in board_order(scores) if all(entry in result.leaders for result in scores.values())
     ]
     if everywhere:
         yield f"\nIn the first group of every population: {listed(everywhere)}."
@@ -405,12 +409,12 @@ def certainty(scores: Mapping[str, PopulationScores]) -> Table:
     rows = [
         [
             population_name(name),
-            f"{_end(own.resolution)} ×",
-            f"{max(own.copies.values()):.2f} ×" if own.copies else "not run",
-            f"{own.board.false_statements:.1%}",
-            f"{own.board.power:.0%}",
+            f"{_end(result.resolution)} ×",
+            f"{max(result.copies.values()):.2f} ×" if result.copies else "not run",
+            f"{result.board.false_statements:.1%}",
+            f"{result.board.power:.0%}",
         ]
-        for name, own in scores.items()
+        for name, result in scores.items()
     ]
     return ["Population", "Smallest ratio told apart", "Copies differ by", "False statements", "Power"], rows
 
@@ -425,31 +429,31 @@ def _certainty(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
         "before.\n"
     )
     pairs = [(first, second) for at, first in enumerate(scores) for second in [*scores][at + 1 :]]
-    known = [(pair, correlation(scores[pair[0]], scores[pair[1]])) for pair in pairs]
+    correlations = [(pair, correlation(scores[pair[0]], scores[pair[1]])) for pair in pairs]
     words = [
         f"{population_name(first)} and {population_name(second)} {value:.2f}"
-        for (first, second), value in known
+        for (first, second), value in correlations
         if not isnan(value)
     ]
     if words:
         yield f"Rank correlation between populations: {'; '.join(words)}.\n"
 
 
-def _cell(own: PopulationScores, name: str) -> str:
-    if name not in own.entries:
+def _cell(result: PopulationScores, name: str) -> str:
+    if name not in result.entries:
         return MISSING
-    ratio = "never" if own.never(name) else f"{own.sooner(name):.1f} ×"
-    return f"**{own.groups[name]}** · {ratio}"
+    ratio = "never" if result.never(name) else f"{result.sooner(name):.1f} ×"
+    return f"**{result.groups[name]}** · {ratio}"
 
 
 def _overall(scores: Mapping[str, PopulationScores], name: str) -> str:
-    there = [own for own in scores.values() if name in own.entries]
-    first = sum(name in own.leaders for own in there)
-    return MISSING if len(there) < len(scores) else f"first in {first} of {len(there)}"
+    populations = [result for result in scores.values() if name in result.entries]
+    first = sum(name in result.leaders for result in populations)
+    return MISSING if len(populations) < len(scores) else f"first in {first} of {len(populations)}"
 
 
-def _count(own: PopulationScores, name: str, column: str) -> str:
-    rows = own.final_runs(name)
+def _count(result: PopulationScores, name: str, column: str) -> str:
+    rows = result.final_runs(name)
     rows = rows[np.isfinite(rows["time"])]
     if rows.empty:
         return MISSING
@@ -457,8 +461,8 @@ def _count(own: PopulationScores, name: str, column: str) -> str:
     return f"{value:,.0f}" if column == "updates" else f"{value / 1e6:,.1f} MB"
 
 
-def _worst_client(own: PopulationScores, name: str) -> str:
-    value = float(own.final_runs(name)["worst_client"].median())
+def _worst_client(result: PopulationScores, name: str) -> str:
+    value = float(result.final_runs(name)["worst_client"].median())
     return MISSING if isnan(value) else f"{value:.1%}"
 
 
@@ -469,7 +473,7 @@ def _data(board: Board) -> str:
 
 def _size(board: Board) -> str:
     tables = board.tables
-    entries = {name for own in board.scores.values() for name in own.entries}
+    entries = {name for result in board.scores.values() for name in result.entries}
     reference = tables.finals[tables.finals["strategy"] == REFERENCE]
     commits = sorted({*tables.finals["commit"]})
     trials = many(tables.trials["trial"].nunique(), "trial")

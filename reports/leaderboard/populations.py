@@ -58,8 +58,8 @@ class PopulationScores:
 
     @cached_property
     def _finals(self) -> pd.DataFrame:
-        own = self.tables.finals[self.tables.finals["scale"].isin(self.scales)]
-        return own.sort_values(["study", "seed"]).assign(end=lambda rows: rows["values"].map(_last))
+        finals = self.tables.finals[self.tables.finals["scale"].isin(self.scales)]
+        return finals.sort_values(["study", "seed"]).assign(end=lambda rows: rows["values"].map(_last))
 
     @cached_property
     def _whole(self) -> list[str]:
@@ -69,10 +69,10 @@ class PopulationScores:
 
     def _blocks(self, column: str) -> dict[str, np.ndarray]:
         """Return a column of the final runs of each whole entry [scenarios, studies, seeds]."""
-        own = self._finals
-        studies = own.loc[own["strategy"] == REFERENCE, "study"].nunique()
+        finals = self._finals
+        studies = finals.loc[finals["strategy"] == REFERENCE, "study"].nunique()
         shape = (len(self.scales), studies, -1)
-        by_entry = own.sort_values(["scale", "study", "seed"]).groupby("strategy")[column]
+        by_entry = finals.sort_values(["scale", "study", "seed"]).groupby("strategy")[column]
         return {name: by_entry.get_group(name).to_numpy(float).reshape(shape) for name in self._whole}
 
     @property
@@ -88,7 +88,7 @@ class PopulationScores:
     @cached_property
     def medians(self) -> dict[str, np.ndarray]:
         """Median time of each entry, copies included, in each scenario [scenarios]."""
-        return {name: np.median(own, axis=(1, 2)) for name, own in self.times.items()}
+        return {name: np.median(times, axis=(1, 2)) for name, times in self.times.items()}
 
     def sooner(self, name: str) -> float:
         """Return how many times as soon as the reference an entry is, the geometric mean over scenarios.
@@ -100,15 +100,17 @@ class PopulationScores:
     def interval(self, name: str) -> tuple[float, float]:
         """Return the 95 % interval of `sooner` over studies and seeds; ∞ where the reference never is."""
         rng = stream(0, "populations")
-        reference, own = self.times[REFERENCE], self.times[name]
-        _, studies, seeds = own.shape
-        who = rng.integers(seeds, size=(1, RESAMPLES, studies, seeds))
+        reference, entry = self.times[REFERENCE], self.times[name]
+        _, studies, seeds = entry.shape
+        sampled_seeds = rng.integers(seeds, size=(1, RESAMPLES, studies, seeds))
         first, second = (
             np.median(
-                np.take_along_axis(times[:, rng.integers(studies, size=(RESAMPLES, studies))], who, axis=3),
+                np.take_along_axis(
+                    times[:, rng.integers(studies, size=(RESAMPLES, studies))], sampled_seeds, axis=3
+                ),
                 axis=(2, 3),
             )
-            for times in (reference, own)
+            for times in (reference, entry)
         )
         draws = [_sooner(first[:, at], second[:, at]) for at in range(RESAMPLES)]
         ordered = np.sort(
@@ -147,7 +149,7 @@ class PopulationScores:
     def sooner_at_best(self) -> dict[str, float]:
         """Return how many times as soon as the reference each entry meets the second target."""
         medians = {
-            name: np.median(own, axis=(1, 2)) for name, own in self.times_to(self.best_targets).items()
+            name: np.median(times, axis=(1, 2)) for name, times in self.times_to(self.best_targets).items()
         }
         return {name: _sooner(medians[REFERENCE], medians[name]) for name in self.entries}
 
@@ -165,8 +167,8 @@ class PopulationScores:
             scale: first[scale] + distance * (self.goals[scale].target - first[scale])
             for scale in self.scales
         }
-        there = replace(self, tables=self._with_times(self.times_to(targets)))
-        return correlation(self, there)
+        rescored = replace(self, tables=self._with_times(self.times_to(targets)))
+        return correlation(self, rescored)
 
     def _with_times(self, times: Mapping[str, np.ndarray]) -> BoardTables:
         rows = self._finals[self._finals["strategy"].isin(times)].sort_values(["scale", "study", "seed"])
@@ -183,15 +185,15 @@ class PopulationScores:
             name: Label of the entry.
             trials: Number of trials; None: all of all studies.
         """
-        own = self.tables.trials
-        own = own[own["scale"].isin(self.scales) & (own["strategy"] == name)]
+        rows = self.tables.trials
+        rows = rows[rows["scale"].isin(self.scales) & (rows["strategy"] == name)]
         parts = ["scale"] if trials is None else ["scale", "study"]
         if trials is not None:
-            own = own[own["trial"] < trials]
-        means = own.groupby(["scale", "study", "trial"])["time"].mean()
+            rows = rows[rows["trial"] < trials]
+        means = rows.groupby(["scale", "study", "trial"])["time"].mean()
         return float(means.groupby(parts).min().median()) if len(means) else nan
 
-    def transferred(self, name: str, others: Sequence[str]) -> float:
+    def transferred(self, name: str, other_scales: Sequence[str]) -> float:
         """Return the time to target of the setting that was best elsewhere, on the tuning half.
 
         In each study, it is the trial that meets the target in most of the other scenarios, and soonest on
@@ -199,12 +201,12 @@ class PopulationScores:
 
         Args:
             name: Label of the entry.
-            others: Scenarios of other populations.
+            other_scales: Scenarios of other populations.
         """
-        own = self.tables.trials[self.tables.trials["strategy"] == name]
-        times = own.groupby(["scale", "study", "trial"])["time"].mean().unstack("scale")
-        times = times.reindex(columns=[*self.scales, *others]).dropna()
-        elsewhere = times[[*others]]
+        rows = self.tables.trials[self.tables.trials["strategy"] == name]
+        times = rows.groupby(["scale", "study", "trial"])["time"].mean().unstack("scale")
+        times = times.reindex(columns=[*self.scales, *other_scales]).dropna()
+        elsewhere = times[[*other_scales]]
         order = pd.DataFrame(
             {
                 "missed": np.isinf(elsewhere).sum(axis=1),
@@ -338,7 +340,7 @@ def board_scores(tables: BoardTables, goals: Mapping[str, ScenarioGoal]) -> dict
     """Return the scores of each population in which entries can be compared."""
     by_population = Coverage(tables).populations
     scores = {name: PopulationScores(tables, scales, goals) for name, scales in by_population.items()}
-    return {name: own for name, own in scores.items() if own.comparable}
+    return {name: population for name, population in scores.items() if population.comparable}
 
 
 def population(scale: str) -> str:
@@ -363,12 +365,13 @@ def board_order(scores: Mapping[str, PopulationScores]) -> list[str]:
     """
 
     def key(name: str) -> tuple[int, int, float, str]:
-        there = [own for own in scores.values() if name in own.entries]
-        logs = [log(own.sooner(name)) for own in there if own.sooner(name) > 0]  # not NaN
-        never = sum(own.never(name) for own in there)
-        return len(scores) - len(there), never, -float(np.mean(logs)) if logs else inf, name
+        populations = [population for population in scores.values() if name in population.entries]
+        ratios = [population.sooner(name) for population in populations]
+        logs = [log(ratio) for ratio in ratios if ratio > 0]  # not NaN
+        never = sum(population.never(name) for population in populations)
+        return len(scores) - len(populations), never, -float(np.mean(logs)) if logs else inf, name
 
-    return sorted({name for own in scores.values() for name in own.entries}, key=key)
+    return sorted({name for population in scores.values() for name in population.entries}, key=key)
 
 
 def correlation(first: PopulationScores, second: PopulationScores) -> float:
@@ -376,15 +379,18 @@ def correlation(first: PopulationScores, second: PopulationScores) -> float:
     names = [name for name in first.entries if name in second.entries]
     if len(names) < 6:
         return nan
-    logs = (np.array([np.log(own.medians[name]).mean() for name in names]) for own in (first, second))
-    return spearman(*(np.nan_to_num(own, posinf=LAST) for own in logs))
+    logs = (
+        np.array([np.log(population.medians[name]).mean() for name in names])
+        for population in (first, second)
+    )
+    return spearman(*(np.nan_to_num(population, posinf=LAST) for population in logs))
 
 
 def _last(values: str) -> float:
     return float(np.nan_to_num(numbers(values)[-1], nan=-inf))  # of a run that diverged
 
 
-def _sooner(reference: np.ndarray, own: np.ndarray) -> float:
+def _sooner(reference: np.ndarray, times: np.ndarray) -> float:
     if not np.isfinite(reference).all():
         return nan
-    return float(np.exp(np.mean(np.log(reference / own)))) if np.isfinite(own).all() else 0.0
+    return float(np.exp(np.mean(np.log(reference / times)))) if np.isfinite(times).all() else 0.0

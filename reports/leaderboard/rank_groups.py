@@ -66,8 +66,8 @@ class PopulationBoard:
         entries, scenarios, _ = self.logs.shape
         if scenarios == 1:
             return np.zeros((entries, 1))
-        own = self.logs.mean(2)
-        rest = own - own.mean(1, keepdims=True) - own.mean(0, keepdims=True) + own.mean()
+        effects = self.logs.mean(2)
+        rest = effects - effects.mean(1, keepdims=True) - effects.mean(0, keepdims=True) + effects.mean()
         return np.asarray(rest * sqrt(entries * scenarios / ((entries - 1) * (scenarios - 1))))
 
     @cached_property

@@ -273,16 +273,16 @@ def latest(runs: Iterable[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunR
     for run in everything:
         (older if run.superseded else by_age).append(run)
     newest = {(run.scenario, run.strategy): run for run in by_age}
-    kept: dict[tuple[str, str, int], RunResult] = {}
+    current: dict[tuple[str, str, int], RunResult] = {}
     for run in by_age:
         if not alike(run, newest[run.scenario, run.strategy]):
             older.append(run)
             continue
         place = (run.scenario, run.strategy, run.seed)
-        if place in kept:
-            older.append(kept[place])
-        kept[place] = run
-    return tuple(kept.values()), tuple(older)
+        if place in current:
+            older.append(current[place])
+        current[place] = run
+    return tuple(current.values()), tuple(older)
 
 
 def alike(run: RunResult, candidate: RunResult) -> bool:
