@@ -176,6 +176,7 @@ def test_each_fault_stands_in_the_sources() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_unchanged_builds_raise_no_alarm(guarded: Path) -> None:
     """Twelve times all is as before, to the last digit."""
     for build in range(UNCHANGED):
