@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from mlflow import MlflowClient
 from mlflow.entities import Run
-from small import QUADRATIC, RATE, Make, Write, tune
+from small import QUADRATIC, RATE, SUITE, Make, Write, tune
 
 from benchmarks.engine import Local
 from benchmarks.runs.messages import Finished
@@ -28,6 +29,25 @@ from tuning.storage import open_storage
 from tuning.study import Campaign
 
 pytestmark = pytest.mark.usefixtures("fork_server")
+
+
+@pytest.fixture(scope="module")
+def first(
+    tmp_path_factory: pytest.TempPathFactory, empty_database: Path, fork_server: None
+) -> tuple[Driver, Store]:
+    """A finished campaign of the suite, and its store, which no test changes."""
+    folder = tmp_path_factory.mktemp("first")
+    (folder / "small.yaml").write_text(yaml.safe_dump(SUITE))
+    store = Store(folder / "results")
+    store.folder.mkdir()
+    shutil.copy(empty_database, store.database)
+    return tune(plan(load_suite(str(folder / "small.yaml"), tuned=False)), store), store
+
+
+@pytest.fixture
+def finished(first: tuple[Driver, Store], tmp_path: Path) -> Store:
+    """A copy of that store, for a test to change."""
+    return Store(Path(shutil.copytree(first[1].folder, tmp_path / "finished")))
 
 
 def recorded(store: Store, kind: str, suite: str = "small") -> list[Run]:
@@ -69,15 +89,15 @@ def test_the_best_rate_of_gradient_descent_is_found(make: Make, store: Store) ->
 
 def test_every_strategy_gets_the_same_counted_from_the_storage(make: Make, store: Store) -> None:
     campaign = make(strategies=["fedavg", "asgd", "fedbuff"], tuning={"trials": 3, "seeds": 2, "batch": 2})
-    driver = tune(campaign, store, workers=2)
+    driver = tune(campaign, store)
     assert [len(study.trials) for study in driver.studies] == [3, 3, 3]
     for study in driver.studies:
         assert [sorted(trial.by_seed) for trial in study.trials] == [[1001, 1002]] * 3
     assert len(recorded(store, "trial")) == 2 * 9 and len(recorded(store, "study")) == 3
 
 
-def test_a_trial_is_a_run_under_each_of_its_seeds(make: Make, store: Store) -> None:
-    driver = tune(make(), store)
+def test_a_trial_is_a_run_under_each_of_its_seeds(first: tuple[Driver, Store]) -> None:
+    driver, store = first
     (result,), (study,), runs = driver.studies, recorded(store, "study"), current(store)
     tags, best = study.data.tags, result.best
     assert best is not None and best.value is not None
@@ -106,12 +126,12 @@ def test_a_trial_is_a_run_under_each_of_its_seeds(make: Make, store: Store) -> N
 
 
 def test_a_finished_campaign_computes_nothing_and_what_is_made_anew_replaces_it(
-    make: Make, store: Store
+    make: Make, first: tuple[Driver, Store], finished: Store
 ) -> None:
-    first = tune(make(), store)
+    (driver, _), store = first, finished
     again = tune(make(), store)
-    assert again.before == first.ended == 6 and len(recorded(store, "trial")) == 12
-    values = [trial.value for trial in first.studies[0].trials]
+    assert again.before == driver.ended == 6 and len(recorded(store, "trial")) == 12
+    values = [trial.value for trial in driver.studies[0].trials]
     assert [trial.value for trial in again.studies[0].trials] == values
     (store.folder / "tuning.journal").unlink()
     anew = tune(make(), store)  # the same trials are drawn, and found
@@ -119,8 +139,8 @@ def test_a_finished_campaign_computes_nothing_and_what_is_made_anew_replaces_it(
     assert len(recorded(store, "trial")) == 12 == len(current(store))
 
 
-def test_an_edit_makes_another_study_and_marks_the_one_before(make: Make, store: Store) -> None:
-    tune(make(), store)
+def test_an_edit_makes_another_study_and_marks_the_one_before(make: Make, finished: Store) -> None:
+    store = finished
     tune(make(budget={"updates": 30}), store)
     superseded = Counter("asyncfl.superseded" in run.data.tags for run in recorded(store, "trial"))
     assert superseded == {True: 12, False: 12}
@@ -134,8 +154,8 @@ def test_an_edit_makes_another_study_and_marks_the_one_before(make: Make, store:
     } == {"20 client updates"}
 
 
-def test_a_pilot_stands_beside_the_campaign(make: Make, write: Write, store: Store) -> None:
-    tune(make(), store)
+def test_a_pilot_stands_beside_the_campaign(write: Write, finished: Store) -> None:
+    store = finished
     settings = ["budget.updates=12"]
     pilot = plan(load_suite(str(write()), settings, tuned=False), pilot=True)
     tune(pilot, store)
@@ -149,8 +169,10 @@ def test_a_pilot_stands_beside_the_campaign(make: Make, write: Write, store: Sto
     ]
 
 
-def test_runs_of_trials_that_are_lost_are_computed_again(make: Make, store: Store) -> None:
-    before = tune(make(), store)
+def test_runs_of_trials_that_are_lost_are_computed_again(
+    make: Make, first: tuple[Driver, Store], finished: Store
+) -> None:
+    (before, _), store = first, finished
     client = MlflowClient(store.tracking_uri)
     lost = [run for place, run in current(store).items() if place in {(0, 1001), (3, 1002)}]
     for run in lost:
@@ -232,7 +254,7 @@ def test_pruned_trials_count_and_are_never_best(make: Make, store: Store, pruner
 
 def test_diverged_trials_are_finite_and_counted(make: Make, store: Store) -> None:
     campaign = make(
-        budget={"updates": 2000},
+        budget={"updates": 600},  # 300 rounds: 19 ** 300 is infinite
         tuning={"trials": 3, "sampler": "grid", "space": {"local_lr": [0.1, 5.0, 9.0]}},
     )
     (study,) = tune(campaign, store).studies
@@ -295,10 +317,22 @@ def interrupted_after(messages: int, campaign: Campaign, store: Store, *, killed
 
 
 @pytest.mark.parametrize(
-    ("pruner", "killed"), [("none", True), pytest.param("median", False, marks=pytest.mark.slow)]
+    ("pruner", "killed", "ends"),
+    [
+        ("none", True, (20, 43)),
+        pytest.param("none", True, (1, 20, 43, 90), marks=pytest.mark.slow),
+        pytest.param("median", False, (1, 5, 9, 14), marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupted_campaign_writes_what_an_undisturbed_one_writes(
-    make: Make, store: Store, tmp_path: Path, empty_database: Path, pruner: str, *, killed: bool
+    make: Make,
+    store: Store,
+    tmp_path: Path,
+    empty_database: Path,
+    pruner: str,
+    ends: tuple[int, ...],
+    *,
+    killed: bool,
 ) -> None:
     """The same file, and each run once in MLflow; with TPE, which draws from what came before."""
     tuning = {"trials": 14, "seeds": 2, "batch": 3, "pruner": pruner, "space": RATE}
@@ -306,7 +340,7 @@ def test_an_interrupted_campaign_writes_what_an_undisturbed_one_writes(
     whole = Store(tmp_path / "undisturbed")
     whole.folder.mkdir()
     shutil.copy(empty_database, whole.database)
-    for messages in (1, 20, 43, 90) if pruner != "none" else (1, 5, 9, 14):
+    for messages in ends:
         interrupted_after(messages, campaign, store, killed=killed)
     written = []
     for place in (whole, store):
