@@ -64,4 +64,4 @@ def _best_so_far(studies: Sequence[StudyResult]) -> Iterator[str]:
             by_scenario.setdefault(study.plan.scenario, []).append(value)
     objective = studies[0].plan.objective
     for scenario, values in by_scenario.items():
-        yield f"best {objective.kind} of {objective.metric.name} in {scenario}: {', '.join(values)}"
+        yield f"best so far in {scenario} ({objective.kind}, {objective.metric.in_text}): {', '.join(values)}"
