@@ -23,7 +23,7 @@ class Evaluated(Message):
 
 
 class Notice(Message):
-    """Base of messages that users are told of, in the midst of a task."""
+    """Base of messages that users are told of, as text, in the midst of a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,9 @@ class BegunAnew(Notice):
     """Restart of a run from scratch, with unchanged numbers, after an unusable checkpoint."""
 
     reason: str
+
+    def __str__(self) -> str:
+        return f"cannot resume from checkpoint ({self.reason}); restarting from scratch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,22 @@ class Resumed(Notice):
     time: float  # virtual
     jobs: tuple[tuple[int, int], ...]  # client and index of each
 
+    def __str__(self) -> str:
+        jobs = ", ".join(f"job {index} of client {client}" for client, index in self.jobs) or "none"
+        return f"resumed at time {self.time:g}; lost with the server and sent again: {jobs}"
+
 
 @dataclass(frozen=True, slots=True)
 class SlowServer(Notice):
     """A run in real time with a server that is slower than the strategy's timer."""
 
     dropped_after: float  # lateness of an alarm, in seconds, from which alarms are dropped
+
+    def __str__(self) -> str:
+        return (
+            "the server is slower than the strategy's timer; alarms that it missed by more than "
+            f"{self.dropped_after:g} s are dropped. Lengthen --unit, or the strategy's period"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from benchmarks.pool.job import Died, Message
-from benchmarks.runs.messages import Advanced, BegunAnew, Finished, Notice, Resumed, SlowServer
+from benchmarks.runs.messages import Advanced, Finished, Notice
 from benchmarks.suite.suite import Task
 from fl_core.schema import Status
 from fl_core.text import duration
@@ -108,16 +108,8 @@ class SessionProgress:
 
 def news(task: Task, message: Notice | Finished | Died) -> str:
     """Return a message about a task as a line of text."""
-    if isinstance(message, Resumed):
-        jobs = ", ".join(f"job {index} of client {client}" for client, index in message.jobs) or "none"
-        return f"{task.name}: resumed at time {message.time:g}; lost with the server and sent again: {jobs}"
-    if isinstance(message, BegunAnew):
-        return f"{task.name}: cannot resume from checkpoint ({message.reason}); restarting from scratch"
-    if isinstance(message, SlowServer):
-        return (
-            f"{task.name}: the server is slower than the strategy's timer; alarms that it missed by more "
-            f"than {message.dropped_after:g} s are dropped. Lengthen --unit, or the strategy's period"
-        )
+    if isinstance(message, Notice):
+        return f"{task.name}: {message}"
     if isinstance(message, Died):
         return f"{task.name}: worker died ({message.how}); will be retried"
     result = message.result
