@@ -28,6 +28,7 @@ def test_every_main_result_has_a_row_with_its_word_and_counts(main_results: list
     assert all(outcome.result.words in said for outcome in main_results)
     drawn = [one for one in main_results if one.pooled and overview._in_points(one.pooled)]
     assert len(list(root.iter(f"{SVG}circle"))) == len(drawn) > 10
+    assert all(abs(one.pooled.effect.mean) <= 1 for one in drawn if one.pooled)  # no times
     assert all("http" not in text for text in texts)
 
 
