@@ -13,13 +13,15 @@ import pytest
 from patience import PATIENCE
 from synthetic import POOLED, curve, diverged, plausible, quickstart, records
 
-from benchmarks.colours import COLOURS
+from benchmarks.colours import COLOURS, slots
 from reports.figures import look
 from reports.page import write
 from reports.records.records import RecordedSuite
 
 pytestmark = pytest.mark.slow
 
+LONG = "a strategy with a rather long name [and, whatever, else, tells, it, apart]"
+SLOTS = {label: str(slot) for label, slot in slots([LONG, "ACE", "FedAvg", "FedBuff"]).items()}
 SCENARIOS = ("digits · i.i.d. · F80", "digits · Dirichlet 0.1 · two-speed")
 WINDOWS = {"phone": (375, "dark"), "desktop": (1280, "light")}
 
@@ -34,8 +36,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         for seed in range(2)
     ]
     fakes[0] = diverged(fakes[0])
-    long = "a strategy with a rather long name [and, whatever, else, tells, it, apart]"
-    fakes += [replace(fake, strategy=long) for fake in fakes if fake.strategy == "FedAvg"]
+    fakes += [replace(fake, strategy=LONG) for fake in fakes if fake.strategy == "FedAvg"]
     folder = tmp_path_factory.mktemp("page")
     return write(records(*fakes, pooled=POOLED), folder / "page.html").as_uri()
 
@@ -70,10 +71,10 @@ def test_it_fits_the_window_in_the_colours_asked_for(opened: Any, page: str, sch
     assert colour == {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 29)"}[scheme]
     ink = tab.evaluate("getComputedStyle(document.querySelector('.card svg text')).fill")
     assert ink == {"light": "rgb(95, 103, 115)", "dark": "rgb(154, 163, 175)"}[scheme]
-    lines = (
-        "[...document.querySelectorAll('.card [data-s=\"0\"] path')].map(one => getComputedStyle(one).stroke)"
-    )
-    assert {"light": "rgb(36, 77, 133)", "dark": "rgb(92, 139, 179)"}[scheme] in tab.evaluate(lines)
+    for slot in SLOTS.values():
+        lines = f"[...document.querySelectorAll('.card [data-s=\"{slot}\"] path')]"
+        strokes = tab.evaluate(f"{lines}.map(one => getComputedStyle(one).stroke)")
+        assert {*strokes} - {"none"} == {rgb(COLOURS[int(slot)])}
 
 
 def column(tab: Any, at: int) -> list[str]:
@@ -174,8 +175,9 @@ def test_a_key_fades_the_other_strategies(opened: Any, page: str) -> None:
     tab = opened(page)
     card = tab.locator("#curves .card").first
     faded = "[...document.querySelectorAll('#curves .card:first-child .faded')].map(one => one.dataset.s)"
-    card.locator(".keys li").nth(1).hover()
-    assert "1" not in tab.evaluate(faded) and {"0", "2", "3"} <= set(tab.evaluate(faded))
+    key = card.locator(".keys li").nth(1)
+    key.hover()
+    assert set(tab.evaluate(faded)) == {*SLOTS.values()} - {SLOTS[key.inner_text()]}
     tab.mouse.move(1, 1)
     assert tab.evaluate(faded) == []
 
@@ -242,14 +244,14 @@ def test_pointing_at_a_line_names_it_with_its_value(opened: Any, page: str) -> N
     tab = opened(page, viewport={"width": 1280, "height": 800})
     card = tab.locator("#curves .card").last
     card.scroll_into_view_if_needed()
-    line = card.locator(".tab:visible svg [data-s='1'] use").last.bounding_box()
+    line = card.locator(f".tab:visible svg [data-s='{SLOTS['ACE']}'] use").last.bounding_box()
     # Beside its last mark, not on it.
     tab.mouse.move(line["x"] + line["width"] / 2 + 5, line["y"] + line["height"] / 2 + 5)
     said = card.locator(".readout").inner_text()
     assert said.startswith(("ACE: ", "FedAvg: ", "FedBuff: "))
     assert said.endswith(" % at the end")
     named = card.locator(".tab:visible svg g:not(.faded)[data-s]").first.get_attribute("data-s")
-    assert said.startswith(["a strategy", "ACE", "FedAvg", "FedBuff"][int(named)])
+    assert said.startswith(next(label for label, slot in SLOTS.items() if slot == named))
     tab.mouse.move(1, 1)
     assert not card.locator(".readout").is_visible()
 
@@ -260,11 +262,12 @@ def test_a_key_names_its_line_when_focused_and_hides_it_when_pressed(opened: Any
     key = card.locator(".keys button").nth(2)
     key.focus()
     assert card.locator(".readout").inner_text().startswith(f"{key.inner_text()}: ")
-    mine = card.locator(".tab:visible svg [data-s='2']")
+    mine = card.locator(f".tab:visible svg [data-s='{SLOTS[key.inner_text()]}']")
     assert mine.count() and mine.first.is_visible()
     tab.keyboard.press("Enter")
     assert key.get_attribute("aria-pressed") == "false" and not mine.first.is_visible()
-    assert card.locator(".tab:visible svg [data-s='1']").first.is_visible()
+    other = SLOTS[card.locator(".keys button").nth(1).inner_text()]
+    assert card.locator(f".tab:visible svg [data-s='{other}']").first.is_visible()
     assert card.locator(".faded").count() == 0  # what is left is seen, not faded for a line that is hidden
     tab.keyboard.press("Enter")
     assert mine.first.is_visible()
