@@ -223,8 +223,9 @@ class Claim(Sample):
 
     @property
     def shares(self) -> bool:
-        """Return whether all metrics are shares, for example accuracies."""
-        return all(metric.share for metric in self.metrics)
+        """Return whether all samples are shares, for example accuracies, and no clocks at a target."""
+        reaching = any(sample.reach is not None for sample in self.samples.values())
+        return not reaching and all(metric.share for metric in self.metrics)
 
     @property
     def metrics(self) -> list[Metric]:

@@ -143,8 +143,7 @@ def _in_points(effect: PooledEffect) -> bool:
     """Return whether an effect is a difference of accuracies."""
     claim = effect.typical
     log = isinstance(claim, Contrast) and claim.log
-    at_end = all(sample.reach is None for sample in claim.samples.values())  # else a clock at a target
-    return claim.shares and at_end and claim.kind in {"better", "same", "contrast", "value"} and not log
+    return claim.shares and claim.kind in {"better", "same", "contrast", "value"} and not log
 
 
 def _drawn(pooled: PooledEffect, middle: float, colour: str) -> Iterator[str]:

@@ -150,6 +150,10 @@ def test_a_shipped_suite_is_changed_by_set(tmp_path: Path) -> None:
         ({"metrik": "x"}, "claims.T-row/case.metrik: no such key. Did you mean 'metric'?"),
         ({"scenario": "inlin"}, "claims.T-row/case: a: unknown scenario 'inlin'. Did you mean 'inline'?"),
         ({"kind": "same"}, "claims.T-row/case.margin: must be given where the metric is no share"),
+        (
+            {"kind": "same", "metric": "test/accuracy", "reach": 0.5, "clock": "time"},
+            "claims.T-row/case.margin: must be given where the metric is no share",
+        ),
         ({"id": "{x}/y", "each": {"y": [1]}}, "claims.{x}/y: {x} is given nowhere; there are: y"),
         ({"each": 3}, "claims.T-row/case: each: must be a mapping of names to lists, or a list of mappings"),
         ({"id": "no row"}, "claims.no row.id: "),
