@@ -18,7 +18,7 @@ from benchmarks.tracking.run_result import Files
 from fl_core.recording.atomic import whole
 
 FOLDER = "packed"  # beside the database
-MIN_RUNS = 100  # fewer are read as fast from their own files
+MIN_RUNS = 300  # fewer are read about as fast from their own files
 REPACKED_FRACTION = 0.1  # of the packed runs: with more changed or new runs, the copy is made anew
 MAX_BYTES = 2**20  # of a run's files; larger files take longer to read than to open
 TABLES = ("curve", "clients", "diagnostics")  # attributes of `Files` with columns
