@@ -170,7 +170,7 @@ def known(scores: PopulationScores | None) -> Known:
         sentences.append(f"Most runs never meet the target: {listed(never)}.")
     reasons = {
         name: f"rank group {scores.groups[name]} there, "
-        f"{scores.sooner(name):.2g} × as soon as tuned {REFERENCE}"
+        f"{scores.sooner(name):.2g} × as fast as tuned {REFERENCE}"
         for name in (*scores.leaders, *rest)
         if name != REFERENCE
     }

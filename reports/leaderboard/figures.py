@@ -54,7 +54,7 @@ def heat_map(scores: Mapping[str, PopulationScores], names: Mapping[str, str]) -
         axes.set_ylim(len(entries) - 0.5, -0.5)
         axes.xaxis.tick_top()
 
-    description = f"How many times as soon as {REFERENCE} each of {len(entries)} entries meets the target"
+    description = f"How many times as fast as {REFERENCE} each of {len(entries)} entries meets the target"
     return svg.Drawing(paint, description, (560, 60 + 22 * len(entries)), (190, 12, 30, 12))
 
 

@@ -60,7 +60,7 @@ class Findings:
         sooner = (
             "most of its runs never meet the target"
             if scores.never(self.strategy)
-            else f"{scores.sooner(self.strategy):.2f} × as soon as tuned {REFERENCE}"
+            else f"{scores.sooner(self.strategy):.2f} × as fast as tuned {REFERENCE}"
         )
         return (
             f"{population_name(population).capitalize()}: {self.strategy} is {verdict_list} ({sooner}; "

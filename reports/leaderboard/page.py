@@ -47,7 +47,7 @@ NAMES = {
 WHAT = {
     "alike": "all clients have the same mean speed, and times are memoryless",
     "persistent": "mean speeds are log-normal (σ = 1), and times vary by σ = 0.3 around them",
-    "fixed": "F80: times from 1 down to 0.2, always the same",
+    "fixed": "F80: the step of a client takes 0.2 to 1, and never changes",
     "two_speed": "a fifth of the clients is ten times slower",
     "phones": "published speeds and links of phones, messages of 4 MB, and one link of the server for all",
 }
@@ -108,10 +108,10 @@ def page(board: Board) -> Iterator[str]:
     yield from _leaders(scores)
     yield "\n## Rank groups\n"
     yield (
-        "A cell has the rank groups of the entry in that population, and how many times as soon as tuned "
-        f"{REFERENCE} it meets the target. Two entries that share a group are not told apart: 1–3 and 2–5 "
-        "share two, 1 and 2–5 none. A run that never meets the target has no time: the entry is marked "
-        "“never” where most of its runs do not.\n"
+        "A cell has the rank groups of the entry in that population, and its speed-up: the median time in "
+        f"which tuned {REFERENCE} meets the target over that of the entry. Two entries that share a group "
+        "are not told apart: 1–3 and 2–5 share groups 2 and 3, 1 and 2–5 share none. “Never” marks entries "
+        "of which most runs do not meet the target before their end.\n"
     )
     yield _as_markdown(matrix(scores, linked=True))
     yield f"\n![Heat map of the same numbers]({STEM}-heat.svg)\n"
@@ -162,7 +162,7 @@ def limits(board: Board) -> str:
 
 
 def matrix(scores: Mapping[str, PopulationScores], linked: bool = False) -> Table:
-    """Return populations × entries: rank groups, and times as soon as the reference."""
+    """Return populations × entries: rank groups, and speed-ups over the reference."""
     rows = [
         [
             _linked(name) if linked else name,
@@ -171,7 +171,7 @@ def matrix(scores: Mapping[str, PopulationScores], linked: bool = False) -> Tabl
         ]
         for name in board_order(scores)
     ]
-    return ["Entry", *(population_name(name) for name in scores), "Overall"], rows
+    return ["Entry", *(population_name(name) for name in scores), "In the first group"], rows
 
 
 def population_table(result: PopulationScores, linked: bool = True) -> Table:
@@ -194,14 +194,14 @@ def population_table(result: PopulationScores, linked: bool = True) -> Table:
     head = [
         "Groups",
         "Entry",
-        f"As soon as {REFERENCE}",
-        "95 %",
+        f"Speed-up over {REFERENCE}",
+        "95 % interval",
         "Target met",
-        "To 98 % of the best",
-        "Updates",
+        "Speed-up to 98 % of the best accuracy",
+        "Client updates",
         "Uploaded",
         "Downloaded",
-        "Worst client",
+        "Worst client’s accuracy",
     ]
     return head, rows
 
@@ -342,22 +342,24 @@ def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[s
         for scale in result.scales
     )
     yield (
-        f"\nTargets: {', '.join(targets)}. The second depends on which entries there are. Counts are medians "
-        "of the runs that meet the target, up to then; the worst client is at the end."
+        f"\nTargets: {', '.join(targets)}. The target in brackets may change when entries are added. Updates "
+        "and bytes are counted until the target is met, as medians over the runs that meet it; the worst "
+        "client is measured at the end of the run."
     )
     orders = [(distance, result.agreement(distance)) for distance in DISTANCES]
     words = [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
     if words:
         yield (
-            "Rank correlation with the order at another target, as a share of the distance from the first "
-            f"model: {', '.join(words)}."
+            "Rank correlation with the order at another target, so far on the way from the first model’s "
+            f"accuracy to the target: {', '.join(words)}."
         )
     if len(result.tables.trials):
         yield (
-            f"\nWhat tuning costs: on the tuning half, as soon as {REFERENCE}, with the first trials of each "
-            "study and with all."
+            f"\nWhat tuning costs: the speed-up over {REFERENCE} with the first trials of each study, and "
+            "with those of all studies. It is measured on the half of the test data on which trials are "
+            "chosen, and so it is too high, the more so for more trials."
             + (
-                f" {ONE_SETTING}: the trial of each study that is best in the other populations."
+                f" {ONE_SETTING}: the trial of each study that was best in the other populations."
                 if other_scales
                 else ""
             )
@@ -387,10 +389,13 @@ def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
             finding = f"no entry stands out: {len(first)} of {len(result.entries)} share the first group"
         elif len(first) > MOST_NAMED:
             named = ", ".join(first[:MOST_NAMED])
-            finding = f"{named} are the soonest, and not told apart from {len(first) - MOST_NAMED} more"
+            others = len(first) - MOST_NAMED
+            finding = (
+                f"{len(first)} of {len(result.entries)} share the first group: {named} and {others} more"
+            )
         else:
             finding = f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
-        luck = f"differences below {_end(result.resolution)} × are luck"
+        luck = f"ratios below {_end(result.resolution)} × cannot be told from luck"
         title = population_name(name).capitalize()
         yield f"- **{title}** ({WHAT.get(name, population_name(name))}): {finding}; {luck}."
     if len(scores) < 2:
@@ -422,11 +427,13 @@ def certainty(scores: Mapping[str, PopulationScores]) -> Table:
 def _certainty(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     yield markdown(*certainty(scores))
     yield (
-        "\nSmallest ratio told apart: two entries closer than that share a rank group. Copies: FedBuff, ASGD "
-        "and ACE are tuned and run a second time; what separates a copy from its entry is luck. False "
-        "statements: the share of simulated boards of equal entries on which any two are told apart. Power: "
-        f"the share of neighbours told apart where each truly takes {NEIGHBOURS} times as long as the one "
-        "before.\n"
+        "\nSmallest ratio told apart: two entries closer than that share a rank group. The ratio is of "
+        "geometric mean times, while tables have medians. A run that never meets the target enters with its "
+        "end, which is too early: an entry of which no run meets it can share a group with one of which all "
+        "do. Copies: FedBuff, ASGD and ACE are tuned and run a second time; what separates a copy from its "
+        "entry is luck. False statements: if all entries were equal, the share of simulated boards that tell "
+        f"any two apart. Power: on simulated boards where each entry takes {NEIGHBOURS} times as long as the "
+        "one above it, the share of adjacent pairs told apart.\n"
     )
     pairs = [(first, second) for at, first in enumerate(scores) for second in [*scores][at + 1 :]]
     correlations = [(pair, correlation(scores[pair[0]], scores[pair[1]])) for pair in pairs]
@@ -449,7 +456,7 @@ def _cell(result: PopulationScores, name: str) -> str:
 def _overall(scores: Mapping[str, PopulationScores], name: str) -> str:
     populations = [result for result in scores.values() if name in result.entries]
     first = sum(name in result.leaders for result in populations)
-    return MISSING if len(populations) < len(scores) else f"first in {first} of {len(populations)}"
+    return MISSING if len(populations) < len(scores) else f"{first} of {len(populations)}"
 
 
 def _count(result: PopulationScores, name: str, column: str) -> str:

@@ -91,7 +91,7 @@ class PopulationScores:
         return {name: np.median(times, axis=(1, 2)) for name, times in self.times.items()}
 
     def sooner(self, name: str) -> float:
-        """Return how many times as soon as the reference an entry is, the geometric mean over scenarios.
+        """Return how many times as fast as the reference an entry is, the geometric mean over scenarios.
 
         0 where its median run never meets the target, NaN where the reference's does not.
         """
@@ -147,7 +147,7 @@ class PopulationScores:
 
     @cached_property
     def sooner_at_best(self) -> dict[str, float]:
-        """Return how many times as soon as the reference each entry meets the second target."""
+        """Return how many times as fast as the reference each entry meets the second target."""
         medians = {
             name: np.median(times, axis=(1, 2)) for name, times in self.times_to(self.best_targets).items()
         }
