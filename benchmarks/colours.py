@@ -1,4 +1,4 @@
-"""Colours of strategies: one for each, on report pages and in MLflow, in every suite and campaign."""
+"""Colours of strategies on report pages and in MLflow, the same in every suite and campaign."""
 
 import hashlib
 from collections.abc import Iterable

@@ -160,7 +160,7 @@ def known(scores: PopulationScores | None) -> Known:
     sentences = [
         (
             f"Leaderboard ({', '.join(scores.scales)}): {many(len(scores.entries), 'entry')}. Entries that "
-            f"share a rank group are not told apart; differences below {scores.resolution:.3g} × are luck."
+            f"share a rank group are not told apart; ratios below {scores.resolution:.3g} × can be luck."
         ),
         f"First rank group: {listed(scores.leaders)}.",
     ]

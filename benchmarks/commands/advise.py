@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchmarks.commands import options
-from benchmarks.commands.theory import draw_costs, least_costs, print_costs
+from benchmarks.commands.theory import ACCURACY, GAP, NOISE, draw_costs, least_costs, print_costs
 from benchmarks.commands.trace import columns, columns_of_a_log, described, timing
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from reports.leaderboard.page import Board
 
 FIRST_CLIENTS, FIRST_ABSENCES = 100, 50  # from which the mean length of an absence is taken
-ACCURACY, GAP, NOISE = 100.0, 15.0, 209.0  # ε, A and B, as `asyncfl list theory cost` has them
 SPEED_GROUPS = 10  # clients of similar speed get the same probability
 MAX_TASKS = 100
 MAX_CLIENTS = 200  # of whom time and energy are computed
@@ -318,7 +317,7 @@ def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: fl
 
 
 def _measured() -> tuple[Board, dict[str, Any], dict[str, tuple[str, Scenario, float]]]:
-    """Return the board, its entries as a suite writes them, and the populations measured."""
+    """Return the board, entries in the form of a suite file, and the measured populations."""
     from benchmarks.commands.leaderboard import SUITE, whole_board
     from benchmarks.leaderboard.board import StudyOfScale
     from benchmarks.suite.suite import load

@@ -30,6 +30,7 @@ Point = tuple[float, float]  # time and energy
 
 POSITIVE = options.Finite(min=0, min_open=True)
 FASTEST = 1e9  # times the slowest: sums over states keep their digits
+ACCURACY, GAP, NOISE = 100.0, 15.0, 209.0  # ε, A and B, where not given
 BASE = "AsyncSGD"  # uniform routing
 FRONT = {0.0: "least time", 0.25: "¼ energy", 0.5: "½ energy", 0.75: "¾ energy", 1.0: "least energy"}
 MANY = "3,1.5,1 or, for ten alike, 10x0.5"
@@ -54,10 +55,8 @@ def command() -> None:
 )
 @click.option("--lr", default=0.01, show_default=True, type=POSITIVE, help="Learning rate η.")
 @click.option("--smoothness", default=1.0, show_default=True, type=POSITIVE, help="L.")
-@click.option(
-    "--distance", default=15.0, show_default=True, type=POSITIVE, help="A, distance to the optimum."
-)
-@click.option("--noise", default=209.0, show_default=True, type=POSITIVE, help="B = 2M² + σ².")
+@click.option("--distance", default=GAP, show_default=True, type=POSITIVE, help="A, distance to the optimum.")
+@click.option("--noise", default=NOISE, show_default=True, type=POSITIVE, help="B = 2M² + σ².")
 @click.option("--rounds", default=3000, show_default=True, type=click.IntRange(min=1), help="T, in G alone.")
 @click.option("--tied", is_flag=True, help="Give clients of equal speed the same probability.")
 def routing(
@@ -120,13 +119,15 @@ def routing(
     "--server", type=POSITIVE, help="Updates per second of the server at work.  [default: no queue]"
 )
 @click.option(
-    "--accuracy", default=100.0, show_default=True, type=POSITIVE, help="Mean of the squared gradient norm."
+    "--accuracy",
+    default=ACCURACY,
+    show_default=True,
+    type=POSITIVE,
+    help="Mean of the squared gradient norm.",
 )
 @click.option("--smoothness", default=1.0, show_default=True, type=POSITIVE, help="L.")
-@click.option(
-    "--distance", default=15.0, show_default=True, type=POSITIVE, help="A, distance to the optimum."
-)
-@click.option("--noise", default=209.0, show_default=True, type=POSITIVE, help="B = 2M² + σ².")
+@click.option("--distance", default=GAP, show_default=True, type=POSITIVE, help="A, distance to the optimum.")
+@click.option("--noise", default=NOISE, show_default=True, type=POSITIVE, help="B = 2M² + σ².")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="Tasks at most.")
 @click.option(
     "--figure", type=click.Path(path_type=Path, dir_okay=False), help="Draw the front (.svg, .pdf)."

@@ -62,10 +62,10 @@ class Recorded(Service):
         return inf if earliest is None else earliest
 
     def due(self, deadline: float) -> bool:
-        """Return True, as an event always exists; False if it is an alarm that rang late.
+        """Return whether the earliest event is due; a late alarm is postponed to its recorded tick instead.
 
         Raises:
-            EndOfLogError: There is none.
+            EndOfLogError: No event remains.
         """
         if not self.state.queue.heap:
             raise EndOfLogError

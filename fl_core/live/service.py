@@ -86,13 +86,16 @@ class RealTime(Service):
         return False
 
     def _is_next(self) -> bool:
-        """Return whether the earliest event, which is due, needs no further poll before it."""
+        """Return whether the earliest event may happen without another poll of messages."""
         of_message = self.state.queue.peek()[1] in MESSAGES
         polled, self._polled = self._polled, self._polled and of_message
         return polled or of_message
 
     def _slips(self, seconds: float) -> bool:
-        """Postpone the earliest event, once, to now if it is an alarm and too late; return whether it is."""
+        """Postpone the earliest event to now if it is a late alarm; return whether it was postponed.
+
+        An alarm is postponed once at most.
+        """
         tick, kind, alarm, item = self.state.queue.peek()
         if kind is not EventKind.TICK or item == POSTPONED or seconds <= MAX_LATENESS_SECONDS:
             return False

@@ -119,8 +119,8 @@ def strip(drawn: DrawnEffect, axis: Axis, word: Word, description: str) -> Marku
     )
 
 
-def _box(name: str, start: float, right: float, top: float, bottom: float) -> str:
-    return f'<path class="{name}" d="M{start:.1f} {top:g}H{right:.1f}V{bottom:g}H{start:.1f}Z"/>'
+def _box(name: str, low_x: float, high_x: float, top: float, bottom: float) -> str:
+    return f'<path class="{name}" d="M{low_x:.1f} {top:g}H{high_x:.1f}V{bottom:g}H{low_x:.1f}Z"/>'
 
 
 def what(claim: Claim) -> str:

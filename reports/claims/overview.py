@@ -161,10 +161,10 @@ def _drawn(pooled: PooledEffect, middle: float, colour: str) -> Iterator[str]:
 
 def _line(ends: Iterable[float], middle: float, colour: str, name: str) -> Iterator[str]:
     low, high = ends
-    start, right = _place(low), _place(high)
-    yield f'<path class="{name}" stroke="{colour}" d="M{start:.1f} {middle:.1f}H{right:.1f}"/>'
+    low_x, high_x = _place(low), _place(high)
+    yield f'<path class="{name}" stroke="{colour}" d="M{low_x:.1f} {middle:.1f}H{high_x:.1f}"/>'
     limit = MOST_POINTS / 100
-    for end, x, turn in ((low, start, -1), (high, right, 1)):
+    for end, x, turn in ((low, low_x, -1), (high, high_x, 1)):
         if abs(end) > limit:
             yield f'<path fill="{colour}" d="M{x:.1f} {middle - 4:.1f}l{7 * turn} 4l{-7 * turn} 4Z"/>'
 

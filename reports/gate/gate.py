@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum, auto
-from math import exp, inf, isfinite, log, log1p
+from math import exp, inf, isfinite, isnan, log, log1p
 
 import numpy as np
 
@@ -484,7 +484,7 @@ def _by_factor(factor: float, allowed: float) -> Finding:
 
 def deviation(stored: float, current: float) -> float:
     """Return the relative difference to the recorded value; ∞ where undefined."""
-    if stored == current or (stored != stored and current != current):  # noqa: PLR0124 - two NaN are the same
+    if stored == current or (isnan(stored) and isnan(current)):
         return 0.0
     if not (isfinite(stored) and isfinite(current)) or stored == 0:
         return float("inf")

@@ -390,20 +390,20 @@ def _paint_standings(
     means = [line.score.mean for line in lines]
     ends = [end for line in lines if line.score.n > 1 for end in (line.score.low, line.score.high)]
     if by_rank:
-        start, right = 1.0, float(len(standings.lines))
+        low_x, high_x = 1.0, float(len(standings.lines))
     else:
         reach = (max(means) - min(means)) or abs(means[0]) or 1.0
-        start = max(min([*means, *ends]), min(means) - reach)
-        right = min(max([*means, *ends]), max(means) + reach)
-    room = 0.04 * (right - start) or 0.5
-    axes.set_xlim(start - room, right + room)
-    edges = (start, right) if by_rank else (start - room, right + room)
+        low_x = max(min([*means, *ends]), min(means) - reach)
+        high_x = min(max([*means, *ends]), max(means) + reach)
+    room = 0.04 * (high_x - low_x) or 0.5
+    axes.set_xlim(low_x - room, high_x + room)
+    edges = (low_x, high_x) if by_rank else (low_x - room, high_x + room)
     for y, line in enumerate(lines):
         index, score = results.index[line.strategy], line.score
         if isfinite(score.low):
             low, high = score.low, score.high
             if by_rank:  # there is no rank beyond
-                low, high = max(low, start), min(high, right)
+                low, high = max(low, low_x), min(high, high_x)
             svg.interval(axes, index, y, (low, high), edges)
         mark, size = ("D", 7.5) if line is standings.leader else ("o", 8)
         svg.dot(axes, index, (score.mean, y), size, mark, edge=1.8, hollow=line.open or score.n < 2)
