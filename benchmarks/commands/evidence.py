@@ -14,6 +14,7 @@ from benchmarks.errors import UserError
 if TYPE_CHECKING:
     from benchmarks.leaderboard.board import StudyOfScale
     from benchmarks.tracking.store import Store
+    from reports.leaderboard.board_tables import BoardTables
 
 
 @click.command(short_help="Compare a strategy of your own with the shipped ones.")
@@ -71,13 +72,13 @@ def command(
     tables = joined_tables(suite, [out])
     asked = Evidence(strategy, suite, scales, against, joined_tables(suite))
     parts = missing(asked.studies, tables)
-    click.echo(cost(parts, workers or processes()))
+    click.echo(cost(parts, tables, workers or processes()))
     if dry_run:
         return
     computes = engines.engine("local", None, workers)
 
-    def run(study: StudyOfScale) -> dict[str, list[dict[str, Any]]]:
-        result = rows(study, computes, store, storage)
+    def run(study: StudyOfScale, tables: BoardTables) -> dict[str, list[dict[str, Any]]]:
+        result = rows(study, tables, computes, store, storage)
         if asked.label in study.labels and asked.label not in {row["strategy"] for row in result["finals"]}:
             raise UserError(
                 f"{asked.label}: all trials of a study ended in error. Correct the strategy, and rerun the "

@@ -113,10 +113,11 @@ def run_studies(
         ],
         tables,
     )
-    click.echo(cost(parts, workers or processes()))
+    click.echo(cost(parts, tables, workers or processes()))
     if not dry_run:
         computes = engines.engine(engine, address, workers)
-        compute(parts, tables, out, partial(rows, computes=computes, store=store, storage=storage))
+        missing_rows = partial(rows, computes=computes, store=store, storage=storage)
+        compute(parts, tables, out, missing_rows)
         click.echo(f"Written: {out}")
 
 
@@ -127,14 +128,14 @@ def missing(studies: Sequence[StudyOfScale], tables: BoardTables) -> list[StudyO
     return [part for study in studies for part in board.missing(study, tables)]
 
 
-def cost(parts: Sequence[StudyOfScale], processes: int) -> str:
+def cost(parts: Sequence[StudyOfScale], tables: BoardTables, processes: int) -> str:
     """Return a sentence with the number of runs, and the time that they take at most.
 
     The time is that of the first part's runs until their budget; most trials end at the target.
     """
     from benchmarks.runs import estimate
 
-    count = sum(part.simulations for part in parts)
+    count = sum(part.simulations(tables) for part in parts)
     size = f"{many(count, 'run')} in {many(len(parts), 'part')}"
     if not parts:
         return f"{size}: the tables have them all"
@@ -147,7 +148,7 @@ def compute(
     parts: Sequence[StudyOfScale],
     tables: BoardTables,
     out: Path,
-    rows: Callable[[StudyOfScale], Mapping[str, Any]],
+    rows: Callable[[StudyOfScale, BoardTables], Mapping[str, Any]],
 ) -> BoardTables:
     """Compute parts of studies and write tables after each; return all tables.
 
@@ -155,7 +156,7 @@ def compute(
         parts: Studies of a few entries each.
         tables: What is there already.
         out: Folder of the tables.
-        rows: Computes a study.
+        rows: Computes what the tables lack of a study.
     """
     from benchmarks import interrupts
 
@@ -164,7 +165,7 @@ def compute(
     try:
         for at, part in enumerate(parts):
             click.echo(f"[{at + 1}/{len(parts)}] {part.place}, study {part.number}: {', '.join(part.labels)}")
-            tables = tables.with_rows(**rows(part))
+            tables = tables.with_rows(**rows(part, tables))
             tables.save(out)
     except KeyboardInterrupt:
         click.echo("\nStopped. Rerun the same command to continue.")
@@ -173,17 +174,23 @@ def compute(
 
 
 def rows(
-    study: StudyOfScale, computes: Engine, store: Store, storage: str | None
+    study: StudyOfScale, tables: BoardTables, computes: Engine, store: Store, storage: str | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Compute a study, and return rows of trials and final runs, by table."""
+    """Compute a study, and return rows of trials and final runs, by table.
+
+    Entries whose trials the tables have are not tuned again: their final runs alone are computed.
+    """
     from benchmarks.commands.tune import studies
     from benchmarks.leaderboard import board
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
     from reports.records.store import load
 
-    results = studies(study.campaign(), computes, store, storage)
-    trials, winners = [*study.rows_of_trials(results)], board.winners(results)
+    trials, winners = [], study.winners(tables)
+    if untuned := study.without(winners):
+        results = studies(untuned.campaign(), computes, store, storage)
+        trials = [*untuned.rows_of_trials(results)]
+        winners |= board.winners(results)
     if not winners:
         return {"trials": trials, "finals": []}
     finals = study.finals(winners)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from fl_core.problems.models.linear import Affine, Linear, Logistic
 from fl_core.schema import Clock, Name, TrialMetric
 from fl_core.strategies.hyperparameters import Values
 from fl_core.text import unknown
+from fl_core.timing.power import Power
 from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.populations import COPY, ScenarioGoal
 from reports.records.records import RecordedSuite
@@ -115,6 +117,17 @@ class StudyOfScale:
             )
         return campaign
 
+    def winners(self, tables: BoardTables) -> dict[str, Values]:
+        """Return the parameters of the best trials that tables have, by label of the entry."""
+        best = tables.best_trials(self.place, self.number)
+        return {label: best[self.label(label)] for label in self.labels if self.label(label) in best}
+
+    def without(self, labels: Collection[str]) -> StudyOfScale | None:
+        """Return the study of the other entries; None if there are none."""
+        entries = zip(self.labels, self.entries or self.labels, strict=True)
+        others = tuple(entry for label, entry in entries if label not in labels)
+        return replace(self, entries=others) if others else None
+
     def finals(self, winners: Mapping[str, Values]) -> Suite:
         """Return the suite of the final runs.
 
@@ -166,13 +179,13 @@ class StudyOfScale:
                 **measured(run.files.curve, run.metric, run.time_to_target(Clock.TIME, run.target)),
             }
 
-    @property
-    def simulations(self) -> int:
-        """Return the number of trial runs and final runs."""
-        loaded = self._asked
-        seeds = loaded.spec.tuning.seeds
-        per_entry = loaded.spec.tuning.trials * (seeds if isinstance(seeds, int) else len(seeds))
-        return len(self.strategies) * (per_entry + len(loaded.spec.seeds))
+    def simulations(self, tables: BoardTables) -> int:
+        """Return the number of final runs, and of trial runs of entries whose trials the tables lack."""
+        spec = self._asked.spec
+        seeds = spec.tuning.seeds
+        per_entry = spec.tuning.trials * (seeds if isinstance(seeds, int) else len(seeds))
+        untuned = len(self.labels) - len(self.winners(tables))
+        return untuned * per_entry + len(self.labels) * len(spec.seeds)
 
 
 def written(suite: Suite) -> list[dict[str, Any]]:
@@ -217,8 +230,19 @@ def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
             workload=labels.problem(spec.problem)
             + ("" if linear or model is None else f" ({model.label()})"),
             linear=linear,
+            clients=f"{spec.problem.clients} clients, {labels.partition(spec.problem)}",
+            power=_in_words(spec.timing.power),
         )
     return goals
+
+
+def _in_words(power: Power | None) -> str:
+    phases = {} if power is None else power.model_dump(exclude_none=True)
+    words = {
+        phase: f"{float(watts):g} W" if isinstance(watts, Real) else "by client"
+        for phase, watts in phases.items()
+    }
+    return ", ".join(f"{phase} {watts}" for phase, watts in words.items())
 
 
 def missing(study: StudyOfScale, tables: BoardTables) -> list[StudyOfScale]:
@@ -241,12 +265,13 @@ def measured(curve: Mapping[str, np.ndarray], metric: str, time: float) -> dict[
         time: At which the run met the target; ∞ for never.
     """
     until = len(curve[Clock.TIME]) - 1 if time == inf else int((curve[Clock.TIME] < time).sum())
-    worst = curve.get(f"worst_client/{metric.rpartition('/')[-1]}")
+    worst, energy = curve.get(f"worst_client/{metric.rpartition('/')[-1]}"), curve.get(Clock.ENERGY)
     return {
         "time": time,
         "updates": int(curve[Clock.UPDATES][until]),
         "uploads": int(curve[Name.UPLOADS][until]),
         "downloads": int(curve[Name.DOWNLOADS][until]),
+        "energy": "" if energy is None else float(energy[until]),
         "worst_client": "" if worst is None else float(worst[-1]),
         "times": " ".join(f"{value:.5g}" for value in curve[Clock.TIME]),
         "values": " ".join(f"{value:.4f}" for value in curve[metric]),

@@ -1,6 +1,5 @@
 """Verification of a board: stored final runs computed again, and compared."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -47,6 +46,7 @@ class StoredRun:
         budget = self.planned.experiment.scenario
         mark = float(budget.budget.time or 0) / budget.evaluations
         near = {"time": 1.001 * mark, "worst_client": ACCURACY}
+        exact = EXACT if isnan(self.row["energy"]) else (*EXACT, "energy")
         lines = [
             f"{name} {self.row[name]:g}, again {repeated_row[name]:g}"
             for name, within in near.items()
@@ -57,7 +57,7 @@ class StoredRun:
         if self.row["time"] == repeated_row["time"]:
             lines += [
                 f"{name} {self.row[name]}, again {repeated_row[name]}"
-                for name in EXACT
+                for name in exact
                 if not isclose(self.row[name], repeated_row[name], rel_tol=1e-6)
             ]
         stored, repeated = numbers(self.row["values"]), numbers(repeated_row["values"])
@@ -79,16 +79,10 @@ def stored_runs(studies: Sequence[StudyOfScale], tables: BoardTables) -> list[St
 
 def _of_study(study: StudyOfScale, tables: BoardTables) -> Iterator[StoredRun]:
     labels = {study.label(label): label for label in study.labels}
-    finals, best = (
-        table[(table["scale"] == study.place) & (table["study"] == study.number)]
-        for table in (tables.finals, tables.trials[tables.trials["best"] == 1])
-    )
+    finals = tables.finals
+    finals = finals[(finals["scale"] == study.place) & (finals["study"] == study.number)]
     rows = [row for row in finals.to_dict("records") if row["strategy"] in labels]
-    values = {
-        labels[row["strategy"]]: json.loads(row["values"])
-        for row in best.to_dict("records")
-        if row["strategy"] in labels
-    }
+    values = study.winners(tables)
     if lacking := {labels[row["strategy"]] for row in rows} - values.keys():
         raise UserError(
             f"{study.place}, study {study.number}: no trial of {min(lacking)} is marked as the best, so its "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,12 +29,14 @@ FINALS = [
     "updates",  # of clients, until the target or the end
     "uploads",  # bytes until then
     "downloads",
+    "energy",  # joules until then, of all clients; empty where their power is not given
     "worst_client",  # the metric at the client where it is worst, at the end
     "times",  # of the learning curve, separated by blanks
     "values",  # of the metric at these
 ]
 KINDS = {"trials": TRIALS, "finals": FINALS}
 TEXTS = ("scale", "strategy", "status", "commit", "times", "values")
+OPTIONAL = ("energy", "worst_client")  # NaN where a cell is empty
 WHOLE = ("study", "trial", "seed", "best", "updates", "uploads", "downloads")
 
 
@@ -63,6 +66,15 @@ class BoardTables:
         """Return the labels of the entries whose final runs of a study are there."""
         rows = self.finals[(self.finals["scale"] == scale) & (self.finals["study"] == study)]
         return set(rows["strategy"])
+
+    def best_trials(self, scale: str, study: int) -> dict[str, dict[str, Any]]:
+        """Return the parameters of the best trial of each entry in a study, by label."""
+        rows = self.trials
+        rows = rows[(rows["scale"] == scale) & (rows["study"] == study) & (rows["best"] == 1)]
+        return {
+            str(label): json.loads(values)
+            for label, values in zip(rows["strategy"], rows["values"], strict=True)
+        }
 
     def with_rows(self, **more: Iterable[Mapping[str, Any]]) -> BoardTables:
         """Return the tables with more rows, which replace those of the same runs."""
@@ -108,13 +120,12 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
         table = pd.read_csv(
             BytesIO(reading.content(path)), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False
         )
+        table = table.assign(**{name: "" for name in OPTIONAL if name in columns and name not in table})
         if missing := [name for name in columns if name not in table]:
             raise ValueError(f"no column '{missing[0]}'")
         kinds = {name: str if name in TEXTS else int if name in WHOLE else float for name in columns}
-        empty = (
-            {"worst_client": table["worst_client"].replace("", np.nan)} if "worst_client" in columns else {}
-        )
-        table = table.assign(**empty)[columns].astype(kinds)
+        optional = {name: table[name].replace("", np.nan) for name in OPTIONAL if name in columns}
+        table = table.assign(**optional)[columns].astype(kinds)
     except (ValueError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a table of the leaderboard: {error}. Restore the file") from None
     table = table.assign(**{name: table[name].map(as_written) for name in TEXTS if name in columns})

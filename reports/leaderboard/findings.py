@@ -19,6 +19,7 @@ from reports.tables import markdown
 
 PAGE, MANIFEST = "evidence.md", "manifest.json"
 MIN_STUDIES, MIN_POPULATIONS, MIN_BASELINES = 4, 3, 3
+RANKED = "Ranked, and behind no baseline, in every population"
 BEHIND, LEVEL, AHEAD = "behind", "not told apart from", "ahead of"  # in the order of a sentence
 
 
@@ -35,38 +36,50 @@ class Findings:
     scores: Mapping[str, PopulationScores]
 
     def verdicts(self, population: str) -> dict[str, list[str]]:
-        """Return the baselines by verdict: in earlier rank groups, in one of its own, in later ones."""
+        """Return the ranked baselines by verdict: in earlier rank groups, in one of its own, in later ones.
+
+        There are none where most runs of the strategy never meet the target, so that it is not ranked itself.
+        """
         scores = self.scores[population]
-        mine = scores.groups[self.strategy]
         by: dict[str, list[str]] = {BEHIND: [], LEVEL: [], AHEAD: []}
-        for name in scores.order():
-            if name != self.strategy:
-                group = scores.groups[name]
-                by[BEHIND if group.last < mine.first else AHEAD if group.first > mine.last else LEVEL].append(
-                    name
-                )
+        if not scores.never(self.strategy):
+            mine = scores.groups[self.strategy]
+            for name, group in scores.groups.items():
+                if name != self.strategy:
+                    verdict = (
+                        BEHIND if group.last < mine.first else AHEAD if group.first > mine.last else LEVEL
+                    )
+                    by[verdict].append(name)
         return by
 
     def conclusion(self) -> str:
-        """Return the conclusion, a sentence for each population; where the strategy is behind comes first."""
-        order = sorted(self.scores, key=lambda name: not self.verdicts(name)[BEHIND])
+        """Return the conclusion, a line for each population; where the strategy is behind comes first."""
+        order = sorted(self.scores, key=self._leads_or_shares)
         sentences = [self._sentence(name) for name in order]
         nothing = "Nothing is claimed for other data, models, populations of clients, or real devices."
         return "\n".join([*sentences, nothing])
 
     def _sentence(self, population: str) -> str:
         scores, verdicts = self.scores[population], self.verdicts(population)
+        title = population_name(population).capitalize()
+        if scores.never(self.strategy):
+            return (
+                f"{title}: most runs of {self.strategy} never meet the target, so it is not ranked "
+                f"({scores.met(self.strategy):.0%} of its runs meet it, {scores.met(REFERENCE):.0%} of tuned "
+                f"{REFERENCE})."
+            )
         verdict_list = "; ".join(f"{verdict} {listed(names)}" for verdict, names in verdicts.items() if names)
-        sooner = (
-            "most of its runs never meet the target"
-            if scores.never(self.strategy)
-            else f"{scores.sooner(self.strategy):.2f} × as fast as tuned {REFERENCE}"
-        )
+        never = [name for name in scores.order() if scores.never(name)]
+        unranked = f" Not ranked, since most runs never meet the target: {listed(never)}." if never else ""
         return (
-            f"{population_name(population).capitalize()}: {self.strategy} is {verdict_list} ({sooner}; "
-            f"ratios below {scores.resolution:.3g} × are not told apart, "
-            f"adjusted for {len(scores.entries)} entries)."
+            f"{title}: {self.strategy} is {verdict_list} ({scores.sooner(self.strategy):.2f} × as fast as "
+            f"tuned {REFERENCE}; ratios below {scores.resolution:.3g} × are not told apart, "
+            f"adjusted for {len(scores.ranked)} entries).{unranked}"
         )
+
+    def _leads_or_shares(self, population: str) -> bool:
+        """Return whether no baseline is ahead of the strategy, and the strategy is ranked."""
+        return not (self.scores[population].never(self.strategy) or self.verdicts(population)[BEHIND])
 
     def checklist(self) -> Iterator[tuple[bool, str]]:
         """Yield the points of a reviewer's checklist, each preceded by whether the point is met."""
@@ -85,8 +98,8 @@ class Findings:
         )
         yield met == 1, f"The target met in all runs: in {met:.0%} where it is least"
         yield (
-            all(not self.verdicts(name)[BEHIND] for name in self.scores),
-            "Behind no baseline in any population",
+            all(self._leads_or_shares(name) for name in self.scores),
+            RANKED,
         )
         yield False, "Data, models and populations that were not looked at while the method was designed"
         yield False, "Real devices: all times are virtual"

@@ -111,7 +111,8 @@ def page(board: Board) -> Iterator[str]:
         "A cell has the rank groups of the entry in that population, and its speed-up: the median time in "
         f"which tuned {REFERENCE} meets the target over that of the entry. Two entries that share a group "
         "are not told apart: 1–3 and 2–5 share groups 2 and 3, 1 and 2–5 share none. “Never” marks entries "
-        "of which most runs do not meet the target before their end.\n"
+        "of which most runs do not meet the target before their end: they are not ranked, and the share of "
+        "runs that meet it stands in place of a group.\n"
     )
     yield _as_markdown(matrix(scores, linked=True))
     yield f"\n![Heat map of the same numbers]({STEM}-heat.svg)\n"
@@ -121,7 +122,8 @@ def page(board: Board) -> Iterator[str]:
     for name, result in scores.items():
         yield f"\n## {population_name(name).capitalize()}\n"
         about = WHAT.get(name, population_name(name)).capitalize()
-        yield f"{about}. Scenarios: {', '.join(result.scales)}.\n"
+        scales = [f"{scale} ({result.goals[scale].clients})" for scale in result.scales]
+        yield f"{about}. Scenarios: {'; '.join(scales)}.\n"
         yield _as_markdown(population_table(result))
         for scale in result.scales:
             yield f"\n![Learning curves of the leaders, {scale}]({STEM}-{scale}.svg)"
@@ -177,17 +179,19 @@ def matrix(scores: Mapping[str, PopulationScores], linked: bool = False) -> Tabl
 def population_table(result: PopulationScores, linked: bool = True) -> Table:
     """Return the table of a population: rank groups, times with intervals, and counts."""
     rows = []
+    energy = any(result.goals[scale].power for scale in result.scales)
     for name in result.order():
         low, high = result.interval(name)
         rows.append(
             [
-                str(result.groups[name]),
+                MISSING if result.never(name) else str(result.groups[name]),
                 _linked(name) if linked else name,
                 "never" if result.never(name) else f"{result.sooner(name):.2f} ×",
                 f"{_end(low)} to {_end(high)}",
                 f"{result.met(name):.0%}",
                 _times(result.sooner_at_best[name]),
                 *(_count(result, name, column) for column in ("updates", "uploads", "downloads")),
+                *([_energy(result, name)] if energy else []),
                 _worst_client(result, name),
             ]
         )
@@ -201,6 +205,7 @@ def population_table(result: PopulationScores, linked: bool = True) -> Table:
         "Client updates",
         "Uploaded",
         "Downloaded",
+        *([f"Energy, {REFERENCE} = 1"] if energy else []),
         "Worst client’s accuracy",
     ]
     return head, rows
@@ -341,11 +346,16 @@ def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[s
         f"{scale} {result.goals[scale].target:.1%} (98 % of the best: {result.best_targets[scale]:.1%})"
         for scale in result.scales
     )
+    ends = ", ".join(f"{scale} {result.goals[scale].budget:g}" for scale in result.scales)
     yield (
-        f"\nTargets: {', '.join(targets)}. The target in brackets may change when entries are added. Updates "
-        "and bytes are counted until the target is met, as medians over the runs that meet it; the worst "
-        "client is measured at the end of the run."
+        f"\nTargets: {', '.join(targets)}. The target in brackets may change when entries are added. Counts "
+        "are taken when the target is met, as medians over the runs that meet it. The worst client is "
+        f"measured at the end of the run: {ends} units of time."
     )
+    if powers := list(dict.fromkeys(result.goals[scale].power for scale in result.scales)):
+        yield f"Power of a client, for the energy: {'; '.join(powers)}."
+    for names in result.identical:
+        yield f"{listed(names)} have the same final runs, to the last digit: here they do the same."
     orders = [(distance, result.agreement(distance)) for distance in DISTANCES]
     words = [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
     if words:
@@ -428,11 +438,11 @@ def _certainty(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     yield markdown(*certainty(scores))
     yield (
         "\nSmallest ratio told apart: two entries closer than that share a rank group. The ratio is of "
-        "geometric mean times, while tables have medians. A run that never meets the target enters with its "
-        "end, which is too early: an entry of which no run meets it can share a group with one of which all "
-        "do. Copies: FedBuff, ASGD and ACE are tuned and run a second time; what separates a copy from its "
-        "entry is luck. False statements: if all entries were equal, the share of simulated boards that tell "
-        f"any two apart. Power: on simulated boards where each entry takes {NEIGHBOURS} times as long as the "
+        "geometric mean times, while tables have medians. A run of a ranked entry that never meets the "
+        "target enters with its end, which is too early, and can hide a difference. Copies: FedBuff, ASGD "
+        "and ACE are tuned and run a second time; what separates a copy from its entry is luck. "
+        "False statements: if all entries were equal, the share of simulated boards that tell any two apart. "
+        f"Power: on simulated boards where each entry takes {NEIGHBOURS} times as long as the "
         "one above it, the share of adjacent pairs told apart.\n"
     )
     pairs = [(first, second) for at, first in enumerate(scores) for second in [*scores][at + 1 :]]
@@ -449,8 +459,9 @@ def _certainty(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
 def _cell(result: PopulationScores, name: str) -> str:
     if name not in result.entries:
         return MISSING
-    ratio = "never" if result.never(name) else f"{result.sooner(name):.1f} ×"
-    return f"**{result.groups[name]}** · {ratio}"
+    if result.never(name):
+        return f"never ({result.met(name):.0%})"
+    return f"**{result.groups[name]}** · {result.sooner(name):.1f} ×"
 
 
 def _overall(scores: Mapping[str, PopulationScores], name: str) -> str:
@@ -460,12 +471,21 @@ def _overall(scores: Mapping[str, PopulationScores], name: str) -> str:
 
 
 def _count(result: PopulationScores, name: str, column: str) -> str:
-    rows = result.final_runs(name)
-    rows = rows[np.isfinite(rows["time"])]
-    if rows.empty:
+    value = _median_of_met(result, name, column)
+    if isnan(value):
         return MISSING
-    value = float(rows[column].median())
     return f"{value:,.0f}" if column == "updates" else f"{value / 1e6:,.1f} MB"
+
+
+def _energy(result: PopulationScores, name: str) -> str:
+    mine, reference = (_median_of_met(result, label, "energy") for label in (name, REFERENCE))
+    return MISSING if isnan(mine / reference) else f"{mine / reference:.2f}"
+
+
+def _median_of_met(result: PopulationScores, name: str, column: str) -> float:
+    """Return the median of a column over the final runs that meet the target; NaN if there are none."""
+    rows = result.final_runs(name)
+    return float(rows.loc[np.isfinite(rows["time"]), column].median())
 
 
 def _worst_client(result: PopulationScores, name: str) -> str:

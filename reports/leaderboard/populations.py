@@ -35,6 +35,8 @@ class ScenarioGoal:
     marks: int = 1  # successive evaluations whose mean has to meet it
     workload: str = ""  # name of the problem
     linear: bool = True  # whether its model is
+    clients: str = ""  # their number and their data
+    power: str = ""  # of clients, in words; none: energy is not counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,16 +232,26 @@ class PopulationScores:
 
     @cached_property
     def _distinct(self) -> np.ndarray:
-        logs = [self._logs(name) for name in self._ranked]
+        logs = [self._logs(name) for name in self.ranked]
         return np.unique(logs, axis=0) if logs else np.empty((0, 0, 0))
 
     @property
-    def _ranked(self) -> list[str]:
+    def ranked(self) -> list[str]:
+        """Labels of the entries whose median run meets the target in every scenario."""
         return [name for name in self.entries if np.isfinite(self.medians[name]).all()]
 
     def _logs(self, name: str) -> np.ndarray:
         ends = np.array([self.goals[scale].budget for scale in self.scales])[:, None, None]
         return np.asarray(np.log(np.minimum(self.times[name], ends)).mean(axis=2))
+
+    @cached_property
+    def identical(self) -> list[list[str]]:
+        """Entries with the same final runs, to the last digit, in every scenario; lists of two or more."""
+        curves = self._finals.groupby("strategy")["values"].agg("\n".join)
+        by_curves: dict[str, list[str]] = {}
+        for name in self.order():
+            by_curves.setdefault(curves[name], []).append(name)
+        return [names for names in by_curves.values() if len(names) > 1]
 
     @cached_property
     def copies(self) -> dict[str, float]:
@@ -259,11 +271,11 @@ class PopulationScores:
 
     @cached_property
     def groups(self) -> dict[str, GroupRange]:
-        """Rank groups of each entry; two entries share one if they are not told apart."""
+        """Rank groups of each ranked entry; two entries share one if they are not told apart."""
         if len(self._distinct) < 2:
-            return dict.fromkeys(self.entries, GroupRange(1, 1))
-        groups = rank_groups([*self._means.values()], log(self.resolution))
-        return dict(zip(self.entries, groups, strict=True))
+            return dict.fromkeys(self.ranked, GroupRange(1, 1))
+        groups = rank_groups([self._means[name] for name in self.ranked], log(self.resolution))
+        return dict(zip(self.ranked, groups, strict=True))
 
     @cached_property
     def _means(self) -> dict[str, float]:
@@ -272,11 +284,11 @@ class PopulationScores:
     @property
     def leaders(self) -> list[str]:
         """Return the entries of the first rank group that meet the target, soonest first."""
-        return [name for name in self.order() if self.groups[name].first == 1 and not self.never(name)]
+        return [name for name in self.order() if not self.never(name) and self.groups[name].first == 1]
 
     def never(self, name: str) -> bool:
         """Return whether the median run of an entry never meets the target."""
-        return name not in self._ranked
+        return name not in self.ranked
 
     def order(self) -> list[str]:
         """Return the entries, soonest first; those that never meet the target last."""

@@ -100,12 +100,16 @@ def test_a_study_is_tuned_and_run_once(suite: Path, tmp_path: Path) -> None:
     tables.save(tmp_path / "again")
     assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == written
     assert run(*asked, "--dry-run").startswith("0 runs in 0 parts")
+    for path in (tmp_path / "board").glob("*-finals.csv"):
+        path.unlink()
+    run(*asked)  # trials are there: final runs alone are computed, and are the same
+    assert {path.name: path.read_bytes() for path in (tmp_path / "board").iterdir()} == written
 
 
 def test_what_is_missing_is_known_from_the_tables(suite: Path) -> None:
     study, empty = StudyOfScale(str(suite), "fixed", 1), BoardTables.load(suite.parent / "none")
     (whole,) = missing(study, empty)
-    assert [*whole.labels] == ["FedAvg", "FedBuff"] and whole.simulations == 2 * (4 * 2 + 2)
+    assert [*whole.labels] == ["FedAvg", "FedBuff"] and whole.simulations(empty) == 2 * (4 * 2 + 2)
     (copies,) = missing(StudyOfScale(str(suite), "fixed", 5), empty)
     assert [*copies.labels] == ["FedBuff"] and copies.label("FedBuff") != "FedBuff"
 

@@ -10,7 +10,7 @@ from test_populations import FLIPPED, GOAL, SCALES, tables, trial_rows
 from reports.leaderboard import populations as module
 from reports.leaderboard import rank_groups
 from reports.leaderboard.board_tables import BoardTables
-from reports.leaderboard.findings import AHEAD, BEHIND, LEVEL, MANIFEST, PAGE, Findings, write
+from reports.leaderboard.findings import AHEAD, BEHIND, LEVEL, MANIFEST, PAGE, RANKED, Findings, write
 from reports.leaderboard.populations import PopulationScores, board_scores
 
 
@@ -31,12 +31,19 @@ def test_verdicts_are_those_of_the_rank_groups(scores: dict[str, PopulationScore
     for population, own in scores.items():
         verdicts = findings.verdicts(population)
         others = [name for names in verdicts.values() for name in names]
-        assert sorted([*others, strategy]) == sorted(own.entries)
+        assert sorted(others) == sorted({*own.ranked} - {strategy} if strategy in own.ranked else ())
         means = {entry: np.log(np.minimum(own.times[entry], GOAL.budget)).mean() for entry in own.entries}
         for name in others:
             ratio = np.exp(means[name] - means[strategy])
             verdict = AHEAD if ratio > own.resolution else BEHIND if 1 / ratio > own.resolution else LEVEL
             assert name in verdicts[verdict]
+
+
+def test_a_strategy_that_never_meets_the_target_is_not_ranked(scores: dict[str, PopulationScores]) -> None:
+    findings = Findings(FLIPPED, scores)
+    assert all("not ranked (0%" in line for line in findings.conclusion().splitlines()[: len(scores)])
+    assert {point: met for met, point in findings.checklist()}[RANKED] is False
+    assert FLIPPED in Findings("ACE", scores).conclusion()
 
 
 def test_what_it_is_behind_comes_first(scores: dict[str, PopulationScores]) -> None:

@@ -13,7 +13,7 @@ from benchmarks.commands import options
 from reports.leaderboard import populations as module
 from reports.leaderboard import rank_groups
 from reports.leaderboard.board_tables import FINALS, TRIALS, BoardTables
-from reports.leaderboard.page import SETTINGS, Board, matrix, write
+from reports.leaderboard.page import SETTINGS, Board, matrix, population_table, write
 from reports.leaderboard.populations import (
     COPY,
     Coverage,
@@ -143,8 +143,8 @@ def test_identical_entries_share_a_group_and_different_ones_do_not() -> None:
         own = scores(tables(), population)
         assert own.groups["FedBuff"] == own.groups["ASGD"] == own.groups["Clone of ASGD"] == (1, 1)
         assert own.groups["FedAvg"].first > own.groups["ACE"].last >= own.groups["ACE"].first > 1
-        assert own.groups[MOTIONLESS] == own.groups[FLIPPED] and own.never(MOTIONLESS) and own.never(FLIPPED)
-        assert own.groups[FLIPPED].last == max(groups.last for groups in own.groups.values())
+        assert own.never(MOTIONLESS) and own.never(FLIPPED) and not {MOTIONLESS, FLIPPED} & {*own.groups}
+        assert {*own.groups} == {name for name in own.entries if not own.never(name)}
         assert {*own.order()[-2:]} == {MOTIONLESS, FLIPPED} and own.sooner(FLIPPED) == 0
         assert own.met(MOTIONLESS) == 0
         assert {*own.copies} == {"FedBuff", "ASGD", "ACE"} and not any(COPY in name for name in own.entries)
@@ -189,7 +189,7 @@ def test_a_clone_changes_no_other_row(name: str, clone: str) -> None:
     assert head == same_head and [row for row in more if row[0] != clone] == rows
     for population, own in before.items():
         there = after[population]
-        assert there.groups[clone] == own.groups[name] and there.resolution == own.resolution
+        assert there.groups.get(clone) == own.groups.get(name) and there.resolution == own.resolution
         assert [there.interval(entry) for entry in own.entries] == list(map(own.interval, own.entries))
         assert [there.sooner_at_best[entry] for entry in own.entries] == [
             own.sooner_at_best[entry] for entry in own.entries
@@ -254,6 +254,27 @@ def test_a_run_that_diverged_does_not_hide_the_others() -> None:
     own = scores(BoardTables(board.trials, broken))
     assert own.best_targets == scores(board).best_targets and own.met("ACE") < 1
     assert own.sooner("FedBuff") == scores(board).sooner("FedBuff")
+
+
+def test_entries_with_the_same_runs_are_named() -> None:
+    assert [{*names} for names in scores(tables()).identical] == [{MOTIONLESS, FLIPPED}]
+    own = scores(renamed(tables(), "ACE", "Alias"))
+    assert [*own.identical[0]] == ["ACE", "Alias"]
+
+
+def test_energy_is_that_of_the_runs_that_meet_the_target() -> None:
+    board = tables()
+    energy = board.finals["time"].replace(inf, 1e9) * np.where(board.finals["strategy"] == "ACE", 5, 1)
+    board = BoardTables(board.trials, board.finals.assign(energy=energy))
+    goals = dict.fromkeys(SCALES, replace(GOAL, power="computation 1 W"))
+    own = board_scores(board, goals)["fixed"]
+    head, rows = population_table(own, linked=False)
+    cells = {row[head.index("Entry")]: row[head.index("Energy, FedAvg = 1")] for row in rows}
+    assert cells["FedAvg"] == "1.00" and cells[MOTIONLESS] == "–"
+    met = np.isfinite(own.times["FedAvg"])
+    reference = np.median(own.times["FedAvg"][met])
+    assert float(cells["ACE"]) == pytest.approx(5 * np.median(own.times["ACE"]) / reference, abs=0.006)
+    assert "Energy, FedAvg = 1" not in population_table(scores(board, "fixed"))[0]  # no power is given
 
 
 def trial_rows() -> pd.DataFrame:
