@@ -115,11 +115,11 @@ def message(scores: PopulationScores) -> float:
 
 
 @dataclass(frozen=True)
-class Known:
-    """A leaderboard's knowledge of strategies for a population of clients."""
+class Standing:
+    """The strategies worth comparing for a population of clients, by the leaderboard."""
 
-    said: Sequence[str]  # sentences
-    why: Mapping[str, str]  # label of a strategy worth comparing → the reason, the best first
+    sentences: Sequence[str]  # on rank groups
+    reasons: Mapping[str, str]  # label of a strategy worth comparing → the reason, the best first
 
 
 def near(
@@ -146,15 +146,15 @@ def near(
     yield f"{NOTHING}{nearest}; a factor of 2 would count as near. So no strategy is recommended."
 
 
-def known(scores: PopulationScores | None) -> Known:
-    """Return the leaderboard's knowledge of a population, as rank groups.
+def standing(scores: PopulationScores | None) -> Standing:
+    """Return the strategies worth comparing in a population, by their rank groups.
 
     Args:
-        scores: The population's scores; None: nothing near was measured, so nothing is known, and the suite
-            compares one strategy of each kind.
+        scores: The population's scores; None: nothing near was measured, so nothing is recommended, and
+            the suite compares one strategy of each kind.
     """
     if scores is None:
-        return Known((), KINDS)
+        return Standing((), KINDS)
     never = [name for name in scores.order() if scores.never(name)]
     rest = [name for name in scores.order() if not scores.never(name) and name not in scores.leaders]
     sentences = [
@@ -174,18 +174,18 @@ def known(scores: PopulationScores | None) -> Known:
         for name in (*scores.leaders, *rest)
         if name != REFERENCE
     }
-    return Known(sentences, reasons)
+    return Standing(sentences, reasons)
 
 
-def candidates(knowledge: Known, written: Mapping[str, Any]) -> list[Candidate]:
+def candidates(board_standing: Standing, written: Mapping[str, Any]) -> list[Candidate]:
     """Return the strategies most worth comparing, each with the reason, and FedAvg.
 
     Args:
-        knowledge: What a leaderboard knows.
+        board_standing: What a leaderboard says.
         written: Label of an entry of the board → the strategy as a suite writes it.
     """
-    best = [label for label in knowledge.why if label in written and label != REFERENCE][:CANDIDATES]
-    chosen = [Candidate(written[label], label, knowledge.why[label]) for label in best]
+    best = [label for label in board_standing.reasons if label in written and label != REFERENCE][:CANDIDATES]
+    chosen = [Candidate(written[label], label, board_standing.reasons[label]) for label in best]
     return [*chosen, Candidate("fedavg", REFERENCE, "synchronous, what others are compared with")]
 
 

@@ -149,10 +149,13 @@ def command(
     board, written_entries, measured = _measured()
     neighbours = advice.neighbours(fleet, measured)
     is_near = bool(neighbours) and neighbours[0].near
-    advice_given = advice.known(board.scores[neighbours[0].population] if is_near else None)
-    for line in (*advice.near(fleet, neighbours, _given(trace, slow, written, at_work)), *advice_given.said):
+    board_standing = advice.standing(board.scores[neighbours[0].population] if is_near else None)
+    for line in (
+        *advice.near(fleet, neighbours, _given(trace, slow, written, at_work)),
+        *board_standing.sentences,
+    ):
         print_text(line)
-    strategies = advice.candidates(advice_given, written_entries)
+    strategies = advice.candidates(board_standing, written_entries)
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")
