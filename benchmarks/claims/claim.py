@@ -38,7 +38,7 @@ A file in `benchmarks/claims/` holds entries of one paper:
         readings: [F-weights-FP/*]
 
 The arrangement says which experiment it is, with who works on which version, when, and for how long: the
-paper's, that of its published code, a reading of a text that leaves it open, or ours. The workload is the
+paper's, that of its published code, an interpretation of a text that leaves it open, or ours. The workload is the
 data and model: the paper's or a stand-in. Both follow one rule for all papers: what is a reading for one
 claim is a reading for all that use it. What a failure means follows from both and `outside_conditions`.
 

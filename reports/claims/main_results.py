@@ -77,16 +77,15 @@ class Outcome:
         """Outcome of the main result, as a word."""
         if self.share is None:
             return "undecided" if any(reading.ran for reading in self.readings) else "not run"
-        leans = {reading.word for reading in self.deciding}
-        if self.share >= MOSTLY:
-            return "holds" if self.share == 1 and "leans against" not in leans else "mostly holds"
-        if 1 - self.share >= MOSTLY:
-            return "fails" if self.share == 0 and "leans for" not in leans else "mostly fails"
-        return "mixed"
+        words = {reading.word for reading in self.deciding}
+        word = word_of(len(self.holding), len(self.decided))
+        if word == "holds" and "leans against" in words:
+            return "mostly holds"
+        return "mostly fails" if word == "fails" and "leans for" in words else word
 
     @property
     def scope(self) -> Scope | None:
-        """Best workload among the readings behind the outcome; None without decided readings."""
+        """Workload closest to the paper's among the readings behind the word; None without decided ones."""
         holds = {"holds": {True}, "mostly holds": {True}, "mostly fails": {False}, "fails": {False}}
         outcomes = holds.get(self.word, {True, False})
         scopes = (scope(reading) for reading in self.decided if (reading.word == "confirmed") in outcomes)
@@ -122,6 +121,14 @@ def _explained(counts: Sequence[tuple[int, int]]) -> float:
     if not 0 < share < 1 or total <= n:
         return 0.0
     return 1 - (1 - between / (total * share * (1 - share))) * (total - 1) / (total - n)
+
+
+def word_of(holding: int, decided: int) -> MainWord:
+    """Return the word for a share of decided readings, of which there is one at least."""
+    if holding in {0, decided}:
+        return "holds" if holding else "fails"
+    share = holding / decided
+    return "mostly holds" if share >= MOSTLY else "mostly fails" if 1 - share >= MOSTLY else "mixed"
 
 
 def decides(reading: Reading) -> bool:

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from scipy.stats import binom
+
 from benchmarks.claims import register, stored_numbers
 from benchmarks.claims.claim import SCALES, Band, Claim, Evidence, Need
 from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Same, Theorem, Value
@@ -27,99 +29,121 @@ KINDS: dict[Evidence, str] = {
     "bound": "Further proven bounds, seen to hold",
 }
 HEADER = ("Claim", "Verdict", "Claimed", "Found", "Seeds", "Arrangement")
+WORDS = """\
+## The words
+
+A paper's *main result* is tested by *readings*: experiments, printed numbers and theorems. A reading is
+*decided* if its test has a clear outcome. The word of a main result follows from its decided readings:
+
+| Word | Decided readings that hold |
+| --- | --- |
+| *holds* | all |
+| *mostly holds* | at least 80 % |
+| *mixed* | between 20 and 80 % |
+| *mostly fails* | at most 20 % |
+| *fails* | none |
+| *undecided* | none is decided yet |
+| *not run* | none has run yet |
+
+If all seeds of an undecided reading point the other way, the word is *mostly holds* instead of *holds*, or
+*mostly fails* instead of *fails*.
+
+Behind the word stands its *scope*. It is the workload closest to the paper's among the readings that the
+word rests on: *the paper's workload* (its data and model), *stand-ins* (other data or a smaller model), or
+*toy* (quadratics, and theorems). A failure contradicts the paper only on the paper's workload, in the
+paper's experiment, and within its conditions. *Fails* on a stand-in is a finding about the stand-in.
+"""
 HOW = """\
 ## How to read this
 
-- A **main result** has a word, by the share of its decided readings that hold: *holds*, all; *mostly holds*,
-  80 % at least; *mixed*, with the condition that divides them best (by adjusted R²); *mostly fails*, 20 % at
-  most; *fails*, none; *undecided*; *not run*. A reading that holds or fails in every seed and is not decided
-  yet gives no word, but takes a uniform one away. Beside it stand its **scope**, the best workload among the
-  readings that the word rests on (*the paper's workload*, *stand-ins*, or *toy*: quadratics, and tests of
-  theorems), and the counts. "Fails" is a finding about these readings; the sentence beside it says what the
-  text leaves open.
-- Shown, and not counted: **twins**, which repeat the comparison of another entry on runs that they share;
-  statements of **ours**; and entries outside the paper's **conditions**, such as an upper bound that is not
-  reached. No entry is a reading of two main results.
-- **Pooled**: the mean effect over clusters, each an arrangement and a workload, by random effects
-  (DerSimonian and Laird, with the interval of Hartung and Knapp), and where the effect in one more cluster
-  would be.
-- A **reading** is an entry with its **arrangement**, which experiment it is (the paper's, its code's, a
-  reading of a text that leaves it open, or ours), and its **workload**, the paper's data and model or a
-  stand-in; beside it stands what ran. One rule holds for all papers: an arrangement that is a reading for
-  one claim is a reading for all that use it.
-- **Found** is by how much A, the method that the statement puts first, is better than B, whichever way the
-  metric runs; below it, what both come to themselves, means over seeds, or medians where runs collapse. Else
-  it is the number that *Claimed* is about. The interval has the level of its look.
-- **No interval**: these seeds exclude no value at that level. There is one seed, or too few for a sign test;
-  or all differences are equal, or more than half are and at most six are not, so that their spread is
-  unknown; or the lower part of a ratio may be 0. A test of signs may decide all the same.
-- In the matrix a column is an arrangement and a workload. *2/21* in a cell: 2 of 21 decided readings hold.
-  The squares beside it are readings, or, of more than five, their shares: 🟩 holds, 🟥 fails, 🟦 no
-  difference, 🟢 holds in every seed, but is not decided yet, 🔴 fails in every seed, ⬜ undecided, or
-  compatible with a printed number and imprecise. A main result leads to all of its readings, each with effect
+- **Arrangement**: whose experiment a reading is. It is *the paper's*, that of *its code*, *an
+  interpretation* where the text leaves the experiment open, or *ours*. An arrangement that is an
+  interpretation for one reading is one for every reading that uses it.
+- **Workload**: the paper's data and model, or a stand-in. The column *Arrangement* of a paper's page names
+  what ran.
+- **Matrix**: a column is an arrangement and a workload; a theorem has no workload and counts as the
+  paper's. *2/21* in a cell means that 2 of 21 decided readings hold. Squares show the readings (if there
+  are more than five, five squares show their shares): 🟩 holds, 🟥 fails, 🟦 no difference, 🟢 holds in every
+  seed but is not decided yet, 🔴 fails in every seed but is not decided yet, ⬜ undecided, or compatible with
+  a printed number but imprecise. The name of a main result leads to all of its readings, each with effect
   and interval.
-- **Kinds of evidence** are never added up in a sentence: an experiment; a printed number or theorem that
-  could have failed; a proven bound seen to hold, with its slack, how many times what is measured it is. What
-  is true of our own code alone is a test, and no claim of theirs. A cell of the matrix has all of them.
-- A failure **contradicts the paper** only with its arrangement and workload, within its conditions. The other
-  classes (on a stand-in, other arrangement, outside its conditions, underspecified, ours) explain, and remove
-  nothing from sight.
+- **Not counted in the word**, but shown, and counted in the cells: *twins*, which repeat the comparison of
+  another reading on the same runs; statements of *ours*; and readings outside the paper's *conditions*,
+  such as an upper bound that is not reached. No reading belongs to two main results.
+- **Pooled**: the mean effect over clusters, with its interval, and a prediction interval for one more
+  cluster. A cluster is an arrangement and a workload; clusters are random effects (DerSimonian and Laird,
+  with the interval of Hartung and Knapp).
+- **Found**, on the page of a paper: the advantage of A over B, where A is the method that the statement
+  names first. It is positive if A is better, whatever the metric. Below it are the values of A and B: means
+  over seeds, or medians where runs collapse. If a claim is not a comparison, it is our value of the number
+  in the column *Claimed*. The level of the interval is that of its look (see below).
+- **No interval** stands where these seeds exclude no value at that level: there is one seed, or too few for
+  a sign test; all differences are equal; more than half of them are equal, and at most six are not; or the
+  denominator of a ratio may be 0. A test of signs may still decide.
+- **Kinds of evidence** are counted apart: experiments; printed numbers and theorems that could have failed;
+  and proven bounds that were seen to hold, with the ratio of bound to measured value. A cell of the matrix
+  has all of them. A property of our code alone is a software test, and not a claim of the paper.
+- **Failures** have classes: on a stand-in, in another arrangement, outside the paper's conditions,
+  underspecified, ours, or a contradiction of the paper. A class explains a failure, and does not hide it.
 
 ## How a verdict is made
 
-- Every entry fixes scenario, comparison and margin before its seeds are drawn; what was changed later stands
-  [below](#changes-after-numbers-were-seen).
-- Runs are paired: in one scenario and seed all methods meet the same data, first model, job lengths and
-  mini-batches.
-- *A better than B*: ahead **holds**, behind **fails**; **equal** where the difference is certainly smaller
-  than the margin that the entry names; **no effect** where it is exactly 0 in every seed. Ahead and behind
-  take precedence over equal: a difference may be certain and small; its interval says how small.
-  *A like B*: inside the margin, or outside.
-- It takes a t-test **and** an exact sign-flip test. t is corrected for skewness (Hall), of which a half is
-  assumed against the finding at least, and the sign-flip test has to pass 5 %, which fewer than six seeds
-  cannot. Where no test decides and all seeds are on one side, the word is *ahead (behind, holds, fails) in
-  k of k seeds*.
-- *Where runs collapse*, the sign test decides, on the typical seed; on spreads nothing does. A run collapses
-  if it diverges, never reaches its target, or ends with less than half of the accuracy that a quarter of its
-  method's seeds reach.
+- Scenario, comparison and margin of every reading are fixed before its seeds are drawn. Later changes are
+  listed [below](#changes-after-numbers-were-seen).
+- Runs are paired: with the same scenario and seed, all methods get the same data, first model, job lengths
+  and mini-batches.
+- *A better than B* **holds** if A is ahead, and **fails** if A is behind. They are **equal** if the
+  difference is certainly smaller than the margin of the reading, and there is **no effect** if the
+  difference is exactly 0 in every seed. A difference that is both certain and small counts as ahead or
+  behind. *A like B* holds inside the margin, and fails outside.
+- A verdict needs both a t-test and an exact sign-flip test. The t-test is corrected for skewness (Hall); a
+  skewness of at least one half against the finding is assumed. The sign-flip test has to pass 5 %, which
+  takes six seeds. If no test decides, but all seeds are on one side, the word is *ahead (behind, holds,
+  fails) in k of k seeds*.
+- *Where runs collapse*, the sign test decides about the median seed, and there is no verdict on spreads. A
+  run collapses if it diverges, never reaches its target, or ends with less than half of the upper quartile
+  of its method's accuracies.
 - *A printed number* has a margin: half a point of accuracy, or a quarter of the standard deviation of the
-  numbers of its table, whichever is smaller; *A like B* has half a point where its entry names none. The
-  interval of our mean over all seeds is widened by the noise of theirs, as that of as many runs as the paper
-  made (one where it does not say), and by its rounding. Inside the margin it **holds**, outside it **fails**,
-  else it is *compatible, imprecise*. A single run of theirs may be a rare one: it fails only if fewer than
-  2.5 % of our seeds would be as far.
-- A printed *table* **passes** if no cell fails and no group of cells, those with one value of a condition,
-  differs on average, significantly and by more than the margin. The same is asked of *placebos*, the table
-  with the numbers of two neighbouring conditions exchanged.
-- *A theorem*, or a printed number that needs no training, is decided by a test in `tests/papers/`, whose name
-  stands beside it: within its band, or equal to nine digits or to all that are printed.
-- *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of their
-  permutations.
-- Seeds grow by a plan, mostly 8, 16, 32, 64. Each look spends its share of 5 % of error, and the distinct
-  tests of a row share it (Holm; as Shaffer has it where a comparison has two hypotheses). Intervals are at
-  the level of their look.
-- *Small* scale is what two cores can do; *paper* is as large as in the paper. Each has verdicts of its own.
+  numbers in its table, whichever is smaller. *A like B* has half a point where the reading names no margin.
+  The interval of our mean over all seeds is widened by the noise of the paper's mean, which has as many
+  runs as the paper says (one if it does not say), and by rounding. Inside the margin the number **holds**,
+  outside it **fails**, otherwise it is *compatible, imprecise*. If the paper has a single run, the number
+  fails only if fewer than 2.5 % of our seeds would be as far from our mean.
+- A printed *table* **passes** if no cell fails, and if no group of cells with the same value of a condition
+  differs on average, significantly and by more than the margin. *Placebos* are the same table with the
+  numbers of two neighbouring conditions exchanged. The share of placebos that pass is given: a table whose
+  placebos pass says little.
+- *A theorem*, or a printed number that needs no training, is decided by a test in `tests/papers/`, whose
+  name is given: the value is within its band, or equal to nine digits or to all that are printed.
+- *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of
+  their permutations.
+- Seeds are added by a plan, mostly up to 8, 16, 32 and 64. A *look* is a test after such a step. Each look
+  has its share of the error of 5 %, and the tests of one line share it (Holm; Shaffer where a comparison
+  has two hypotheses). An interval has the level of its look.
+- *Small* scale is what two cores can do; *paper* is as large as in the paper. Each has its own verdicts.
 
 ## How to object
 
-[Your main result reads *mixed*](how-to/your-result.md) says how to see every reading, and how to send
-yours.
+[Your main result reads *mixed* or *fails*](how-to/your-result.md) says how to see every reading, and how to
+send yours.
 """
 RATE = """\
 ## How often a verdict is false
 
-Measured, not assumed (`asyncfl claims simulate`): {campaigns} campaigns of each of {rows} rows draw new seeds
-from the stored numbers, moved so that there is no effect, or one of the margin, and go through the whole
-procedure. **{rate:.1f} %** end with any false verdict; by t alone it was 10 to 15 %. Rows above 5 %: {worst}.
+This is measured (`asyncfl claims simulate`). For each of {rows} lines, {campaigns} campaigns draw new seeds
+from the stored numbers, which are shifted so that the true effect is 0 or equal to the margin, and go
+through the whole procedure. **{rate:.1f} %** of all campaigns end with a false verdict; by the t-test alone
+it was 10 to 15 %. Lines above 5 %: {worst}. If the true rate of a line is 5 %, up to {luck} of its
+{campaigns} campaigns are false by chance.
 """
 UNTRACED = "†"
 PROVENANCE = """\
 ## Where the numbers come from
 
-{traced:,} of {all:,} stored numbers ({share:.0f} %) come from a commit of the repository without uncommitted
-changes. Since {since} a number is stored only if it does. {mark} beside the seeds of an entry: not all of its
-numbers do. They are shown and judged as before. `asyncfl claims run --untraceable` runs them again, and new
-numbers replace them.
+{traced:,} of {all:,} stored numbers ({share:.0f} %) come from a commit of the repository without
+uncommitted changes. Since {since} only such numbers are stored. The mark {mark} beside the seeds of a
+reading means that some of its numbers are older: they are shown and judged like the others. `asyncfl claims
+run --untraceable` runs them again, and new numbers replace them.
 """
 CHANGES = """\
 ## Changes after numbers were seen
@@ -133,12 +157,13 @@ history of the repository.
 
 
 BASIS = """\
-The best workload among the decided readings of each main result, and how many hold there. Without a neural
-network a word says nothing about one.
+For each main result, the workload closest to the paper's among its decided readings, and how many of the
+readings on that workload hold. Results without a neural network here say nothing about neural networks.
 """
 COSTS = """\
-What it would cost: gradients times operations, at 60 GFLOP/s a core, as measured with a network of seven
-layers, and, as an assumption, 10 TFLOP/s a GPU. Where nothing is said, an evening of two cores is enough.
+Rough estimates: the number of gradients times the operations of a gradient, at 60 GFLOP/s a core (measured
+with a network of seven layers) and 10 TFLOP/s a GPU (assumed). Each line is a different set of runs.
+Results that are not listed need an evening on two cores.
 """
 
 
@@ -163,9 +188,10 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
     matrices = [_matrix(mine, f"claims/{mine[0].paper.name}.md") for mine in by_paper]
     first = [
         "# What the papers claim, and what came of it",
-        f"{MADE}; nothing here is written by hand. Each main result leads to all of its readings.",
+        f"{MADE} from stored numbers. Each main result leads to all of its readings.",
         matrix.summary(all_results),
         "![Forest plot of all main results: word, share that holds, and pooled effect](claims.svg)",
+        WORDS,
         *_divided(all_results),
         *_basis(all_results),
         "## All readings, by arrangement and workload",
@@ -222,7 +248,7 @@ def _divided(results: Sequence[Outcome]) -> Iterator[str]:
         if (condition := matrix.where(outcome))
     ]
     if rows:
-        yield f"## Where results hold\n\n{_table(('Main result', 'Word', 'Holds where'), rows)}"
+        yield f"## Where readings disagree\n\n{_table(('Main result', 'Word', 'Holds where'), rows)}"
 
 
 def _basis(results: Sequence[Outcome]) -> Iterator[str]:
@@ -231,8 +257,8 @@ def _basis(results: Sequence[Outcome]) -> Iterator[str]:
         (caption, str(len(mine)), "; ".join(map(str, mine)))
         for caption, mine in basis.groups(results, RanOn())
     ]
-    header = ("Best workload", "Results", "Which, and readings that hold there")
-    yield f"## What the words rest on\n\n{BASIS}\n{_table(header, rows)}"
+    header = ("Closest workload", "Results", "Which, and readings that hold there")
+    yield f"## Which workloads were run\n\n{BASIS}\n{_table(header, rows)}"
     costs = [
         (title, need.runs, need.gpu, "; ".join(f"{outcome.result.words} ({n})" for outcome, n in mine))
         for title, need, mine in basis.missing(results)
@@ -249,7 +275,9 @@ def _rate(results: Path) -> Iterator[str]:
         worst = [rate for rate in sorted(rates, key=lambda rate: -rate.share) if rate.share > ERROR]
         texts = [f"{rate.row} ({rate.paper}, {rate.scale}) {100 * rate.share:.0f} %" for rate in worst]
         campaigns = rates[0].campaigns
-        yield RATE.format(campaigns=campaigns, rows=len(rates), rate=share, worst=", ".join(texts) or "none")
+        luck = int(binom.ppf(0.95, campaigns, ERROR))
+        lines = ", ".join(texts) or "none"
+        yield RATE.format(campaigns=campaigns, rows=len(rates), rate=share, worst=lines, luck=luck)
 
 
 def _provenance(papers: Iterable[Paper], results: Path) -> Iterator[str]:

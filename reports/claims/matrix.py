@@ -11,7 +11,7 @@ from benchmarks.claims.claim import Arrangement, Evidence, Workload
 from fl_core.text import many
 from reports import numbers
 from reports.claims.forest import what as measured
-from reports.claims.main_results import DECIDED, MOSTLY, MainWord, Outcome, decides
+from reports.claims.main_results import DECIDED, MainWord, Outcome, decides, word_of
 from reports.claims.printed_tables import PrintedTable, TableCheck, tables
 from reports.claims.readings import Reading
 from reports.claims.rules import Word
@@ -172,13 +172,10 @@ def where(outcome: Outcome) -> str:
         return ""
     if outcome.divide is None:
         return "No recorded condition divides its readings."
-    groups: dict[str, list[str]] = {}
+    groups: dict[MainWord, list[str]] = {}
     for value, (held, n) in sorted(outcome.divide.counts.items(), key=_rising):
-        group = "holds" if held >= MOSTLY * n else "fails" if n - held >= MOSTLY * n else "mixed"
-        groups.setdefault(group, []).append(f"{OF.get(value, value)} ({held} of {n})")
-    parts = [
-        f"{name} with {', '.join(groups[name])}" for name in ("holds", "mixed", "fails") if name in groups
-    ]
+        groups.setdefault(word_of(held, n), []).append(f"{OF.get(value, value)} ({held} of {n})")
+    parts = [f"{word} with {', '.join(groups[word])}" for word in OUTCOMES if word in groups]
     return _sentence(f"by {outcome.divide.name}: {'; '.join(parts)}")
 
 

@@ -45,7 +45,7 @@ MEANS: dict[Failure, str] = {
 ARRANGED: dict[Arrangement, str] = {
     "paper": "the paper’s",
     "code": "its code’s",
-    "reading": "a reading",
+    "reading": "an interpretation",
     "ours": "ours",
 }
 
