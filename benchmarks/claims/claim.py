@@ -38,9 +38,10 @@ A file in `benchmarks/claims/` holds entries of one paper:
         readings: [F-weights-FP/*]
 
 The arrangement says which experiment it is, with who works on which version, when, and for how long: the
-paper's, that of its published code, an interpretation of a text that leaves it open, or ours. The workload is the
-data and model: the paper's or a stand-in. Both follow one rule for all papers: what is a reading for one
-claim is a reading for all that use it. What a failure means follows from both and `outside_conditions`.
+paper's, that of its published code, an interpretation of a text that leaves it open (`reading`), or ours. The
+workload is the data and model: the paper's or a stand-in. Both follow one rule for all papers: what is an
+interpretation for one claim is one for all that use it. What a failure means follows from both and
+`outside_conditions`.
 
 A `Sample` defines a number a seed; its keys may stand at the entry, for all of its samples. An entry with
 `each` or `table` expands to many (`expansion.py`). An entry of kind `theorem` has no scenario: it names
