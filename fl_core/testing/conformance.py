@@ -111,10 +111,9 @@ def steps_go_through(optimizer: ServerOptimizer) -> None:
 
 
 def messages_go_through(coding: Coding) -> None:
-    """Asynchronous SGD with coded updates, or models, repeats."""
-    _goes_through(uplink=coding)
-    if not coding.refuses_models():
-        _goes_through(downlink=coding)
+    """Asynchronous SGD with coded updates, and coded models where possible, repeats."""
+    models = {} if coding.refuses_models() else {"downlink": coding}
+    _goes_through(uplink=coding, **models)
 
 
 def _goes_through(**fields: Part) -> None:

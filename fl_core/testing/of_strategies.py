@@ -3,6 +3,7 @@
 import json
 import math
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def _played(described: Experiment, execution: OneByOne | AllInFlight) -> tuple[l
 
 
 def a_resumed_run_equals_an_uninterrupted_one(strategy: Strategy) -> None:
-    """Saved at three points and resumed in new objects, under drop-outs and in stacks: bit for bit."""
+    """Interrupted three times and resumed in new objects, under drop-outs and in stacks: bit for bit."""
     is_the_same_when_resumed(changed(strategy, local={"name": "scaffold"}))
 
 
@@ -103,28 +104,32 @@ def is_the_same_when_resumed(strategy: Strategy) -> None:
     """A run's record does not depend on interruptions."""
     away = {"name": "dropouts", "share": 0.4, "at": 3, "back": 5}
     described = experiment(scenario(availability=away), strategy)
-    uninterrupted = run(described, execution=AllInFlight())
-    for stop in STOPS:
-        begun, fresh = Recorder(Simulation(described)), Recorder(Simulation(described))
-        must(
-            resumed(begun, fresh, stop, AllInFlight()) == uninterrupted,
-            f"resumed after {stop} events, a run ended otherwise",
-        )
+    recorders = [Recorder(Simulation(described)) for _ in range(len(STOPS) + 1)]
+    must(
+        resumed(recorders, STOPS, AllInFlight()) == run(described, execution=AllInFlight()),
+        f"resumed after {', '.join(map(str, STOPS))} events, a run ended otherwise",
+    )
 
 
-def resumed(begun: Recorder, fresh: Recorder, stop: int, execution: Execution | None = None) -> Record:
-    """Return the record of a run stopped after event number `stop` and resumed by another recorder."""
-    begun.start()
-    for number, event in enumerate(simulate(begun.simulation, execution)):
-        begun.see(event)
-        if number == stop:
-            break
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoint.save(begun, Path(folder) / "run.pt")
-        checkpoint.load(fresh, Path(folder) / "run.pt")
-    for event in simulate(fresh.simulation, execution):
-        fresh.see(event)
-    return fresh.finish()
+def resumed(recorders: Sequence[Recorder], stops: Sequence[int], execution: Execution | None = None) -> Record:
+    """Return the record of a run that each recorder resumes where the one before was stopped.
+
+    `stops` are numbers of events, counted from the start of the run.
+    """
+    recorders[0].start()
+    number = 0
+    for stop, recorder, fresh in zip(stops, recorders, recorders[1:], strict=False):
+        for number, event in enumerate(simulate(recorder.simulation, execution), number):
+            recorder.see(event)
+            if number == stop:
+                break
+        number += 1
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint.save(recorder, Path(folder) / "run.pt")
+            checkpoint.load(fresh, Path(folder) / "run.pt")
+    for event in simulate(recorders[-1].simulation, execution):
+        recorders[-1].see(event)
+    return recorders[-1].finish()
 
 
 def lost_clients_end_nothing_early(strategy: Strategy) -> None:

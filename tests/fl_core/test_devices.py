@@ -277,7 +277,7 @@ def test_a_run_saved_on_the_cpu_goes_on(
     if device == stand_in.THERE:
         monkeypatch.setattr(torch, "load", loaded_there)
     loaded = Recorder(Simulation(experiment, placed(experiment, device)), asked)
-    record = resumed(saved, loaded, 11, AllInFlight())
+    record = resumed([saved, loaded], [11], AllInFlight())
     assert loaded.simulation.server.model.device == device
     assert_same(record, run(experiment, diagnostics=asked))
 
@@ -297,7 +297,7 @@ def test_a_run_saved_on_a_gpu_goes_on_here(name: str) -> None:
     """The other way round."""
     experiment = quadratics(name, "scaffold")
     saved = Recorder(Simulation(experiment, placed(experiment, GPU)))
-    record = resumed(saved, Recorder(Simulation(experiment)), 11, AllInFlight())
+    record = resumed([saved, Recorder(Simulation(experiment))], [11], AllInFlight())
     assert_same(record, run(experiment))
 
 

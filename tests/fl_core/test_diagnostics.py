@@ -241,7 +241,7 @@ def test_noise_of_ace_is_that_of_asgd_over_n() -> None:
     All jobs take equally long, so that every sixth update of ACE averages six new gradients.
     """
     for strategy, every, share in ((ACE(local_lr=0.05), 6, 1 / 6), (ASGD(local_lr=0.05), 1, 1.0)):
-        seen, _ = follow(experiment(strategy, times=[1] * 6, updates=1800), every)
+        seen, _ = follow(experiment(strategy, times=[1] * 6, updates=300 * every), every)
         total = sum(float(one.terms.noise.square().sum()) for one in seen) / (0.3**2 * share)
         low, high = stats.chi2.interval(1 - 1e-6, 2 * len(seen))
         assert low < total < high
@@ -323,9 +323,8 @@ def test_resume_with_diagnostics(name: str, tmp_path: Path) -> None:
     asked = Diagnostics(errors=2, gradient=1)
     described = experiment(with_steps(name, 2), updates=60)
     whole = run(described, diagnostics=asked)
-    for stop in (0, 30):
-        begun, fresh = (Recorder(Simulation(described), asked) for _ in range(2))
-        assert resumed(begun, fresh, stop) == whole
+    recorders = [Recorder(Simulation(described), asked) for _ in range(3)]
+    assert resumed(recorders, [0, 30]) == whole
     checkpoint.save(Recorder(Simulation(described), asked), tmp_path / "run.pt")
     with pytest.raises(ValueError, match="other diagnostics"):
         checkpoint.load(Recorder(Simulation(described)), tmp_path / "run.pt")

@@ -250,8 +250,8 @@ def test_stacked_beside_others_and_resumed_it_is_the_same_run(strategy: Strategy
     described = experiment(strategy, [1, 2, 3])
     wanted = run(described)
     assert wanted.non_finite > 1 and wanted.status == "done"
-    recorders = Recorder(Simulation(described)), Recorder(Simulation(described))
-    whole = [run(described, execution=AllInFlight()), resumed(*recorders, stop=12)]
+    recorders = [Recorder(Simulation(described)) for _ in range(2)]
+    whole = [run(described, execution=AllInFlight()), resumed(recorders, [12])]
     whole += [record for _, record in run_together([described, described])]
     for record in whole:
         assert (record.arrivals, record.non_finite) == (wanted.arrivals, wanted.non_finite)
