@@ -111,7 +111,9 @@ def is_the_same_when_resumed(strategy: Strategy) -> None:
     )
 
 
-def resumed(recorders: Sequence[Recorder], stops: Sequence[int], execution: Execution | None = None) -> Record:
+def resumed(
+    recorders: Sequence[Recorder], stops: Sequence[int], execution: Execution | None = None
+) -> Record:
     """Return the record of a run that each recorder resumes where the one before was stopped.
 
     `stops` are numbers of events, counted from the start of the run.

@@ -131,8 +131,13 @@ def refusal(check: Callable[[Path], object], path: Path) -> tuple[str, ...]:
     return ()
 
 
+SLOW = ("claims", "tuned")  # read as suites are: `test_yaml_is_parsed_in_one_place`
+
+
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in KINDS]
+)
 @pytest.mark.usefixtures("little_memory")
 def test_it_is_read_or_refused_in_lines_that_name_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -2,15 +2,16 @@
 
 import pytest
 
-from benchmarks.claims.files import Paper, papers
+from benchmarks.claims.files import Paper
 from reports.claims.main_results import Outcome, outcomes
 from reports.claims.readings import Reading, all_of
+from tests.papers.theorems import PAPERS
 
 
 @pytest.fixture(scope="session")
 def all_papers() -> dict[str, Paper]:
     """Shipped papers by name."""
-    return papers()
+    return PAPERS
 
 
 @pytest.fixture(scope="session")

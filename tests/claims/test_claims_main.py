@@ -230,11 +230,12 @@ def test_no_entry_is_a_reading_of_two_main_results(main_results: list[Outcome]) 
 
 def test_every_twin_shares_runs_with_a_reading_that_counts(main_results: list[Outcome]) -> None:
     """Of the same main result, under one of its seeds at least, where both have numbers."""
-    for one in main_results:
-        runs: dict[tuple[str, str], set[str]] = {}
+    runs: dict[tuple[str, str], set[str]] = {}
+    for name in {one.paper.name for one in main_results}:
         for scale in SCALES:
-            for number in stored_numbers.read(stored_numbers.path(one.paper.name, scale)):
+            for number in stored_numbers.read(stored_numbers.path(name, scale)):
                 runs.setdefault((number.claim, scale), set()).update(number.runs.split())
+    for one in main_results:
         counted = [runs[at] for reading in one.deciding if (at := (reading.claim.id, reading.scale)) in runs]
         for reading in one.readings:
             mine = runs.get((reading.claim.id, reading.scale))

@@ -40,6 +40,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU tha
 
 EXECUTIONS = [OneByOne, AllInFlight]
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0]]
+MEMORY = ("ace", "quafl")  # a table of the server, and models of the clients
 LOCAL: list[Any] = [
     "scaffold",
     {"name": "sgd", "momentum": 0.9, "clip": 1.0, "weight_decay": 0.1},
@@ -262,11 +263,17 @@ def test_worlds_on_two_devices_do_not_share_a_stack(device: torch.device) -> Non
 def test_diagnostics(device: torch.device) -> None:
     """Error terms with the servers in lock step, and the constants of the theorems."""
     asked = Diagnostics(errors=2, constants=10)
-    for name in ("fedbuff", "ace"):
-        assert_same_run(quadratics(name, {"name": "scaffold", "steps": 2}), device, AllInFlight(), asked)
+    assert_same_run(quadratics("ace", {"name": "scaffold", "steps": 2}), device, AllInFlight(), asked)
 
 
-@pytest.mark.parametrize("name", [*quick_for_one_of_each_kind(Strategy.members()), "logistic"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in Strategy.members() if name not in MEMORY),
+        *MEMORY,
+        "logistic",
+    ],
+)
 def test_a_run_saved_on_the_cpu_goes_on(
     name: str, device: torch.device, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,8 +13,9 @@ from reports.claims.rules import flat
 from reports.claims.verdicts import judge
 
 ROOT = Path(__file__).parents[2]
+PAPERS = papers()
 THEOREMS = [
-    claim for paper in papers().values() for claim in paper.claims.values() if isinstance(claim, Theorem)
+    claim for paper in PAPERS.values() for claim in paper.claims.values() if isinstance(claim, Theorem)
 ]
 RELATIVE_ERROR = 1e-6  # of a result on another machine
 
