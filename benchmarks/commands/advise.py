@@ -60,6 +60,18 @@ class Share(options.Finite):
 @click.option(
     "--latency", type=options.Finite(min=0), metavar="SECONDS", help="On the way, in each direction."
 )
+@click.option(
+    "--server-uplink",
+    type=options.Finite(min=0, min_open=True),
+    metavar="RATE",
+    help="Mbit/s for the uploads of all clients together.",
+)
+@click.option(
+    "--server-downlink",
+    type=options.Finite(min=0, min_open=True),
+    metavar="RATE",
+    help="Mbit/s for the downloads of all clients together.",
+)
 @click.option("--links", type=options.FILE, metavar="FILE", help="CSV file with a row for each client.")
 @click.option("--links-client", metavar="COL", help="Column of --links with the ids of clients.")
 @click.option("--message", metavar="SIZE", help="Size of your model, such as 40MB; needed with links.")
@@ -99,6 +111,8 @@ def command(
     uplink: str | None,
     downlink: str | None,
     latency: float | None,
+    server_uplink: float | None,
+    server_downlink: float | None,
     links: Path | None,
     links_client: str | None,
     message: str | None,
@@ -133,6 +147,7 @@ def command(
         uplink=uplink,
         downlink=downlink,
         latency=latency,
+        shared={"uplink": server_uplink, "downlink": server_downlink},
         links=links,
         client=links_client,
         message=message,
@@ -163,6 +178,7 @@ def command(
     time = float(f"{max(JOBS * typical * exp(fleet.absence + fleet.transfers), ABSENCES * absence):.3g}")
     taken = min(count, advice.MOST)
     if taken < count:
+        _share_links(written, taken / count)
         print_text(f"It has {taken} of the {count} clients, drawn at random: digits are too few for more.")
     name = re.sub(r"[^\w.-]", "-", out.stem).lstrip("-.") or "advised"
     own_suite = advice.suite_to_check(written, taken, time, strategies, neighbours, at_work=at_work)
@@ -272,6 +288,7 @@ def _network(
     uplink: str | None,
     downlink: str | None,
     latency: float | None,
+    shared: Mapping[str, float | None],
     links: Path | None,
     client: str | None,
     message: str | None,
@@ -292,12 +309,14 @@ def _network(
     network: dict[str, Any] = {way: link(way, value) for way, value in ways.items() if value is not None}
     if latency is not None:
         network["latency"] = latency
+    if limits := {way: rate for way, rate in shared.items() if rate is not None}:
+        network["shared"] = limits
     if links is not None and not {uplink, downlink} - {None}:
         raise UserError("--links: name its columns with --uplink COL, --downlink COL, or both")
     if bool(network) != (message is not None):
         raise UserError(
-            "--message: give the size of your model, such as --message 40MB, with --uplink, --downlink or "
-            "--latency, and only with these"
+            "--message: give the size of your model, such as --message 40MB, with --latency or an option of "
+            "links, and only with these"
         )
     return {**network, "message": message} if network else {}
 
@@ -317,6 +336,13 @@ def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: fl
     if unit is None:
         raise UserError("--unit: give the seconds in a unit of the job lengths, since links are in Mbit/s")
     return {"network": dict(network), **({} if unit == 1 else {"unit": unit})}
+
+
+def _share_links(timing: dict[str, Any], share: float) -> None:
+    """Scale the links that clients share to a share of the clients."""
+    network = timing.get("network", {})
+    if shared := network.get("shared"):
+        timing["network"] = network | {"shared": {way: share * rate for way, rate in shared.items()}}
 
 
 def _measured() -> tuple[Board, dict[str, Any], dict[str, tuple[str, Scenario, float]]]:

@@ -11,6 +11,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import takewhile
 
 import numpy as np
+from scipy.optimize import brentq
 
 from fl_core.timing.availability import Absence, Availability, checked
 from fl_core.timing.durations import Durations, Lengths
@@ -35,6 +36,27 @@ class Links:
             rates = np.array([float(rate) for rate in self.network.rates(way, n, seed, ids)])
             seconds += self.message / (rates * MBIT)
         return seconds
+
+    def waiting(self, cycles: np.ndarray, at_work: int) -> float:
+        """Return the seconds by which shared links lengthen each job, on average.
+
+        It is the same for all clients, and so long that the links carry no more than their capacity.
+
+        Args:
+            cycles: Each client's mean seconds for a job and its transfers over its own links [n].
+            at_work: Clients at work at a time.
+        """
+        shared = self.network.shared
+        bounds = [float(limit) for limit in (shared.downlink, shared.uplink) if limit is not None]
+        if not bounds:
+            return 0.0
+        most = min(bounds) * shared.cells * MBIT / self.message  # jobs a second
+        busy = at_work / len(cycles)
+
+        def excess(waiting: float) -> float:
+            return busy * float((1 / (cycles + waiting)).sum()) - most
+
+        return float(brentq(excess, 0, at_work / most)) if excess(0) > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +95,16 @@ def characteristics(
         seeds: Seeds to average over.
         horizon: Virtual time up to which absences count.
         ids: Returns the ids of n clients under a seed, where files are joined by them; see `Timing.ids`.
-        links: Links over which messages travel; None: in no time. Links that clients share count as unused.
+        links: Links over which messages travel; None: in no time.
         at_work: Clients at work at a time; None: all that are present.
 
     Raises:
         ValueError: A law does not fit n clients, or no client is present before the horizon.
     """
     rows = [
-        astuple(_under(seed, durations, availability, n, horizon, ids=ids(n, seed), links=links))
+        astuple(
+            _under(seed, durations, availability, n, horizon, at_work=at_work, ids=ids(n, seed), links=links)
+        )
         for seed in seeds
     ]
     mean = Characteristics(*np.mean(rows, axis=0).tolist())
@@ -95,6 +119,7 @@ def _under(
     n: int,
     horizon: float,
     *,
+    at_work: int | None,
     ids: Sequence[str] | None,
     links: Links | None,
 ) -> Characteristics:
@@ -107,14 +132,17 @@ def _under(
     present = 1 - away / (n * horizon)
     if present <= 0:
         raise ValueError(f"availability: no client is present before time {horizon:g}")
+    transfers = 0.0
+    if links:
+        seconds, jobs_alone = links.seconds(n, seed, ids), means * links.unit
+        seconds = seconds + links.waiting(jobs_alone + seconds, min(at_work or n, max(1, round(present * n))))
+        transfers = float(np.log1p(seconds / jobs_alone).mean())
     return Characteristics(
         spread=float(np.log(means).std()),
         slowest=float(np.log(means.max() / np.median(means))),
         tail=float(np.log(tails).mean()),
         absence=-math.log(present),
-        transfers=float(np.log1p(links.seconds(n, seed, ids) / (means * links.unit)).mean())
-        if links
-        else 0.0,
+        transfers=transfers,
     )
 
 

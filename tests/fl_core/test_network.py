@@ -12,6 +12,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 from scipy import stats
@@ -29,6 +30,7 @@ from fl_core.scenario import Scenario
 from fl_core.server.jobs import Job, Send
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
+from fl_core.timing.characteristics import Links as LinksOfAPopulation
 from fl_core.timing.link import Link
 from fl_core.timing.network import Network, Way
 from fl_core.timing.per_client import PerClient
@@ -563,3 +565,17 @@ def test_the_links_of_a_law_of_ones_own_are_exact(given: Any, line: str) -> None
 def test_whole_numbers_are_rates() -> None:
     network = Network(downlink=Links(given=[1, 2]))
     assert network.rates(Way.DOWN, 2, 0) == (Fraction(1), Fraction(2))
+
+
+@pytest.mark.parametrize("means", [(1, 1, 1, 1), (1, 2, 3, 10), (40, 50, 60, 70)])
+def test_the_wait_for_a_shared_link_is_about_that_of_a_run(means: tuple[int, ...]) -> None:
+    """Eight clients, whose uploads of two units each share a link for one: throughput within 10 %."""
+    network = {"uplink": ONE / 2, "shared": {"uplink": ONE / 2}}
+    where = linked(scenario([*means, *means], updates=600), **network)
+    run_by_events = simulate(Simulation(Experiment.model_validate({"scenario": where, "strategy": "asgd"})))
+    arrivals = times(list(run_by_events))
+    cycles = np.array([*means, *means]) + 2.0
+    waiting = LinksOfAPopulation(Network.model_validate(network), message=8, unit=1).waiting(
+        cycles, at_work=8
+    )
+    assert (1 / (cycles + waiting)).sum() == pytest.approx(len(arrivals) / arrivals[-1][1], rel=0.1)

@@ -104,9 +104,10 @@ def test_where_nothing_near_was_measured_it_says_so(
     "given",
     [
         ("--uplink", "1", "--message", "4MB", "--unit", "1"),
+        ("--server-uplink", "20", "--message", "4MB", "--unit", "1"),
         ("--at-work", "5"),
     ],
-    ids=["slow links", "few at work"],
+    ids=["slow links", "slow link of the server", "few at work"],
 )
 def test_links_and_clients_at_work_are_characteristics(
     given: tuple[str, ...], kept: Path, tmp_path: Path

@@ -9,7 +9,7 @@ from fl_core.timing.availability import Always, Availability, Dropouts
 from fl_core.timing.characteristics import Characteristics, Links, characteristics
 from fl_core.timing.duration_laws import DurationTrace, Exponential, Fixed, TwoSpeed
 from fl_core.timing.durations import Durations
-from fl_core.timing.network import MBIT, Network
+from fl_core.timing.network import MBIT, Network, Shared
 
 
 def of(durations: Durations, availability: Availability | None = None, n: int = 20) -> Characteristics:
@@ -61,6 +61,19 @@ def test_transfers_of_a_message_over_links_with_latency() -> None:
     )
     assert found.transfers == pytest.approx(log(2))
     assert characteristics(Fixed(), Always(), 5, [0], 100, links=Links(Network(), 1e9, 1)).transfers == 0
+
+
+@pytest.mark.parametrize(("at_work", "cells", "cycle"), [(None, 1, 20), (5, 1, 10), (None, 4, 6), (2, 1, 6)])
+def test_a_shared_link_carries_no_more_than_its_capacity(
+    at_work: int | None, cells: int, cycle: float
+) -> None:
+    """10 clients, 6.1 s a job with transfers; the link takes a message of 10 Mbit in 2 s: 20 s for all."""
+    shared = Shared(uplink=5, cells=cells)
+    network = Network(downlink=10, uplink="5/2", latency="1/2", shared=shared)
+    links = Links(network, message=10 * MBIT, unit=1)
+    durations = Fixed(times=("1/10",))
+    found = characteristics(durations, Always(), 10, [0], 100, links=links, at_work=at_work)
+    assert found.transfers == pytest.approx(log(max(cycle, 6.1) / 0.1))
 
 
 def test_clients_at_work_among_those_that_are_present() -> None:
