@@ -1,5 +1,6 @@
 """Requirements of every strategy, however aggregating."""
 
+import itertools
 import json
 import math
 import tempfile
@@ -119,13 +120,12 @@ def resumed(
     `stops` are numbers of events, counted from the start of the run.
     """
     recorders[0].start()
-    number = 0
-    for stop, recorder, fresh in zip(stops, recorders, recorders[1:], strict=False):
-        for number, event in enumerate(simulate(recorder.simulation, execution), number):
+    numbers = itertools.count()
+    for stop, (recorder, fresh) in zip(stops, itertools.pairwise(recorders), strict=True):
+        for event in simulate(recorder.simulation, execution):
             recorder.see(event)
-            if number == stop:
+            if next(numbers) == stop:
                 break
-        number += 1
         with tempfile.TemporaryDirectory() as folder:
             checkpoint.save(recorder, Path(folder) / "run.pt")
             checkpoint.load(fresh, Path(folder) / "run.pt")

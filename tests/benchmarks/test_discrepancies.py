@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.discrepancies import Discrepancy, Settings, discrepancies
+from benchmarks.discrepancies import Settings, discrepancies
 from benchmarks.runs.session import check
 from benchmarks.suite.document import split
 from benchmarks.suite.fields import SuiteFile
@@ -45,20 +45,16 @@ def test_every_id_once_and_in_order() -> None:
     assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.id)
-def test_the_module_is_there(entry: Discrepancy) -> None:
-    assert importlib.import_module(entry.module).__doc__
+def test_every_entry_is_whole_and_names_a_module() -> None:
+    for entry in ALL:
+        assert importlib.import_module(entry.module).__doc__, entry.id
+        assert bool(entry.ours) == bool(entry.other), entry.id
+        assert all((entry.paper, entry.text, entry.code, entry.reading)), entry.id
 
 
-@pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.id)
-def test_ours_and_the_other_come_together(entry: Discrepancy) -> None:
-    assert bool(entry.ours) == bool(entry.other)
-    assert all((entry.paper, entry.text, entry.code, entry.reading))
-
-
-@pytest.mark.parametrize("entry", CHOICES, ids=lambda entry: entry.id)
-def test_our_reading_is_what_one_gets_without_saying_so(entry: Discrepancy) -> None:
-    assert suite(entry.about, entry.ours) == suite(entry.about)
+def test_our_reading_is_what_one_gets_without_saying_so() -> None:
+    for entry in CHOICES:
+        assert suite(entry.about, entry.ours) == suite(entry.about), entry.id
 
 
 @pytest.mark.parametrize("number", ["X-21", "X-22"])
@@ -73,11 +69,11 @@ def test_a_defect_that_is_chosen_is_announced_before_the_runs(
         assert capsys.readouterr().err.count(number) == times
 
 
-@pytest.mark.parametrize("entry", CHOICES, ids=lambda entry: entry.id)
-def test_the_module_holds_the_part_that_changes(entry: Discrepancy) -> None:
-    ours, other = (_parts(suite(entry.about, keys)) for keys in ({}, entry.other))
-    changed = {type(one).__module__ for one in [*ours, *other] if (one in ours) != (one in other)}
-    assert entry.module in changed
+def test_the_module_holds_the_part_that_changes() -> None:
+    for entry in CHOICES:
+        ours, other = (_parts(suite(entry.about, keys)) for keys in ({}, entry.other))
+        changed = {type(one).__module__ for one in [*ours, *other] if (one in ours) != (one in other)}
+        assert entry.module in changed, entry.id
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,16 @@ RELATIVE_ERROR = 1e-6  # of a result on another machine
 
 
 def theorem(test: Callable[[Theorem], None]) -> Any:
-    """Parametrize a test by the claims that name it."""
+    """Parametrize a test by the claims that name it; all but the first are slow."""
     name = f"{Path(getfile(test)).relative_to(ROOT).as_posix()}::{test.__name__}"
     mine = [claim for claim in THEOREMS if claim.test == name]
-    return pytest.mark.parametrize("claim", mine, ids=[claim.id for claim in mine])(test)
+    return pytest.mark.parametrize(
+        "claim",
+        [
+            pytest.param(claim, id=claim.id, marks=pytest.mark.slow if place else ())
+            for place, claim in enumerate(mine)
+        ],
+    )(test)
 
 
 def assert_found(claim: Theorem, result: Any) -> None:
