@@ -30,7 +30,7 @@ from fl_core.strategies.strategy import Strategy
 from fl_core.testing.scene import TIMES, changed, experiment, must, scenario
 
 LOCALS: tuple[dict[str, Any], ...] = ({"name": "sgd"}, {"name": "scaffold"})
-STOPS = (1, 40, 120)  # events before a run is interrupted
+STOPS = (1, 30, 80)  # events before a run is interrupted
 EXACT = 1e-10  # how far models in float64 may be apart where only the order of sums differs
 SETTLED, COUNTED = 500, 2500  # arrivals before shares are counted, and arrivals counted
 PARTS = 25  # consecutive parts of the arrivals counted, whose shares differ by chance

@@ -20,7 +20,7 @@ def must(holds: bool, sentence: str) -> None:
         raise AssertionError(sentence)
 
 
-def scenario(noise: float = 0.3, updates: int = 150, **timing: Any) -> Scenario:
+def scenario(noise: float = 0.3, updates: int = 100, **timing: Any) -> Scenario:
     """Return six quadratics with fixed job lengths, or with the given durations and availability."""
     durations = {"name": "fixed", "times": TIMES}
     return Scenario.model_validate(

@@ -11,11 +11,11 @@ from worlds import play, recorded, scenario
 from fl_core.diagnostics.staleness import predicted
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.recording import checkpoint
-from fl_core.recording.recorder import Recorder
+from fl_core.recording.recorder import Recorder, run
 from fl_core.scenario import Scenario
 from fl_core.schema import Status
 from fl_core.strategies.strategy import Strategy
+from fl_core.testing.of_strategies import resumed
 
 PULLS = ("afa_cd", "afa_cs", "malenia", "rennala", "ringleader")
 WITHOUT_CONCURRENCY = ("asgrad", "favas", "fedavg", "fedstale", "mifa", "mindflayer", "quafl")
@@ -171,18 +171,8 @@ def test_a_deadline_is_held_against_the_fastest_of_many_seeds() -> None:
         Experiment(scenario=where, strategy=strategy("fedavg", deadline=min(fastest) / 2))
 
 
-def test_a_run_with_a_budget_of_bytes_resumes_at_its_marks(tmp_path: Any) -> None:
+def test_a_run_with_a_budget_of_bytes_resumes_at_its_marks() -> None:
     """The curve is that of the run that was not interrupted."""
     experiment = Experiment(scenario=scenario(updates=60, bytes=480), strategy=strategy("asgd"))
-    whole, begun, resumed = (Recorder(Simulation(experiment)) for _ in range(3))
-    for recorder in (whole, begun):
-        recorder.start()
-        for at, event in enumerate(simulate(recorder.simulation)):
-            recorder.see(event)
-            if recorder is begun and at == 20:
-                checkpoint.save(begun, tmp_path / "run.pt")
-                break
-    checkpoint.load(resumed, tmp_path / "run.pt")
-    for event in simulate(resumed.simulation):
-        resumed.see(event)
-    assert resumed.finish().curve == whole.finish().curve
+    recorders = [Recorder(Simulation(experiment)) for _ in range(2)]
+    assert resumed(recorders, [20]).curve == run(experiment).curve
