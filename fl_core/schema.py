@@ -360,6 +360,8 @@ class Table:
         return f"{self.name}.parquet"
 
 
+TRACEBACK = "traceback.txt"  # file of a run that ended in error
+
 COUNT, AMOUNT = Column(whole=True), Column()
 
 ITERATION, UPDATES, TIME, BYTES, ENERGY = (clock.value for clock in Clock)

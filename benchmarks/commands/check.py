@@ -143,7 +143,7 @@ def _report_error(error: BaseException, suite: str, junit: Path | None, summary:
     lines, cause = users_mistake(error), error
     while not place(cause) and (origin := cause.__cause__ or cause.__context__):
         cause = origin
-    trace = ""
+    trace = "\n".join(getattr(error, "__notes__", ()))
     if lines is None or place(cause):  # a bug, or raised in a file of the user's own
         trace = redacted("".join(traceback.format_exception(cause if place(cause) else error)))
     texts = suite, lines or (summarised(error),), trace

@@ -16,7 +16,7 @@ from benchmarks.commands import options
 from benchmarks.errors import warn
 from benchmarks.redaction import command_line
 from benchmarks.tables import print_rich
-from fl_core.schema import Status
+from fl_core.schema import TRACEBACK, Status
 from fl_core.text import duration
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ ENDS = {
     Status.DONE: "done",
     Status.DIVERGED: "diverged",
     Status.STALLED: "stalled: no step would follow",
-    Status.ERROR: "ended in error (see their traceback.txt in MLflow)",
+    Status.ERROR: f"ended in error (see their {TRACEBACK} in MLflow)",
 }
 
 

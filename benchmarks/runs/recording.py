@@ -16,6 +16,7 @@ from fl_core.schema import (
     CLIENTS,
     CURVE,
     DIAGNOSTICS,
+    TRACEBACK,
     MlflowTag,
     Status,
     Tag,
@@ -88,7 +89,7 @@ class Recording:
 
     def failed(self, reason: str, trace: str = "") -> RunResult:
         """Store the result of a task ended by an error."""
-        return self._put(Status.ERROR, reason, texts={"traceback.txt": redacted(trace)} if trace else {})
+        return self._put(Status.ERROR, reason, texts={TRACEBACK: redacted(trace)} if trace else {})
 
     def _put(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +23,7 @@ from fl_core import reading
 from fl_core.metrics import FP_LOSS, LOSS
 from fl_core.parts import Frozen
 from fl_core.recording.atomic import whole
-from fl_core.schema import ARRIVALS, UPDATES, Status
+from fl_core.schema import ARRIVALS, TRACEBACK, UPDATES, Status
 from fl_core.sources import digests, named
 from fl_core.text import many
 from reports.numbers import Measure, measure, measure_of
@@ -141,7 +142,10 @@ class Baseline(Frozen):
 
 
 def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
-    """Return the baseline of a suite's records, without speed; UserError if a run is incomplete."""
+    """Return the baseline of a suite's records, without speed; UserError if a run is incomplete.
+
+    A note of the error is the traceback of a run that ended in error.
+    """
     suite = planned[0].suite
     recorded = {run.key: run for run in load(tracking_uri, suite).runs}
     for state, missing in (
@@ -152,13 +156,15 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
         ),
     ):
         if missing:
-            first = missing[0]
-            unread = recorded[first.key].files.unread if first.key in recorded else ""
-            raise UserError(
+            first = next((run for run in missing if _failed(recorded.get(run.key))), missing[0])
+            record = recorded.get(first.key)
+            error = UserError(
                 f"suite '{suite}': {len(missing)} of {many(len(planned), 'run')} not recorded as {state}, "
                 f"such as {first.strategy} · {first.scenario} · seed {first.experiment.seed}: "
-                f"{f'{unread}; {RUN_AGAIN}' if unread else 'run it first with asyncfl run'}"
+                f"{_reason_missing(record)}"
             )
+            error.add_note(_traceback(record, tracking_uri))
+            raise error
     runs = [recorded[run.key] for run in planned]
     latest = max(runs, key=lambda run: run.started.timestamp() if run.started else 0.0)
     origins = {(run.processor, run.device, *sorted(run.versions.items())) for run in runs}
@@ -173,6 +179,27 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
         runs=tuple(_outcome(run, schedule(run, tracking_uri)) for run in runs),
         settings=settings(planned),
     )
+
+
+def _failed(recorded: RunResult | None) -> bool:
+    return recorded is not None and recorded.status is Status.ERROR
+
+
+def _reason_missing(recorded: RunResult | None) -> str:
+    """Return why a run cannot be compared, and what to do."""
+    if recorded is not None and _failed(recorded):
+        return f"{recorded.reason}. Correct this and run the suite again"
+    if recorded is not None and recorded.files.unread:
+        return f"{recorded.files.unread}; {RUN_AGAIN}"
+    return "run it first with asyncfl run"
+
+
+def _traceback(recorded: RunResult | None, tracking_uri: str) -> str:
+    """Return the traceback of a run that ended in error; empty for any other."""
+    if recorded is not None and _failed(recorded):
+        with fetched(recorded.artifact_uri, tracking_uri, [TRACEBACK]) as folder, suppress(OSError):
+            return (folder / TRACEBACK).read_text(encoding="utf-8")
+    return ""
 
 
 def schedule(run: RunResult, tracking_uri: str) -> str:

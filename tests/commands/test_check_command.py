@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
+from in_process import deliver
 from recorded import write_suite
 
 from benchmarks import speed as strategies
@@ -115,6 +116,25 @@ def test_a_crash_of_the_users_code_is_reported_with_its_traceback(
     assert summary.read_text() == "# Notes\n"
     invoke(check.command, write_suite(tmp_path), *words[:4], "--summary", tmp_path / "gate.md")
     assert "ValueError: no step" in (tmp_path / "gate.md").read_text()
+
+
+def test_a_run_that_ended_in_error_is_reported_with_its_traceback(tmp_path: Path, store: Store) -> None:
+    mended, file = tmp_path / "mended", tmp_path / "base.json"
+    strategies = f"asgd, {{name: 'sluggish:Failing', mended: '{mended}'}}"
+    mended.touch()
+    deliver(tmp_path, store, strategies=strategies)
+    mended.unlink()
+    suite, baseline = tmp_path / "small.yaml", ("--baseline", file, "--no-speed")
+    done = invoke(check.command, suite, "--store", store.folder, *baseline, "--write")
+    assert done.exit_code == 0, done.output
+    fresh, junit, summary = Store(tmp_path / "fresh"), tmp_path / "gate.xml", tmp_path / "gate.md"
+    deliver(tmp_path, fresh, strategies=strategies)
+    reports = ("--junit", junit, "--summary", summary)
+    said = complaint(check.command, suite, "--store", fresh.folder, *baseline, *reports)
+    assert "2 of 4 runs" in said and "RuntimeError: the twentieth update (" in said
+    case = ET.parse(junit).find(".//error")
+    for text in (summary.read_text(), str(case.text) if case is not None else ""):
+        assert "in receive\n    raise RuntimeError(" in text
 
 
 @pytest.mark.parametrize("other", ["--update", "--quality-only", "--junit"])
