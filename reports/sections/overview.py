@@ -173,8 +173,9 @@ def who_leads(results: Results) -> str:
 
 
 def _open(standings: Standings) -> str:
-    """Return the strategies not separated from the leader; empty without any."""
-    names = [line.strategy for line in standings.open]
+    """Return the strategies behind the leader but not separated from it; empty without any."""
+    best = standings.leader.score.mean
+    names = [line.strategy for line in standings.open if line.score.mean != best]
     return f", not separated from {names[0] if len(names) == 1 else f'{len(names)} others'}" if names else ""
 
 

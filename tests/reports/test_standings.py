@@ -127,6 +127,11 @@ def test_one_scenario_is_led_by_its_best_mean() -> None:
     assert about.startswith("Final test accuracy: ACE 80.0 [")
 
 
+def test_a_tie_names_both_leaders_and_neither_as_behind() -> None:
+    finals = np.array([[[0.9, 0.7, 0.8], [0.9, 0.7, 0.8]]])
+    assert who_leads(Results.of(suite(finals))) == "Highest mean test accuracy: ACE, FedAvg (80.0 %)."
+
+
 @pytest.mark.parametrize(
     ("budget", "clock"),
     [
