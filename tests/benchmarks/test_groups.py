@@ -134,10 +134,9 @@ def test_never_is_later_than_any_time(times: list[float | None], median: float |
     assert reached(finals).get("time_to_target") == median
 
 
-def test_seeds_of_a_group_differ_in_how_their_names_begin(tmp_path: Path, store: Store) -> None:
-    deliver(tmp_path, store, seeds=3, strategies="asgd")
-    names = sorted(run.info.run_name for run in runs(store))
-    assert [name[:6] for name in names] == ["seed 0", "seed 1", "seed 2"]
+def test_seeds_of_a_group_differ_in_how_their_names_begin(delivered: Store) -> None:
+    names = sorted(run.info.run_name for run in runs(delivered))
+    assert [name[:6] for name in names] == ["seed 0", "seed 0", "seed 1", "seed 1"]
 
 
 columns = st.lists(st.tuples(st.integers(1, 9), st.floats(-5, 5)), min_size=1, max_size=8)
@@ -323,13 +322,10 @@ def test_a_separator_within_a_condition_does_not_split_it() -> None:
     assert {*names.values()} == {"ACE · a · b 1", "ACE · a · b 2"}
 
 
-def test_groups_have_the_conditions_of_their_seeds_and_their_time_of_computing(
-    tmp_path: Path, store: Store
-) -> None:
+def test_groups_have_the_conditions_of_their_seeds_and_their_time_of_computing(delivered: Store) -> None:
     """Not the time from the first start to the last end: seeds may be days apart."""
-    deliver(tmp_path, store, seeds=3)
-    for strategy, group in groups(store).items():
-        seeds = [run for run in runs(store) if run.data.tags["asyncfl.strategy"] == strategy]
+    for strategy, group in groups(delivered).items():
+        seeds = [run for run in runs(delivered) if run.data.tags["asyncfl.strategy"] == strategy]
         assert {run.data.tags["asyncfl.conditions"] for run in (group, *seeds)} == {
             group.data.tags["asyncfl.conditions"]
         }
