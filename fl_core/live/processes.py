@@ -17,8 +17,9 @@ from fl_core.experiment import Experiment
 from fl_core.import_guard import UserPackages, own_packages
 from fl_core.live.client import READY, ClientError, Signal, serve
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
+from fl_core.problems.supervised import Supervised
 
-# What takes seconds to import: torch and, with worlds of data sets, Lightning.
+# What takes seconds to import: torch and, for supervised problems, Lightning.
 TORCH, LIGHTNING = "fl_core.live.client", "fl_core.problems.training.pooled"
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
@@ -36,7 +37,9 @@ class LocalProcesses:
     def __init__(self, experiment: Experiment, processes: int) -> None:
         problem = experiment.scenario.problem
         self.n = problem.clients
-        multiprocessing.set_forkserver_preload([TORCH, *([LIGHTNING] if problem.has_baseline else [])])
+        multiprocessing.set_forkserver_preload(
+            [TORCH, *([LIGHTNING] if isinstance(problem, Supervised) else [])]
+        )
         context: Any = multiprocessing.get_context(METHOD)
         self.processes, self.pipes, self.senders = [], [], []
         self._received: deque[UpdateMessage | LostClients] = deque()
