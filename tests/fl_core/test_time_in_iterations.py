@@ -84,19 +84,14 @@ def test_20_a_run_saved_amid_an_iteration_goes_on_as_it_would_have(strategy: Str
     described = Experiment(scenario=where(), strategy=strategy)
     whole = Simulation(described)
     expected = list(simulate(whole, AllInFlight()))
-    amid = 0
-    for stop in range(0, 60, 3):
-        first = Simulation(described)
-        seen = []
-        for event in simulate(first, AllInFlight()):
-            seen.append(event)
-            if len(seen) == stop + 1:
-                break
-        amid += bool(first.state.gathered)
-        second = Simulation(described)
-        restore(second, plain(first))
-        assert seen + list(simulate(second, AllInFlight())) == expected
-        torch.testing.assert_close(second.server.model, whole.server.model, rtol=0, atol=0)
+    simulation, seen, amid = Simulation(described), [], 0
+    for _ in range(60):
+        seen.append(next(simulate(simulation, AllInFlight())))
+        amid += bool(simulation.state.gathered)
+        saved = plain(simulation)
+        restore(simulation := Simulation(described), saved)
+    assert seen + list(simulate(simulation, AllInFlight())) == expected
+    torch.testing.assert_close(simulation.server.model, whole.server.model, rtol=0, atol=0)
     assert amid
 
 
