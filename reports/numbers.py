@@ -79,24 +79,23 @@ def rough(n: int) -> str:
 
 def size(count: float) -> str:
     """Return bytes in readable units: 0, 640 B, 31 kB, 4.2 MB, 1.5 GB."""
-    if isnan(count) or not isfinite(count):
-        return number(count)
-    for unit, letter in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= unit:
-            value = count / unit
-            return f"{value:.1f} {letter}" if value < 10 else f"{value:,.0f} {letter}"
-    return f"{count:.0f} B" if count else "0"
+    return _with_prefix(count, "B", ".0f")
 
 
 def energy(joules: float) -> str:
     """Return joules in readable units: 0, 640 J, 31 kJ, 4.2 MJ."""
-    if isnan(joules) or not isfinite(joules):
-        return number(joules)
-    for unit, letter in ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ")):
-        if joules >= unit:
-            value = joules / unit
-            return f"{value:.1f} {letter}" if value < 10 else f"{value:,.0f} {letter}"
-    return f"{joules:.3g} J" if joules else "0"
+    return _with_prefix(joules, "J", ".3g")
+
+
+def _with_prefix(amount: float, unit: str, small: str) -> str:
+    """Return an amount with the unit's prefix; `small` is the format of amounts below a thousand."""
+    if not isfinite(amount):
+        return number(amount)
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if amount >= factor:
+            value = amount / factor
+            return f"{value:.1f} {prefix}{unit}" if value < 10 else f"{value:,.0f} {prefix}{unit}"
+    return f"{amount:{small}} {unit}" if amount else "0"
 
 
 def about_seeds(needed: int) -> str:
