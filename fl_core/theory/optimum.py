@@ -85,12 +85,6 @@ def optimise(
     return sorted(ends, key=lambda end: float(f"{end.value:.9e}"))  # not by rounding errors
 
 
-def best_concurrency(objective: RoutingObjective, speeds: Array, limit: int, p: Array | None = None) -> int:
-    """Return m* ≤ limit, the number of tasks of least bound under routing p [n] (uniform unless given)."""
-    p = uniform(len(speeds)) if p is None else p
-    return min(range(1, limit + 1), key=lambda tasks: objective.value(QueueingNetwork(p, speeds, tasks)))
-
-
 def optimise_jointly(
     objective: RoutingObjective,
     speeds: Array,

@@ -143,7 +143,8 @@ def slowdown(*, network: str, routing: Routing, against: Routing) -> float:
 def best_concurrency(*, lr: float, clients: int, divisor: float, limit: int) -> int:
     """m* ≤ limit, which minimises H under uniform routing for speeds μ_i = e^{i/divisor}."""
     speeds = np.exp(np.arange(1, clients + 1) / divisor)
-    return optimum.best_concurrency(H(lr=lr, gap=15, noise=209), speeds, limit)
+    bound, p = H(lr=lr, gap=15, noise=209), uniform(clients)
+    return min(range(1, limit + 1), key=lambda tasks: bound.value(QueueingNetwork(p, speeds, tasks)))
 
 
 def best_concurrency_falls(*, lrs: list[float], clients: int, divisor: float, limit: int) -> bool:

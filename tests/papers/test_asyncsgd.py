@@ -222,6 +222,14 @@ def test_third_term_of_two_clients(ratio, share):
     assert asyncsgd.third_term(ratio=ratio, tasks=20, share=0.5) == pytest.approx(76)
 
 
+@pytest.mark.parametrize(("divisor", "wanted"), [(100, [71, 52, 33]), (10, [35, 29, 21])])
+def test_numbers_of_tasks_with_the_least_bound(divisor, wanted):
+    """Figure 2's curves have other constants than §5.2, which it does not give; these are §5.2's."""
+    rates = (0.015, 0.02, 0.03)
+    found = [asyncsgd.best_concurrency(lr=lr, clients=50, divisor=divisor, limit=100) for lr in rates]
+    assert found == wanted
+
+
 # -- claims ----------------------------------------------------------------------------------------
 
 

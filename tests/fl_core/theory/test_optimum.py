@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fl_core.theory.optimum import best_concurrency, optimise
+from fl_core.theory.optimum import optimise
 from fl_core.theory.routing import G, H, QueueingNetwork, balanced, uniform
 
 CLUSTERS = np.repeat([0.01, 0.1, 1.0], 10)  # §5.2
@@ -103,17 +103,6 @@ def test_ends_are_local_minima():
             assert PER_ROUND.value(QueueingNetwork(p / p.sum(), SLIGHT, 20)) >= end.value
 
 
-def test_best_concurrency():
-    """Figure 2's curves have other constants than §5.2, which it does not give; these are §5.2's."""
-    for speeds, wanted in [(1 / 100, [71, 52, 33]), (1 / 10, [35, 29, 21])]:
-        found = [
-            best_concurrency(H(lr=lr, gap=15, noise=209), np.exp(speeds * np.arange(1, 51)), 100)
-            for lr in (0.015, 0.02, 0.03)
-        ]
-        assert found == wanted
-    assert best_concurrency(PER_ROUND, SLIGHT, 50) == 1
-
-
 class Squares:
     """Σ (μ_i p_i)², least where p_i ∝ 1/μ_i²."""
 
@@ -177,18 +166,3 @@ def test_a_slight_noise_parts_clients_of_equal_speed():
     assert first().std() == pytest.approx(1e-6, rel=0.1)
     assert np.array_equal(first(), first(seed=0))
     assert not np.array_equal(first(), first(seed=1))
-
-
-def test_best_concurrency_is_within_its_limit():
-    class Share:
-        """The first client's share of the tasks, with a sign."""
-
-        def __init__(self, sign):
-            self.sign = sign
-
-        def value(self, network):
-            return self.sign * network.p[0] * network.tasks
-
-    assert best_concurrency(Share(-1), np.ones(3), 7) == 7
-    assert best_concurrency(Share(1), np.ones(3), 7) == 1
-    assert best_concurrency(Share(-1), np.ones(2), 7, np.array([-0.5, 1.5])) == 1
