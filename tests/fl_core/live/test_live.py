@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 from time import sleep
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -18,12 +19,14 @@ from hypothesis import strategies as st
 
 from fl_core.experiment import Experiment
 from fl_core.live.client import ClientError, serve, train
-from fl_core.live.processes import LocalProcesses, Sender
+from fl_core.live.processes import LIGHTNING, LocalProcesses, Sender
 from fl_core.live.run import refuses
 from fl_core.live.service import StoppedError
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 from fl_core.local_work import SGD
 from fl_core.loop.events import EventKind
+from fl_core.problems.digits import Digits
+from fl_core.problems.problem import Problem
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.recorder import run as simulated
 from fl_core.schema import BYTES, TIME, Name, Reason, Status
@@ -106,6 +109,21 @@ def test_a_killed_client_process_is_a_drop_out_and_the_run_goes_on(name: str) ->
     assert clients[first : first + 2] == [1, 4] == list(run.simulation.state.gone)
     assert {1, 4}.isdisjoint(clients[first + 2 :]) and last.kind is not EventKind.LOST
     assert held_to(run).bit_for_bit
+
+
+@pytest.mark.parametrize(
+    "problem", [Quadratic(centres=CENTRES), Digits(clients=6)], ids=["quadratic", "digits"]
+)
+def test_lightning_is_imported_before_client_processes_only_for_supervised_problems(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr("multiprocessing.set_forkserver_preload", asked.append)
+    scene = experiment("asgd").scenario.model_copy(update={"problem": problem})
+    monkeypatch.setattr(LocalProcesses, "_start", Mock(side_effect=StoppedError))
+    with pytest.raises(StoppedError):
+        LocalProcesses(experiment("asgd").model_copy(update={"scenario": scene}), 1)
+    assert [LIGHTNING in modules for modules in asked] == [isinstance(problem, Digits)]
 
 
 def test_a_pipe_is_closed_only_once_nothing_is_being_sent() -> None:
