@@ -31,10 +31,10 @@ def test_a_folder_whose_name_ends_an_address_is_refused(tmp_path: Path, name: st
         Store(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["runs lr=1", "100%", "läufe", "a&b", "a+b;c"])
-def test_other_folders_hold_their_own_database(tmp_path: Path, name: str) -> None:
+def test_other_folders_hold_their_own_database(tmp_path: Path) -> None:
     from benchmarks.tracking import database
 
+    name = "100% läufe lr=1 a&b+c;d"
     store = Store(tmp_path / name)
     store.make()
     database.create(store.tracking_uri)
