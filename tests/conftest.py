@@ -59,10 +59,10 @@ def _migrations_read_once() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An MLflow database without anything in it."""
-    from benchmarks.tracking import database
+    from tests import databases
 
     path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
-    database.create(f"sqlite:///{path}")
+    path.write_bytes(databases.empty_database())
     return path
 
 

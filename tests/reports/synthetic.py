@@ -7,7 +7,6 @@ import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from benchmarks.tracking.run_result import Files, RunResult
 from fl_core.keys import key
 from reports.records.records import Pooled, RecordedSuite, latest
 from reports.records.store import cleaned
+from tests.databases import empty_database
 
 START = 1_760_000_000_000  # milliseconds
 TWO_CLIENTS: dict[str, Any] = {
@@ -146,7 +146,7 @@ def write_store(
     from mlflow.entities import Metric, Param
 
     if (path := database.file(uri)) is not None and database.is_new(uri):
-        path.write_bytes(_empty_database())
+        path.write_bytes(empty_database())
     client = MlflowClient(uri)
     note = {"mlflow.note.content": "What it asks."}
     experiment = client.create_experiment(suite, artifact_location=artifacts, tags=note)
@@ -172,14 +172,6 @@ def write_store(
             run.info.run_id, [Metric(name, value, START, 0) for name, value in one.metrics.items()]
         )
         client.set_terminated(run.info.run_id, "FINISHED", START + 900)
-
-
-@cache
-def _empty_database() -> bytes:
-    """MLflow takes seconds to make its tables."""
-    with tempfile.TemporaryDirectory() as folder:
-        database.create(f"{database.PREFIX}{folder}/mlflow.db")
-        return (Path(folder) / "mlflow.db").read_bytes()
 
 
 def tables(fake: Fake) -> dict[str, Mapping[str, Any]]:

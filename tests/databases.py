@@ -1,0 +1,16 @@
+"""An empty MLflow database, made once in a process: MLflow takes seconds to make its tables."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from benchmarks.tracking import database
+
+
+@cache
+def empty_database() -> bytes:
+    """The file of a database without anything in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mlflow.db"
+        database.create(f"{database.PREFIX}{path}")
+        return path.read_bytes()
