@@ -6,6 +6,7 @@ import platform
 import subprocess
 from pathlib import Path
 
+from fl_core.import_guard import not_own
 from fl_core.schema import Tag
 
 ROOT = Path(__file__).parents[2]
@@ -64,9 +65,11 @@ def has_commit(name: str, folder: Path = ROOT) -> bool:
 
 
 def _git(folder: Path, *arguments: str) -> str:
+    # Git refuses a checkout of another user, also where its code is trusted, as in a container of CI
+    trust = [] if not_own(folder) else ["-c", "safe.directory=*"]
     try:
         done = subprocess.run(
-            ["git", "-C", folder, *arguments], capture_output=True, text=True, check=True, timeout=10
+            ["git", *trust, "-C", folder, *arguments], capture_output=True, text=True, check=True, timeout=10
         )
     except (OSError, subprocess.SubprocessError):
         return ""

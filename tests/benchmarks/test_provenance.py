@@ -1,7 +1,10 @@
 """The commit of a run: changed sources are told, stored numbers are no sources."""
 
+import os
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from benchmarks.tracking.provenance import commit
 
@@ -30,3 +33,17 @@ def test_changed_sources_are_told_and_stored_numbers_are_not(tmp_path: Path) -> 
     assert commit(tmp_path) == commit(tmp_path / "benchmarks") == head
     (tmp_path / "module.py").write_text("2\n")
     assert commit(tmp_path) == commit(tmp_path / "benchmarks") == f"{head}+"
+
+
+def test_a_trusted_checkout_of_another_user_has_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job of CI in a container is another user than the one that checked out."""
+    git(tmp_path, "init")
+    git(tmp_path, "commit", "--allow-empty", "-m", "first")
+    head = git(tmp_path, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    assert commit(tmp_path) == ""
+    monkeypatch.setenv("CI", "true")
+    assert commit(tmp_path) == head
