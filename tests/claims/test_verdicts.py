@@ -515,6 +515,7 @@ def test_holm_keeps_the_family_honest() -> None:
     assert verdicts({"T-row/1": BETTER}, {"T-row/1": pair(weak)})["T-row/1"].word == "confirmed"
 
 
+@pytest.mark.slow
 def test_under_the_null_a_whole_family_is_rarely_wrong() -> None:
     """Ten claims without any truth in them: some verdict in 7 % of families at most."""
     rng, family = stream(12, "family"), {f"T-row/{at}": BETTER for at in range(10)}

@@ -220,6 +220,7 @@ def test_adding_or_removing_an_entry_changes_no_other_score(name: str) -> None:
             assert rest.met(entry) == own.met(entry)
 
 
+@pytest.mark.slow
 def test_simulated_boards_of_equals_have_at_most_five_per_cent_false_statements() -> None:
     """All entries have one law of times, in one scenario; some board in a hundred may be wrong by chance."""
     wrong = 0
