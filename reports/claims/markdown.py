@@ -33,7 +33,8 @@ WORDS = """\
 ## The words
 
 A paper's *main result* is tested by *readings*: experiments, printed numbers and theorems. A reading is
-*decided* if its test has a clear outcome. The word of a main result follows from its decided readings:
+*decided* if its test has a clear outcome. The word of a main result follows from its decided readings;
+[some readings](#how-to-read-this) are shown and not counted:
 
 | Word | Decided readings that hold |
 | --- | --- |
@@ -45,11 +46,11 @@ A paper's *main result* is tested by *readings*: experiments, printed numbers an
 | *undecided* | none is decided yet |
 | *not run* | none has run yet |
 
-If all seeds of an undecided reading point the other way, the word is *mostly holds* instead of *holds*, or
-*mostly fails* instead of *fails*.
+If all other readings hold, but every seed of an undecided reading points against the result, the word is
+*mostly holds* and not *holds*; likewise *mostly fails* and not *fails*.
 
-Behind the word stands its *scope*. It is the workload closest to the paper's among the readings that the
-word rests on: *the paper's workload* (its data and model), *stand-ins* (other data or a smaller model), or
+Each word has a *scope*: of the workloads of the readings that the word rests on, the one closest to the
+paper's. It is *the paper's workload* (its data and model), *stand-ins* (other data or a smaller model), or
 *toy* (quadratics, and theorems). A failure contradicts the paper only on the paper's workload, in the
 paper's experiment, and within its conditions. *Fails* on a stand-in is a finding about the stand-in.
 """
@@ -57,32 +58,32 @@ HOW = """\
 ## How to read this
 
 - **Arrangement**: whose experiment a reading is. It is *the paper's*, that of *its code*, *an
-  interpretation* where the text leaves the experiment open, or *ours*. An arrangement that is an
-  interpretation for one reading is one for every reading that uses it.
-- **Workload**: the paper's data and model, or a stand-in. The column *Arrangement* of a paper's page names
-  what ran.
-- **Matrix**: a column is an arrangement and a workload; a theorem has no workload and counts as the
-  paper's. *2/21* in a cell means that 2 of 21 decided readings hold. Squares show the readings (if there
-  are more than five, five squares show their shares): 🟩 holds, 🟥 fails, 🟦 no difference, 🟢 holds in every
-  seed but is not decided yet, 🔴 fails in every seed but is not decided yet, ⬜ undecided, or compatible with
-  a printed number but imprecise. The name of a main result leads to all of its readings, each with effect
-  and interval.
+  interpretation* where the text leaves the experiment open, or *ours*. If an arrangement is an
+  interpretation in one reading, it is so in every reading that uses it.
+- **Workload**: the paper's data and model, or a stand-in. On the page of a paper, the column *Arrangement*
+  names both.
+- **Matrix**: a column is an arrangement and a workload; a theorem, which has no workload, is in a column
+  without *stand-in*. *2/21* in a cell means that 2 of 21 decided readings hold. Squares show the readings
+  (if there are more than five, five squares show their shares): 🟩 holds, 🟥 fails, 🟦 no difference, 🟢
+  holds in every seed but is not decided yet, 🔴 fails in every seed but is not decided yet, ⬜ undecided, or
+  compatible with a printed number but imprecise. The name of a main result leads to all of its readings,
+  each with effect and interval.
 - **Not counted in the word**, but shown, and counted in the cells: *twins*, which repeat the comparison of
-  another reading on the same runs; statements of *ours*; and readings outside the paper's *conditions*,
-  such as an upper bound that is not reached. No reading belongs to two main results.
+  another reading on the same runs; statements of *ours*; and readings outside the *conditions* under which
+  the paper makes its statement. No reading belongs to two main results.
 - **Pooled**: the mean effect over clusters, with its interval, and a prediction interval for one more
   cluster. A cluster is an arrangement and a workload; clusters are random effects (DerSimonian and Laird,
   with the interval of Hartung and Knapp).
 - **Found**, on the page of a paper: the advantage of A over B, where A is the method that the statement
   names first. It is positive if A is better, whatever the metric. Below it are the values of A and B: means
-  over seeds, or medians where runs collapse. If a claim is not a comparison, it is our value of the number
-  in the column *Claimed*. The level of the interval is that of its look (see below).
-- **No interval** stands where these seeds exclude no value at that level: there is one seed, or too few for
-  a sign test; all differences are equal; more than half of them are equal, and at most six are not; or the
-  denominator of a ratio may be 0. A test of signs may still decide.
+  over seeds, or medians where runs collapse. For a claim that is not a comparison, *Found* is our value of
+  the number in the column *Claimed*. The level of the interval is that of its look (see below).
+- **No interval** is shown if the seeds cannot exclude any value at the level of the look: there is one
+  seed, or too few for a sign-flip test; all paired differences are equal; more than half of the differences
+  are equal, and at most six are not; or the denominator of a ratio may be 0.
 - **Kinds of evidence** are counted apart: experiments; printed numbers and theorems that could have failed;
   and proven bounds that were seen to hold, with the ratio of bound to measured value. A cell of the matrix
-  has all of them. A property of our code alone is a software test, and not a claim of the paper.
+  adds up all three kinds. A property of our code alone is a software test, and not a claim of the paper.
 - **Failures** have classes: on a stand-in, in another arrangement, outside the paper's conditions,
   underspecified, ours, or a contradiction of the paper. A class explains a failure, and does not hide it.
 
@@ -94,15 +95,15 @@ HOW = """\
   and mini-batches.
 - *A better than B* **holds** if A is ahead, and **fails** if A is behind. They are **equal** if the
   difference is certainly smaller than the margin of the reading, and there is **no effect** if the
-  difference is exactly 0 in every seed. A difference that is both certain and small counts as ahead or
-  behind. *A like B* holds inside the margin, and fails outside.
-- A verdict needs both a t-test and an exact sign-flip test. The t-test is corrected for skewness (Hall); a
-  skewness of at least one half against the finding is assumed. The sign-flip test has to pass 5 %, which
-  takes six seeds. If no test decides, but all seeds are on one side, the word is *ahead (behind, holds,
-  fails) in k of k seeds*.
+  difference is exactly 0 in every seed. If the interval leaves out 0 and also lies inside the margin, the
+  verdict is ahead or behind, and not equal. *A like B* holds inside the margin, and fails outside.
+- A verdict needs both a t-test and an exact sign-flip test. The t-test is corrected for skewness (Hall); if
+  the estimated skewness is less than one half against the finding, one half is taken. The p-value of the
+  sign-flip test must be at most 5 %, which needs at least six seeds. If no test decides, but all seeds are
+  on one side, the word is *ahead (behind, holds, fails) in k of k seeds*.
 - *Where runs collapse*, the sign test decides about the median seed, and there is no verdict on spreads. A
-  run collapses if it diverges, never reaches its target, or ends with less than half of the upper quartile
-  of its method's accuracies.
+  run collapses if it diverges, never reaches its target, or ends below half of the 75th percentile of its
+  method's final accuracies over seeds.
 - *A printed number* has a margin: half a point of accuracy, or a quarter of the standard deviation of the
   numbers in its table, whichever is smaller. *A like B* has half a point where the reading names no margin.
   The interval of our mean over all seeds is widened by the noise of the paper's mean, which has as many
@@ -117,9 +118,9 @@ HOW = """\
   name is given: the value is within its band, or equal to nine digits or to all that are printed.
 - *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of
   their permutations.
-- Seeds are added by a plan, mostly up to 8, 16, 32 and 64. A *look* is a test after such a step. Each look
-  has its share of the error of 5 %, and the tests of one line share it (Holm; Shaffer where a comparison
-  has two hypotheses). An interval has the level of its look.
+- Seeds are added by a plan, mostly up to 8, 16, 32 and 64. A *look* is a test after such a step. The error
+  of 5 % of a line of a plan is split over its looks, and within a look over its tests (Holm; Shaffer where
+  a comparison has two hypotheses). An interval has the level of its look.
 - *Small* scale is what two cores can do; *paper* is as large as in the paper. Each has its own verdicts.
 
 ## How to object
@@ -130,11 +131,11 @@ send yours.
 RATE = """\
 ## How often a verdict is false
 
-This is measured (`asyncfl claims simulate`). For each of {rows} lines, {campaigns} campaigns draw new seeds
-from the stored numbers, which are shifted so that the true effect is 0 or equal to the margin, and go
-through the whole procedure. **{rate:.1f} %** of all campaigns end with a false verdict; by the t-test alone
-it was 10 to 15 %. Lines above 5 %: {worst}. If the true rate of a line is 5 %, up to {luck} of its
-{campaigns} campaigns are false by chance.
+This is measured (`asyncfl claims simulate`). For each of {rows} lines of the plans, {campaigns} campaigns
+are simulated. A campaign draws seeds from the stored numbers, shifted so that the true effect is 0 or
+exactly the margin, and goes through the whole procedure. **{rate:.1f} %** of all campaigns end with a false
+verdict; by the t-test alone it was 10 to 15 %. Lines above 5 %: {worst}. If the true rate of a line is 5 %,
+up to {luck} of its {campaigns} campaigns are false by chance.
 """
 UNTRACED = "†"
 PROVENANCE = """\
@@ -142,8 +143,8 @@ PROVENANCE = """\
 
 {traced:,} of {all:,} stored numbers ({share:.0f} %) come from a commit of the repository without
 uncommitted changes. Since {since} only such numbers are stored. The mark {mark} beside the seeds of a
-reading means that some of its numbers are older: they are shown and judged like the others. `asyncfl claims
-run --untraceable` runs them again, and new numbers replace them.
+reading means that some of its numbers come from elsewhere: they are shown and judged like the others.
+`asyncfl claims run --untraceable` runs them again, and new numbers replace them.
 """
 CHANGES = """\
 ## Changes after numbers were seen

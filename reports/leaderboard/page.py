@@ -19,6 +19,7 @@ from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.populations import (
     COPY,
     DISTANCES,
+    FEW,
     REFERENCE,
     TRIALS,
     Coverage,
@@ -354,6 +355,12 @@ def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[s
     )
     if powers := list(dict.fromkeys(result.goals[scale].power for scale in result.scales)):
         yield f"Power of a client, for the energy: {'; '.join(powers)}."
+    if result.early:
+        apart = ", ".join(f"{scale} {result.spacing[scale]:.3g}" for scale in result.scales)
+        yield (
+            f"Speed-ups are rough where the target is met within {FEW} evaluations, which are {apart} apart: "
+            f"{listed(result.early)}."
+        )
     for names in result.identical:
         yield f"{listed(names)} have the same final runs, to the last digit: here they do the same."
     orders = [(distance, result.agreement(distance)) for distance in DISTANCES]

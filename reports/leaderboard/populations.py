@@ -22,6 +22,7 @@ RESAMPLES = 2000
 OF_BEST = 0.98  # of the best median at the end: a second target
 DISTANCES = (0.9, 0.95, 1.05)  # from the first model to the target, at which the order is looked at again
 TRIALS = (6, 12, 24)  # of a study; beside them all trials of all studies
+FEW = 5  # evaluations, in which a time to target is known roughly
 LAST = 1e9  # in place of the log of an endless time, where ranks alone count
 ROUNDING = 5e-5  # of the values of a stored curve
 
@@ -252,6 +253,20 @@ class PopulationScores:
         for name in self.order():
             by_curves.setdefault(curves[name], []).append(name)
         return [names for names in by_curves.values() if len(names) > 1]
+
+    @cached_property
+    def spacing(self) -> dict[str, float]:
+        """Virtual time between two evaluations in each scenario, the median over its final runs."""
+        gaps = self._finals["times"].map(lambda cell: float(np.median(np.diff(numbers(cell)))))
+        return {
+            str(scale): float(of_scale.median()) for scale, of_scale in gaps.groupby(self._finals["scale"])
+        }
+
+    @property
+    def early(self) -> list[str]:
+        """Entries whose median run meets a target within `FEW` evaluations, soonest first."""
+        spacing = np.array([self.spacing[scale] for scale in self.scales])
+        return [name for name in self.order() if (self.medians[name] < (FEW + 0.5) * spacing).any()]
 
     @cached_property
     def copies(self) -> dict[str, float]:

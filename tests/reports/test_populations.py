@@ -276,6 +276,20 @@ def test_entries_with_the_same_runs_are_named() -> None:
     assert [*own.identical[0]] == ["ACE", "Alias"]
 
 
+def test_entries_that_are_too_soon_for_the_evaluations_are_named() -> None:
+    """A mark every unit of time, and targets met at 30 at the soonest; a mark every 20, and ASGD is early."""
+    own = scores(tables(), "fixed")
+    assert own.spacing == {"features10-fixed": 1} and own.early == []
+    rare = own.tables.finals.assign(times=lambda rows: rows["times"].map(_times_20))
+    sparse = replace(own, tables=BoardTables(own.tables.trials, rare))
+    assert {*sparse.early} >= {"FedBuff", "ASGD", "ACE", "FedAvg"} and MOTIONLESS not in sparse.early
+    assert "Slow" not in sparse.early
+
+
+def _times_20(cell: str) -> str:
+    return " ".join(str(20 * at) for at in range(len(cell.split())))
+
+
 def test_energy_is_that_of_the_runs_that_meet_the_target() -> None:
     board = tables()
     energy = board.finals["time"].replace(inf, 1e9) * np.where(board.finals["strategy"] == "ACE", 5, 1)
