@@ -101,7 +101,8 @@ def test_every_python_that_is_named_is_tried() -> None:
 SOURCE = ("asyncfl", *PACKAGES, "docs", "examples", "tests", "AGENTS.md", "CHANGELOG.md", "CITATION.cff")
 SOURCE += ("CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "README.md", "SECURITY.md", "constraints.txt")
 SOURCE += ("pyproject.toml", "tox.ini")
-NUMBERS = "benchmarks/claims/results/"  # stored numbers of claims, in the source distribution alone
+# Numbers of claims and of an earlier leaderboard, in the source distribution alone
+NUMBERS = ("benchmarks/claims/results/", "benchmarks/leaderboard/1.0/")
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +156,9 @@ def test_the_wheel_holds_the_packages_without_stored_numbers(distributions: tupl
         size = sum(member.file_size for member in wheel.infolist())
     packages = files_below("asyncfl", *PACKAGES)
     assert held == {name for name in packages if not name.startswith(NUMBERS)}
-    assert any(name.startswith(NUMBERS) for name in packages) and size < 8e6  # bytes
+    assert (
+        any(name.startswith(NUMBERS) for name in packages) and size < 12e6
+    )  # bytes, of which the leaderboard is half
 
 
 @pytest.mark.slow
