@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from fl_core.problems.models.linear import Affine, Linear, Logistic
 from fl_core.schema import Clock, Name, TrialMetric
 from fl_core.strategies.hyperparameters import Values
 from fl_core.text import unknown
-from fl_core.timing.power import Power
+from fl_core.timing.power import PHASES, Power
 from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.populations import COPY, ScenarioGoal
 from reports.records.records import RecordedSuite
@@ -237,11 +236,8 @@ def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
 
 
 def _in_words(power: Power | None) -> str:
-    phases = {} if power is None else power.model_dump(exclude_none=True)
-    words = {
-        phase: f"{float(watts):g} W" if isinstance(watts, Real) else "by client"
-        for phase, watts in phases.items()
-    }
+    laws = {} if power is None else {phase: getattr(power, phase) for phase in (*PHASES, "idle")}
+    words = {phase: f"{law.label()} W" for phase, law in laws.items() if law is not None}
     return ", ".join(f"{phase} {watts}" for phase, watts in words.items())
 
 
