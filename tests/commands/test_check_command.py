@@ -120,7 +120,7 @@ def test_a_crash_of_the_users_code_is_reported_with_its_traceback(
 
 def test_a_run_that_ended_in_error_is_reported_with_its_traceback(tmp_path: Path, store: Store) -> None:
     mended, file = tmp_path / "mended", tmp_path / "base.json"
-    strategies = f"asgd, {{name: 'sluggish:Failing', mended: '{mended}'}}"
+    strategies = f"asgd, {{name: 'sluggish:Failing', mended: '{mended}', label: Failing}}"
     mended.touch()
     deliver(tmp_path, store, strategies=strategies)
     mended.unlink()
