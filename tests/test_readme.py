@@ -60,9 +60,9 @@ def test_findings_stand_on_the_linked_pages() -> None:
 @pytest.mark.slow
 def test_numbers_of_the_example_are_those_of_its_runs(tmp_path: Path) -> None:
     """Run the suite: number of runs, time to target of the first strategy, and that the second has none."""
-    [count] = re.findall(r"\((\d+) runs", README)
+    [count] = re.findall(r"Its\s+(\d+)\s+runs", README)
     [(first, percent, time, second)] = re.findall(
-        r"(\w+) reaches (\d+) % accuracy after (\d+) units\s+of\s+time; (\w+), which", README
+        r"(\w+)\s+reaches\s+(\d+)\s+%\s+accuracy\s+after\s+(\d+)\s+units\s+of\s+time;\s+(\w+),", README
     )
     program = (
         "import asyncfl\n"
