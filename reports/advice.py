@@ -115,7 +115,7 @@ def message(scores: PopulationScores) -> float:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Advice:
     """The strategies worth comparing for a population of clients, by the leaderboard."""
 
     sentences: Sequence[str]  # on rank groups
@@ -146,7 +146,7 @@ def near(
     yield f"{NOTHING}{nearest}; a factor of 2 would count as near. So no strategy is recommended."
 
 
-def standing(scores: PopulationScores | None) -> Standing:
+def from_board(scores: PopulationScores | None) -> Advice:
     """Return the strategies worth comparing in a population, by their rank groups.
 
     Args:
@@ -154,7 +154,7 @@ def standing(scores: PopulationScores | None) -> Standing:
             the suite compares one strategy of each kind.
     """
     if scores is None:
-        return Standing((), KINDS)
+        return Advice((), KINDS)
     never = [name for name in scores.order() if scores.never(name)]
     rest = [name for name in scores.order() if not scores.never(name) and name not in scores.leaders]
     sentences = [
@@ -174,18 +174,18 @@ def standing(scores: PopulationScores | None) -> Standing:
         for name in (*scores.leaders, *rest)
         if name != REFERENCE
     }
-    return Standing(sentences, reasons)
+    return Advice(sentences, reasons)
 
 
-def candidates(board_standing: Standing, written: Mapping[str, Any]) -> list[Candidate]:
+def candidates(advised: Advice, written: Mapping[str, Any]) -> list[Candidate]:
     """Return the strategies most worth comparing, each with the reason, and FedAvg.
 
     Args:
-        board_standing: What a leaderboard says.
+        advised: What the leaderboard says.
         written: Label of an entry of the board → the strategy as a suite writes it.
     """
-    best = [label for label in board_standing.reasons if label in written and label != REFERENCE][:CANDIDATES]
-    chosen = [Candidate(written[label], label, board_standing.reasons[label]) for label in best]
+    best = [label for label in advised.reasons if label in written and label != REFERENCE][:CANDIDATES]
+    chosen = [Candidate(written[label], label, advised.reasons[label]) for label in best]
     return [*chosen, Candidate("fedavg", REFERENCE, "synchronous, what others are compared with")]
 
 

@@ -164,13 +164,13 @@ def command(
     board, written_entries, measured = _measured()
     neighbours = advice.neighbours(fleet, measured)
     is_near = bool(neighbours) and neighbours[0].near
-    board_standing = advice.standing(board.scores[neighbours[0].population] if is_near else None)
+    advised = advice.from_board(board.scores[neighbours[0].population] if is_near else None)
     for line in (
         *advice.near(fleet, neighbours, _given(trace, slow, written, at_work)),
-        *board_standing.sentences,
+        *advised.sentences,
     ):
         print_text(line)
-    strategies = advice.candidates(board_standing, written_entries)
+    strategies = advice.candidates(advised, written_entries)
     print_text("The suite compares:")
     for candidate in strategies:
         print_text(f"{candidate.label}: {candidate.why}", indent="  ")

@@ -62,8 +62,8 @@ HOW = """\
   interpretation in one reading, it is so in every reading that uses it.
 - **Workload**: the paper's data and model, or a stand-in. On the page of a paper, the column *Arrangement*
   names both.
-- **Matrix**: a column is an arrangement and a workload; a theorem, which has no workload, is in a column
-  without *stand-in*. *2/21* in a cell means that 2 of 21 decided readings hold. Squares show the readings
+- **Matrix**: a column is an arrangement and a workload. *2/21* in a cell means that 2 of 21 decided
+  readings hold. Squares show the readings
   (if there are more than five, five squares show their shares): 🟩 holds, 🟥 fails, 🟦 no difference, 🟢
   holds in every seed but is not decided yet, 🔴 fails in every seed but is not decided yet, ⬜ undecided, or
   compatible with a printed number but imprecise. The name of a main result leads to all of its readings,

@@ -353,7 +353,8 @@ def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[s
         "are taken when the target is met, as medians over the runs that meet it. The worst client is "
         f"measured at the end of the run: {ends} units of time."
     )
-    if powers := list(dict.fromkeys(result.goals[scale].power for scale in result.scales)):
+    powers = dict.fromkeys(result.goals[scale].power for scale in result.scales)
+    if any(powers):
         yield f"Power of a client, for the energy: {'; '.join(powers)}."
     if result.early:
         apart = ", ".join(f"{scale} {result.spacing[scale]:.3g}" for scale in result.scales)

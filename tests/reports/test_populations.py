@@ -15,7 +15,7 @@ from benchmarks.commands import options
 from reports.leaderboard import populations as module
 from reports.leaderboard import rank_groups
 from reports.leaderboard.board_tables import FINALS, TRIALS, BoardTables
-from reports.leaderboard.page import SETTINGS, Board, matrix, population_table, write
+from reports.leaderboard.page import SETTINGS, Board, matrix, page, population_table, write
 from reports.leaderboard.populations import (
     COPY,
     Coverage,
@@ -303,6 +303,8 @@ def test_energy_is_that_of_the_runs_that_meet_the_target() -> None:
     reference = np.median(own.times["FedAvg"][met])
     assert float(cells["ACE"]) == pytest.approx(5 * np.median(own.times["ACE"]) / reference, abs=0.006)
     assert "Energy, FedAvg = 1" not in population_table(scores(board, "fixed"))[0]  # no power is given
+    pages = ["\n".join(page(Board(board, asked))) for asked in (goals, dict.fromkeys(SCALES, GOAL))]
+    assert ["Power of a client" in text for text in pages] == [True, False]
 
 
 def trial_rows() -> pd.DataFrame:
