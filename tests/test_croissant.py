@@ -59,7 +59,9 @@ def test_metadata_are_valid_and_records_are_those_of_the_tables(
 
 
 def text(value: Any) -> str:
-    """A cell as text; numbers in one form."""
+    """A cell as text; numbers in one form, and no text where there is no value."""
+    if value is None:
+        return ""
     if isinstance(value, bytes):
         value = value.decode()
     try:
