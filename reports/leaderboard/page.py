@@ -47,8 +47,9 @@ NAMES = {
 }
 WHAT = {
     "alike": "all clients have the same mean speed, and times are memoryless",
-    "persistent": "mean speeds are log-normal (σ = 1), and times vary by σ = 0.3 around them",
-    "fixed": "F80: the step of a client takes 0.2 to 1, and never changes",
+    "persistent": "each client has its own mean time of a step (log-normal, σ = 1), around which its steps "
+    "vary (log-normal, σ = 0.3)",
+    "fixed": "each client has its own time of a step, from 0.2 to 1, which never changes: F80 of FedFix",
     "two_speed": "a fifth of the clients is ten times slower",
     "phones": "published speeds and links of phones, messages of 4 MB, and one link of the server for all",
 }
@@ -109,11 +110,12 @@ def page(board: Board) -> Iterator[str]:
     yield from _leaders(scores)
     yield "\n## Rank groups\n"
     yield (
-        "A cell has the rank groups of the entry in that population, and its speed-up: the median time in "
-        f"which tuned {REFERENCE} meets the target over that of the entry. Two entries that share a group "
-        "are not told apart: 1–3 and 2–5 share groups 2 and 3, 1 and 2–5 share none. “Never” marks entries "
-        "of which most runs do not meet the target before their end: they are not ranked, and the share of "
-        "runs that meet it stands in place of a group.\n"
+        "A cell shows the rank groups of an entry in a population, and its speed-up. The speed-up is the "
+        f"median time in which tuned {REFERENCE} reaches the target, divided by the median time of the "
+        "entry. An entry in groups 1–3 and one in groups 2–5 share groups 2 and 3: these runs cannot tell "
+        "which is sooner. An entry in group 1 and one in groups 2–5 share no group: the first one is "
+        "sooner. “Never” marks an entry if at most half of its runs reach the target. It is not ranked, and "
+        "the cell shows the share of its runs that reach the target.\n"
     )
     yield _as_markdown(matrix(scores, linked=True))
     yield f"\n![Heat map of the same numbers]({STEM}-heat.svg)\n"
@@ -122,9 +124,9 @@ def page(board: Board) -> Iterator[str]:
     yield from _certainty(scores)
     for name, result in scores.items():
         yield f"\n## {population_name(name).capitalize()}\n"
-        about = WHAT.get(name, population_name(name)).capitalize()
+        about = WHAT.get(name, population_name(name))
         scales = [f"{scale} ({result.goals[scale].clients})" for scale in result.scales]
-        yield f"{about}. Scenarios: {'; '.join(scales)}.\n"
+        yield f"{about[0].upper()}{about[1:]}. Scenarios: {'; '.join(scales)}.\n"
         yield _as_markdown(population_table(result))
         for scale in result.scales:
             yield f"\n![Learning curves of the leaders, {scale}]({STEM}-{scale}.svg)"
@@ -135,9 +137,10 @@ def page(board: Board) -> Iterator[str]:
     if board.samplers is not None:
         yield "\n## How trials are chosen\n"
         yield (
-            "Before the board was run, three samplers were compared on four strategies: four studies of as "
-            "many trials as on the board, each with four final runs. A cell is the median time to the target "
-            "and the share of final runs that meet it.\n"
+            "Before the board was run, three samplers of Optuna were compared. With each of them, four "
+            "strategies were tuned by four studies each, as on the board, and the best trial of a study made "
+            "four final runs. A cell is the median time to the target, and the share of final runs that "
+            "reach it.\n"
         )
         yield markdown(*sampler_table(board.samplers))
         yield f"\n{sampler_finding(board.samplers)}"
@@ -151,16 +154,18 @@ def page(board: Board) -> Iterator[str]:
 
 
 def limits(board: Board) -> str:
-    """Return the two sentences on what the board cannot say."""
+    """Return what the board compares, and what it cannot say."""
     goals = [board.goals[scale] for result in board.scores.values() for scale in result.scales]
     workloads = list(dict.fromkeys(goal.workload for goal in goals if goal.workload))
     names = listed([population_name(name) for name in board.scores])
     curved = list(dict.fromkeys(goal.workload for goal in goals if not goal.linear))
-    models = f"not linear: {listed(curved)} alone" if curved else "all its models are linear"
-    workloads_left_out = f"workloads other than {listed(workloads)}, or " if workloads else ""
+    models = f"Models that are not linear: {listed(curved)}" if curved else "All models are linear"
+    entries = {name for result in board.scores.values() for name in result.entries}
     return (
-        f"The board says nothing about {workloads_left_out}populations other than {names}; "
-        f"{models}. Where two entries share a rank group, it does not say which is sooner."
+        f"This board compares how soon {many(len(entries), 'strategy')} reach a target accuracy, for "
+        "populations of clients that differ in speed "
+        f"({names}){f', on {listed(workloads)}' if workloads else ''}. {models}. It says nothing about other "
+        "workloads and populations; where two entries share a rank group, it does not say which is sooner."
     )
 
 
@@ -321,7 +326,7 @@ def _missing(board: Board) -> Iterator[str]:
             scale for scale in board.planned_scenarios if scale not in board.tables.scales
         ],
         "Scenarios that have begun and do not count yet": [
-            f"{scale} ({many(len(coverage.entries.get(scale, ())), 'whole entry')})"
+            f"{scale} ({many(len(coverage.entries.get(scale, ())), 'entry')} with all runs)"
             for scale in coverage.begun
         ],
         "Populations in which nothing can be compared yet": [
@@ -344,23 +349,25 @@ def _missing(board: Board) -> Iterator[str]:
 def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[str]:
     """Yield what stands beside the table of a population: other targets, and what tuning costs."""
     targets = (
-        f"{scale} {result.goals[scale].target:.1%} (98 % of the best: {result.best_targets[scale]:.1%})"
+        f"{scale}: {result.goals[scale].target:.1%}, and for the column “98 % of the best” "
+        f"{result.best_targets[scale]:.1%}; runs end after {result.goals[scale].budget:g} units of time, and "
+        f"are evaluated every {result.spacing[scale]:.3g}"
         for scale in result.scales
     )
-    ends = ", ".join(f"{scale} {result.goals[scale].budget:g}" for scale in result.scales)
     yield (
-        f"\nTargets: {', '.join(targets)}. The target in brackets may change when entries are added. Counts "
-        "are taken when the target is met, as medians over the runs that meet it. The worst client is "
-        f"measured at the end of the run: {ends} units of time."
+        f"\nTarget accuracy in {'. In '.join(targets)}. The best is the best median at the end of runs, so "
+        "this second target may change when entries are added. The interval is over studies and seeds, of "
+        f"the entry and of {REFERENCE}; it is open above where enough runs of {REFERENCE} never reach the "
+        "target. Updates, bytes and energy are counted until the target is reached, as medians over the "
+        "runs that reach it. The worst client is measured at the end of runs."
     )
     powers = dict.fromkeys(result.goals[scale].power for scale in result.scales)
     if any(powers):
         yield f"Power of a client, for the energy: {'; '.join(powers)}."
     if result.early:
-        apart = ", ".join(f"{scale} {result.spacing[scale]:.3g}" for scale in result.scales)
         yield (
-            f"Speed-ups are rough where the target is met within {FEW} evaluations, which are {apart} apart: "
-            f"{listed(result.early)}."
+            f"{listed(result.early)}: the target is reached within {FEW} evaluations, so these speed-ups are "
+            "imprecise."
         )
     for names in result.identical:
         yield f"{listed(names)} have the same final runs, to the last digit: here they do the same."
@@ -368,16 +375,17 @@ def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[s
     words = [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
     if words:
         yield (
-            "Rank correlation with the order at another target, so far on the way from the first model’s "
-            f"accuracy to the target: {', '.join(words)}."
+            "Would another target give another order? Rank correlation with the order at a target that lies "
+            f"at a part of the way from the accuracy of the first model to the target: {', '.join(words)}."
         )
     if len(result.tables.trials):
         yield (
-            f"\nWhat tuning costs: the speed-up over {REFERENCE} with the first trials of each study, and "
-            "with those of all studies. It is measured on the half of the test data on which trials are "
-            "chosen, and so it is too high, the more so for more trials."
+            f"\nWhat tuning costs: the speed-up over {REFERENCE} (with all trials of a study) if only the "
+            "first trials of each study are made, and in the last column of trials, if those of all studies "
+            "are one. Trials are chosen and these times measured on one half of the test data, so they are "
+            "too good, the more so for more trials. The table above is of the other half."
             + (
-                f" {ONE_SETTING}: the trial of each study that was best in the other populations."
+                f" {ONE_SETTING}: parameters are chosen in the other populations, and used unchanged here."
                 if other_scales
                 else ""
             )
@@ -404,7 +412,9 @@ def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     for name, result in scores.items():
         first = result.leaders
         if len(first) > len(result.entries) / 2:
-            finding = f"no entry stands out: {len(first)} of {len(result.entries)} share the first group"
+            finding = (
+                f"more than half of the entries, {len(first)} of {len(result.entries)}, share the first group"
+            )
         elif len(first) > MOST_NAMED:
             named = ", ".join(first[:MOST_NAMED])
             others = len(first) - MOST_NAMED
@@ -413,9 +423,9 @@ def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
             )
         else:
             finding = f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
-        luck = f"ratios below {_end(result.resolution)} × cannot be told from luck"
-        title = population_name(name).capitalize()
-        yield f"- **{title}** ({WHAT.get(name, population_name(name))}): {finding}; {luck}."
+        luck = f"Ratios of times below {_end(result.resolution)} × may be luck"
+        title, what = population_name(name).capitalize(), WHAT.get(name, population_name(name))
+        yield f"- **{title}** ({what}). {finding[0].upper()}{finding[1:]}. {luck}."
     if len(scores) < 2:
         return
     everywhere = [
@@ -445,13 +455,15 @@ def certainty(scores: Mapping[str, PopulationScores]) -> Table:
 def _certainty(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     yield markdown(*certainty(scores))
     yield (
-        "\nSmallest ratio told apart: two entries closer than that share a rank group. The ratio is of "
-        "geometric mean times, while tables have medians. A run of a ranked entry that never meets the "
-        "target enters with its end, which is too early, and can hide a difference. Copies: FedBuff, ASGD "
-        "and ACE are tuned and run a second time; what separates a copy from its entry is luck. "
-        "False statements: if all entries were equal, the share of simulated boards that tell any two apart. "
-        f"Power: on simulated boards where each entry takes {NEIGHBOURS} times as long as the "
-        "one above it, the share of adjacent pairs told apart.\n"
+        "\nSmallest ratio told apart: two entries whose times differ by less share a rank group. It is the "
+        "largest ratio that 95 % of simulated boards of equal entries show, or that of a copy, if that is "
+        "larger. It compares geometric means of times, while the tables show medians. If a run of a ranked "
+        "entry misses the target, its end counts as its time: the true time is later, so a difference may "
+        "stay hidden. Copies: FedBuff, ASGD and ACE were tuned and run a second time; an entry and its copy "
+        "differ by luck alone. False statements: the share of simulated boards of equal entries on which "
+        "any two are told apart. Power: the share of neighbours told apart on simulated boards where each "
+        f"entry takes {NEIGHBOURS} times as long as the one before it. So entries that share a group are not "
+        "shown to be equal.\n"
     )
     pairs = [(first, second) for at, first in enumerate(scores) for second in [*scores][at + 1 :]]
     correlations = [(pair, correlation(scores[pair[0]], scores[pair[1]])) for pair in pairs]
@@ -509,12 +521,20 @@ def _data(board: Board) -> str:
 def _size(board: Board) -> str:
     tables = board.tables
     entries = {name for result in board.scores.values() for name in result.entries}
-    reference = tables.finals[tables.finals["strategy"] == REFERENCE]
+    copies = {name for result in board.scores.values() for name in result.copies}
+    scales = [scale for result in board.scores.values() for scale in result.scales]
+    runs = tables.finals[(tables.finals["strategy"] == REFERENCE) & tables.finals["scale"].isin(scales)]
+    studies = many(runs["study"].nunique(), "study")
     commits = sorted({*tables.finals["commit"]})
-    trials = many(tables.trials["trial"].nunique(), "trial")
     return (
-        f"{many(len(entries), 'entry')}, {many(len(tables.scales), 'scenario')}, each entry with "
-        f"{many(reference['study'].nunique(), 'study')} of {trials} in a scenario; "
-        f"{many(len(tables.trials), 'run')} for tuning and {many(len(tables.finals), 'final run')}, "
-        f"from {many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
+        f"{many(len(entries), 'entry')} and {many(len(copies), 'copy')} in {many(len(scales), 'scenario')}. "
+        f"In each, an entry has {studies} of {many(tables.trials['trial'].nunique(), 'trial')}, of "
+        f"{many(_seeds(tables.trials), 'run')} each, and {many(len(runs) // len(scales), 'final run')}. With "
+        f"scenarios that do not count yet, the tables have {many(len(tables.trials), 'run')} for tuning and "
+        f"{many(len(tables.finals), 'final run')}, from {many(len(commits), 'commit')}: "
+        f"{', '.join(commit[:10] for commit in commits)}."
     )
+
+
+def _seeds(trials: pd.DataFrame) -> int:
+    return int(trials.groupby(["scale", "strategy", "study"])["seed"].nunique().max()) if len(trials) else 0
