@@ -7,6 +7,7 @@ take trials puts them back into the queue. Results stand in the runs of trials a
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from benchmarks.errors import warn
@@ -97,16 +98,13 @@ class Search:
 
     def importance(self) -> dict[str, float]:
         """Return each parameter's importance (PED-ANOVA); empty if undetermined."""
-        from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+        from tuning.importance import importance
 
-        try:
-            shares = get_param_importances(
-                self.study, evaluator=PedAnovaImportanceEvaluator(), normalize=False
-            )
-        except (ValueError, RuntimeError, TypeError):  # the third: bounds beyond 64 bits
-            return {}
-        total = sum(shares.values())  # 0 where trials are too few
-        return {name: float(share / total) for name, share in shares.items()} if total else {}
+        sign = 1 if self.plan.objective.direction == "minimize" else -1
+        trials = [
+            trial for trial in self.trials() if trial.state.name == "COMPLETE" and isfinite(trial.value)
+        ]
+        return importance(trials, [sign * trial.value for trial in trials])
 
     def take(self, count: int) -> list[Trial]:
         """Return up to `count` trials for this process; empty if others have the rest, or all are done."""

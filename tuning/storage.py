@@ -40,8 +40,6 @@ def open_storage(address: str) -> Storage:
     remember(address)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-    # What `Search.importance` says itself. Filters are those of the process: it sets none for a while.
-    warnings.filterwarnings("ignore", "(The number of trials is too small|Target and region quantiles)")
     scheme, colon, rest = address.partition("://")
     if not colon:
         return _journal(Path(address))
