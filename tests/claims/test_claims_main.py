@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks.claims import stored_numbers
@@ -14,7 +19,7 @@ from benchmarks.claims.comparisons import KINDS
 from benchmarks.claims.files import MainResult, Paper
 from reports.claims import matrix
 from reports.claims.main_results import DECIDED, Outcome, scope
-from reports.claims.readings import Reading
+from reports.claims.readings import Reading, readings
 from reports.claims.rules import Verdict
 from reports.claims.terminal import SAID
 
@@ -229,18 +234,98 @@ def test_no_entry_is_a_reading_of_two_main_results(main_results: list[Outcome]) 
 
 
 def test_every_twin_shares_runs_with_a_reading_that_counts(main_results: list[Outcome]) -> None:
-    """Of the same main result, under one of its seeds at least, where both have numbers."""
+    """Of the same paper, under one of its seeds at least, where both have numbers."""
     runs: dict[tuple[str, str], set[str]] = {}
     for name in {one.paper.name for one in main_results}:
         for scale in SCALES:
             for number in stored_numbers.read(stored_numbers.path(name, scale)):
                 runs.setdefault((number.claim, scale), set()).update(number.runs.split())
+    counted: dict[str, set[str]] = {}
     for one in main_results:
-        counted = [runs[at] for reading in one.deciding if (at := (reading.claim.id, reading.scale)) in runs]
+        for reading in one.deciding:
+            counted.setdefault(one.paper.name, set()).update(
+                runs.get((reading.claim.id, reading.scale), set())
+            )
+    for one in main_results:
         for reading in one.readings:
             mine = runs.get((reading.claim.id, reading.scale))
             if reading.claim.twin and mine:
-                assert any(mine & other for other in counted), reading.claim.id
+                assert mine & counted[one.paper.name], reading.claim.id
+
+
+def differences(reading: Reading) -> dict[int, tuple[float, ...]]:
+    """The number of each seed that a reading is judged by: a difference, a contrast, or the values."""
+    samples = reading.claim.samples
+    seeds = set.intersection(*(set(reading.values.get(name, ())) for name in samples))
+    found = {}
+    for seed in sorted(seeds):
+        row = [reading.values[name][seed] for name in samples]
+        if reading.claim.kind in {"better", "same"}:
+            row = [row[0] - row[1]]
+        elif reading.claim.kind == "contrast":
+            row = [math.log(value) if getattr(reading.claim, "log", False) else value for value in row]
+            row = [sum(sample.times * value for sample, value in zip(samples.values(), row, strict=True))]
+        found[seed] = tuple(row)
+    return found
+
+
+def test_no_two_deciding_readings_have_equal_differences(main_results: list[Outcome]) -> None:
+    """Up to the sign, under all seeds that both have; of one paper, whichever main result they belong to."""
+    by_first: dict[object, list[tuple[str, dict[int, tuple[float, ...]]]]] = {}
+    for one in main_results:
+        for reading in one.deciding:
+            if reading.claim.needs_runs and (mine := differences(reading)):
+                first = tuple(round(abs(value), 9) for value in mine[min(mine)])
+                key = (one.paper.name, reading.scale, reading.claim.kind, min(mine), first)
+                by_first.setdefault(key, []).append((reading.claim.id, mine))
+    compared = 0
+    for group in by_first.values():
+        for (id_, mine), (other_id, other) in itertools.combinations(group, 2):
+            seeds = sorted(mine.keys() & other.keys())
+            rows = [np.array([table[seed] for seed in seeds]) for table in (mine, other)]
+            compared += 1
+            alike = any(np.allclose(rows[0], sign * rows[1], rtol=0, atol=1e-12) for sign in (1, -1))
+            assert not alike, f"{id_} and {other_id}"
+    assert compared  # numbers of a first seed do coincide
+
+
+def test_the_published_code_is_told_with_its_numbers(main_results: list[Outcome]) -> None:
+    """Means and points in the text, at both α, from the stored numbers."""
+    (one,) = (one for one in main_results if one.result.id == "published-code")
+    values: dict[str, Mapping[str, Mapping[int, float]]] = {}
+    for reading in readings(one.paper, "small"):
+        if reading.claim.id.startswith("A-code"):
+            values[reading.claim.id] = reading.values
+
+    def mean(id_: str, side: str) -> str:
+        means = [fmean(values[f"{id_}-a{alpha}"][side].values()) for alpha in (0.1, 0.3)]
+        return f"{means[0]:.3f} and {means[1]:.3f}"
+
+    def ahead(id_: str) -> list[int]:
+        pairs = [values[f"{id_}-a{alpha}"] for alpha in (0.1, 0.3)]
+        return [sum(pair["a"][seed] > pair["b"][seed] for seed in pair["a"]) for pair in pairs]
+
+    def points(id_: str) -> list[float]:
+        pairs = [values[f"{id_}-a{alpha}"] for alpha in (0.1, 0.3)]
+        return [100 * (fmean(pair["a"].values()) - fmean(pair["b"].values())) for pair in pairs]
+
+    told = one.result.open
+    fedbuff, ca2fl = "A-code/aced-fedbuff-mean", "A-code/aced-ca2fl"
+    order = f"ACED {mean(fedbuff, 'a')}, FedBuff {mean(fedbuff, 'b')}, CA²FL {mean(ca2fl, 'b')}"
+    assert f"{order}, ACE {mean('A-code/ace-ca2fl', 'a')}." in told
+    assert ahead(ca2fl) == [8, 8] and ahead(fedbuff) == [6, 5]
+    words = {reading.claim.id: reading.word for reading in one.readings if reading.ran}
+    assert words[f"{ca2fl}-a0.1"] == "confirmed"
+    assert {words[f"{fedbuff}-a0.1"], words[f"{fedbuff}-a0.3"]} == {"undecided"}
+    behind = [-value for value in points("A-code-uploads/aced-fedbuff-mean")]
+    assert f"behind FedBuff by {behind[0]:.1f} and {behind[1]:.1f} points" in told
+    repaired = mean("A-code-parts/fedbuff-starved", "a"), mean("A-code-parts/ca2fl-starved", "a")
+    assert f"FedBuff comes to {repaired[0]} and CA²FL to {repaired[1]}" in " ".join(told.split())
+    assert f"ACED comes to {mean('A-code-parts/aced-trigger', 'b')}" in told
+    assert ahead("A-code-parts/each-fedbuff-starved") == [0, 0]
+    one_defect = points("A-code-parts/each-ca2fl-starved")
+    assert f"{-one_defect[0]:.1f} and {one_defect[1]:.1f} points, ahead in 4 and 7 of 8 seeds" in told
+    assert ahead("A-code-parts/each-ca2fl-starved") == [4, 7]
 
 
 def test_ace_against_fedbuff_is_told_with_its_numbers(main_results: list[Outcome]) -> None:
