@@ -102,10 +102,17 @@ FEDERATED = (
 TRAINING = frozenset(metric.name for metric in FEDERATED)
 SURROGATE = frozenset(name for name in TRAINING if name.startswith("sp/"))
 
-# For runs that were recorded before runs carried their declarations.
-BEFORE = {
+# Of a whole run, with titles for columns.
+TOTALS = (
+    Metric(Total.TRANSFER_SHARE, "Working time in transfers", share=True),
+    Metric(Total.SERVER_BUSY, "Server busy", share=True),
+    Metric(Total.LOCAL_STEPS, "Local steps"),
+    Metric(Total.WALL_SECONDS, "Computing time", unit="s"),
+)
+# Of runs without a declaration of their own.
+UNDECLARED = {
     metric.name: metric
-    for metric in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDERATED, DISTANCE, EXCESS_LOSS)
+    for metric in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDERATED, DISTANCE, EXCESS_LOSS, *TOTALS)
 }
 
 
@@ -133,8 +140,8 @@ def name_fault(name: str) -> str:
 
 
 def named(name: str, declared: Iterable[Metric] = ()) -> Metric:
-    """Return the metric called `name`: as declared, as in older runs, or without a direction."""
-    return next((metric for metric in declared if metric.name == name), BEFORE.get(name, Metric(name)))
+    """Return the metric called `name`: as declared, as known here, or without a direction."""
+    return next((metric for metric in declared if metric.name == name), UNDECLARED.get(name, Metric(name)))
 
 
 def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:

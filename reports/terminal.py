@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fl_core.text import many
 from reports.rankings import NO_SURROGATE, STALLED, Ranking
 from reports.records.records import RecordedSuite
-from reports.sections.overview import headline, how_tested, one_seed, what_is_open
+from reports.sections.overview import headline, how_tested, one_seed, transfers, what_is_open
 from reports.sections.section import Results
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def tables(suite: RecordedSuite) -> RenderableType:
     results = Results.of(suite)
     parts = [part for ranking in results.rankings for part in (Fitted(ranking), Text())]
     tested = " ".join(filter(None, (how_tested(results), what_is_open(results))))
-    warning = " ".join(filter(None, (one_seed(suite), suite.untuned)))
+    warning = " ".join(filter(None, (transfers(suite), one_seed(suite), suite.untuned)))
     return Group(
         *parts[:-1],
         *(

@@ -291,7 +291,7 @@ class TestAction:
             ["pip", "cache", "dir"],
             [*torch, "--index-url", "https://download.pytorch.org/whl/cpu"],
             ["pip", "install", "--quiet", str(ROOT), *constraints],
-            ["asyncfl", "run", "my suite.yaml", *store, "--quiet"],
+            ["asyncfl", "run", "my suite.yaml", *store, "--quiet", "--no-baselines"],
             ["asyncfl", "check", "my suite.yaml", *store, "--baseline", "baseline.json", *reports],
         ]
 
@@ -316,7 +316,7 @@ class TestAction:
         against = ["--store", "my store", "--baseline", "base line.json", *reports]
         assert words[1:] == [
             [*installed, "-r", "own reqs.txt"],
-            ["asyncfl", "run", "my suite.yaml", *options, "--store", "my store", "--quiet"],
+            ["asyncfl", "run", "my suite.yaml", *options, "--store", "my store", "--quiet", "--no-baselines"],
             ["asyncfl", "check", "my suite.yaml", *options, "--quality-only", *against],
         ]
 

@@ -237,14 +237,14 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
         if not any(clock in run.files.curve for scenario in with_target for run in scenario.runs):
             raise UserError(f"--metric {metric}: no run recorded {clock.words}. Choose another metric")
         return with_target
-    recorded = {name for scenario in scenarios for run in scenario.runs for name in run.files.curve}
+    recorded = {name for scenario in scenarios for run in scenario.runs for name in run.ends}
     allowed = sorted(recorded - {*Clock, Name.UPLOADS, Name.DOWNLOADS, Name.TOKENS})
     if metric != AREA and metric not in allowed:
         raise _unknown("--metric", metric, [*allowed, *TO_TARGET, AREA])
     return [
         scenario
         for scenario in scenarios
-        if metric == AREA or any(metric in run.files.curve for run in scenario.runs)
+        if metric == AREA or any(metric in run.ends for run in scenario.runs)
     ]
 
 

@@ -42,6 +42,9 @@ ENDS = {
 @options.verbose
 @options.quiet
 @click.option("--no-report", is_flag=True, help="Write no report page.")
+@click.option(
+    "--no-baselines", is_flag=True, help="Train no centralised baselines, which the gate does not need."
+)
 def command(
     *,
     suite: str,
@@ -55,6 +58,7 @@ def command(
     workers: int | None,
     quiet: bool,
     no_report: bool,
+    no_baselines: bool,
 ) -> None:
     """Run SUITE, record it in MLflow, and report.
 
@@ -70,7 +74,8 @@ def command(
     from benchmarks.runs.session import Session
     from benchmarks.suite.suite import load
 
-    session = Session(load(suite, settings, scale, tuned_from or tuned or None), store)
+    loaded = load(suite, settings, scale, tuned_from or tuned or None)
+    session = Session(loaded, store, baselines=not no_baselines)
     complete(session, store, computes, began, quiet=quiet, page=not no_report)
 
 

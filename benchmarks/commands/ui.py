@@ -25,10 +25,11 @@ from benchmarks.errors import UserError
 from benchmarks.redaction import command_line, redacted
 from benchmarks.tracking import database
 from benchmarks.tracking.database import UI_HOST, UI_PORT
-from fl_core.schema import CAMPAIGN, DEFAULT, Kind
+from fl_core.schema import CAMPAIGN, DEFAULT, VARIANT, Kind
 from fl_core.text import nearest
 
 if TYPE_CHECKING:
+    from benchmarks.tracking.queries import ExperimentEntry
     from benchmarks.tracking.store import Store
 
 MOST = 10  # suites that are listed, the newest
@@ -190,33 +191,48 @@ def everything(tracking_uri: str) -> list[tuple[str, str]]:
 
 
 def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
-    """Return titles and addresses, after the server's, of a suite's pages in MLflow: charts and report."""
+    """Return titles and addresses, after the server's, of a suite's pages in MLflow: charts and report.
+
+    Those of its campaign, and of its runs with tuned values, follow.
+    """
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking import descriptions, views
     from benchmarks.tracking.reader import reading
-    from benchmarks.tracking.run_result import valid_tags
 
     suite = recorded_name(suite)
+    base = suite.removesuffix(VARIANT)
     with reading(tracking_uri) as reader:
         experiments = reader.experiments()
         experiment = experiments.get(suite)
         results = reader.results(experiment.id) if experiment else []
-    names = [name for name in experiments if name != DEFAULT]
+    links = []
+    if experiment is not None:
+        links += _views(experiment)
+        reports = [result.run_id for result in results if result.kind == Kind.REPORT]
+        links += [("Report page", descriptions.report_page(suite, experiment.id, run)) for run in reports[:1]]
+    related = {"Tuned": f"{base}{VARIANT}", "Tuning": f"{base}{CAMPAIGN}"}
+    for kind, name in related.items():
+        if name in experiments and name != suite:
+            links += [(f"{kind} · {title}", address) for title, address in _views(experiments[name])]
+    if links:
+        return links
     if experiment is None:
+        names = [name for name in experiments if name != DEFAULT]
         hint = f"{nearest(suite, names)} Available: {', '.join(names) or 'none'}"
         raise UserError(f"no runs of '{suite}' are recorded in {tracking_uri}{hint}")
-    id_ = experiment.id
-    links = [
-        (name, views.page(id_, key, mode="TABLE" if name == views.SINGLE else "CHART"))
+    adds = f"tune {suite.removesuffix(CAMPAIGN)}" if suite.endswith(CAMPAIGN) else f"run {suite}"
+    return [(f"All runs (asyncfl {adds} adds comparisons)", views.page(experiment.id, mode="TABLE"))]
+
+
+def _views(experiment: ExperimentEntry) -> list[tuple[str, str]]:
+    """Return titles and addresses of the saved views of an experiment."""
+    from benchmarks.tracking import views
+    from benchmarks.tracking.run_result import valid_tags
+
+    return [
+        (name, views.page(experiment.id, key, mode="TABLE" if name == views.SINGLE else "CHART"))
         for name, key in views.saved(valid_tags(experiment.tags))
     ]
-    reports = [result.run_id for result in results if result.kind == Kind.REPORT]
-    links += [("Report page", descriptions.report_page(suite, id_, report)) for report in reports[:1]]
-    if (tuning := experiments.get(f"{suite}{CAMPAIGN}")) is not None:
-        studies = views.saved(valid_tags(tuning.tags))
-        links += [(f"Tuning · {name}", views.page(tuning.id, key)) for name, key in studies]
-    adds = f"tune {suite.removesuffix(CAMPAIGN)}" if suite.endswith(CAMPAIGN) else f"run {suite}"
-    return links or [(f"All runs (asyncfl {adds} adds comparisons)", views.page(id_, mode="TABLE"))]
 
 
 def _taken(host: str, port: int) -> bool:

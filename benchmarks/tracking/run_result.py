@@ -50,6 +50,8 @@ MAX_PARAM_CHARACTERS, MAX_TAG_CHARACTERS = 6000, 8000
 MAX_NAME_CHARACTERS = 40  # of a run's name, as far as MLflow shows it beside its charts
 ALL = "clients"  # what is evaluated at every mark where a record does not say it: all training losses
 
+TOTALS = frozenset(Total)
+
 TEXT, DIGITS, STATUSES = "(?s).+", "[0-9]{1,18}", "|".join(Status)
 LATEST = 253_402_300_800_000  # milliseconds from 1970 to the year 10000
 
@@ -321,10 +323,20 @@ class RunResult:
         return self.status in {Status.DIVERGED, Status.STALLED} or self.reason == Reason.NO_CLIENT
 
     def final(self, metric: str) -> float:
-        """Return the metric at the last evaluation; NaN if not recorded or not finite."""
+        """Return the metric at the last evaluation, or of the whole run; NaN if missing or not finite."""
         curve = self.files.curve
-        last = float(curve[metric][-1]) if metric in curve else nan
+        last = float(curve[metric][-1]) if metric in curve else self.totals.get(metric, nan)
         return last if isfinite(last) else nan
+
+    @property
+    def totals(self) -> dict[str, float]:
+        """Metrics of the whole run."""
+        return {name: value for name, value in self.metrics.items() if name in TOTALS}
+
+    @property
+    def ends(self) -> set[str]:
+        """Names of metrics with a final value: those of the curve, and of the whole run."""
+        return {*self.files.curve, *self.totals}
 
     def time_to_target(self, clock: str, target: float | None) -> float:
         """Return the clock when the metric first met the target; ∞ if never, or without a target.

@@ -228,19 +228,21 @@ class RecordedSuite:
         by_strategy: dict[str, list[RunResult]] = {name: [] for name in self.strategies}
         for run in sorted(runs, key=lambda run: run.seed):
             by_strategy[run.strategy].append(run)
-        recorded = {name for run in runs for name in run.files.curve}
+        with_curves = {name for run in runs for name in run.files.curve}
+        recorded = with_curves.union(*(run.totals for run in runs))
         ranking_metric = measure_of(first, first.metric)
         requested = [measure_of(first, name) for name in first.show]
-        metrics_shown = tuple(metric for metric in requested if metric.name in recorded) or (ranking_metric,)
+        requested = [metric for metric in requested if metric.name in recorded] or [ranking_metric]
+        shown = tuple(metric for metric in requested if metric.name in with_curves) or (ranking_metric,)
         worst = measure_of(first, ranking_metric.worst_client.name)
         columns = tuple(
-            dict.fromkeys((*metrics_shown, ranking_metric, *([worst] if worst.name in recorded else [])))
+            dict.fromkeys((*requested, ranking_metric, *([worst] if worst.name in recorded else [])))
         )
         if columns[0].higher is None:
             # A metric without a direction cannot rank.
             columns = tuple(dict.fromkeys((ranking_metric, *columns)))
         cells = tuple(
-            Cell(name, index[name], tuple(of_name), (*columns, *metrics_shown), first.target)
+            Cell(name, index[name], tuple(of_name), (*columns, *shown), first.target)
             for name, of_name in by_strategy.items()
             if of_name
         )
@@ -255,7 +257,7 @@ class RecordedSuite:
             ranking_metric,
             first.target,
             columns,
-            metrics_shown,
+            shown,
             values,
         )
 

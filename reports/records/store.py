@@ -111,7 +111,7 @@ def _warn(suite: RecordedSuite) -> None:
         )
     for unfair in filter(None, (suite.unequal_budgets, suite.unequal_data)):
         warn(unfair)
-    recorded = {name for run in suite.runs for name in run.files.curve}
+    recorded = set().union(*(run.ends for run in suite.runs if run.files.curve))
     for name in dict.fromkeys(name for run in suite.runs for name in run.show):
         if recorded and name not in recorded | SURROGATE:
             warn(f"show: no run recorded {name}{nearest(name, recorded)}")

@@ -89,7 +89,7 @@ def remarks(suite: RecordedSuite) -> list[str]:
         suite.unequal_budgets,
         suite.unequal_data,
         measured_times(suite),
-        idle_links(suite),
+        transfers(suite),
         one_seed(suite),
         suite.untuned,
     )
@@ -103,18 +103,17 @@ def measured_times(suite: RecordedSuite) -> str:
     return "Job lengths were measured: times depend on the machine and do not repeat."
 
 
-def idle_links(suite: RecordedSuite) -> str:
-    """Return a warning if links were given and messages are too small to need time; otherwise empty."""
+def transfers(suite: RecordedSuite) -> str:
+    """Return the share of time that transfers take, with advice if it is small; empty without links."""
     shares = [share for run in suite.runs if (share := run.metrics.get(Total.TRANSFER_SHARE)) is not None]
-    if (
-        not shares
-        or max(shares) >= SMALL_TRANSFER_SHARE
-        or any(run.params.get(MESSAGE) for run in suite.runs)
-    ):
+    if not shares:
         return ""
+    low, high = numbers.percent(min(shares)), numbers.percent(max(shares))
+    text = f"Transfers take {low if low == high else f'{low} to {high}'} % of the clients' working time."
+    if max(shares) >= SMALL_TRANSFER_SHARE or any(run.params.get(MESSAGE) for run in suite.runs):
+        return text
     return (
-        f"Links hardly matter: transfers take at most {numbers.percent(max(shares))} % of the clients' "
-        "working time. Give the size of your own model: --set 'timing.network.message=40 MB'."
+        f"{text} Links hardly matter: give the size of your own model, --set 'timing.network.message=40 MB'."
     )
 
 

@@ -78,6 +78,23 @@ def tuned(tmp_path: Path, recorded: Store) -> Store:
     return recorded
 
 
+def test_a_campaign_has_links_before_its_suite_has_run(tuned: Store) -> None:
+    """Under the name of the suite, as `asyncfl tune` prints it; and under that of its tuned variant."""
+    of_campaign = [link for link in pages(tuned.tracking_uri, "small") if link[0].startswith("Tuning")]
+    client = MlflowClient(tuned.tracking_uri)
+    experiment = client.get_experiment_by_name("small")
+    assert experiment is not None
+    client.rename_experiment(experiment.experiment_id, "small-tuned")
+    titles = [title for title, _ in pages(tuned.tracking_uri, "small")]
+    assert titles == [
+        *(f"Tuned · {name}" for name in ("All scenarios", "quadratic · F80", "Single runs")),
+        *(title for title, _ in of_campaign),
+    ]
+    assert pages(tuned.tracking_uri, "small-tuned")[-len(of_campaign) :] == of_campaign
+    client.delete_experiment(experiment.experiment_id)
+    assert pages(tuned.tracking_uri, "small") == of_campaign
+
+
 def test_a_study_lasts_as_long_as_its_trials_computed(tuned: Store) -> None:
     """Not until the campaign ended; and it has the conditions of its trials."""
     client = MlflowClient(tuned.tracking_uri)

@@ -104,7 +104,7 @@ def test_a_shown_metric_that_no_run_recorded_is_said(
 ) -> None:
     shutil.copy(store.removeprefix("sqlite:///"), tmp_path / "mlflow.db")
     uri, made = f"sqlite:///{tmp_path}/mlflow.db", curve([0.1, 0.9], [0, 10])
-    fake = Fake(curve=made, show="test/accuracy, test/acuracy")
+    fake = Fake(curve=made, show="test/accuracy, test/acuracy, wall_seconds")
     write_store(uri, (tmp_path / "files").as_uri(), "misspelt", [fake])
     load(uri, "misspelt")
     said = "Warning: show: no run recorded test/acuracy. Did you mean 'test/accuracy'?\n"

@@ -219,6 +219,39 @@ def test_one_rate_for_all_strategies_is_warned_of() -> None:
     assert remarks(made("0.1", "0.1", name="suite-tuned")) == []
 
 
+def test_the_share_of_transfers_is_told() -> None:
+    """With advice on the size of messages where it is small and no size was given."""
+
+    def told(*shares: float, **params: str) -> list[str]:
+        fakes = [
+            replace(REACHES_AT_20, seed=seed, totals={"transfer_share": share}, params=params)
+            for seed, share in enumerate(shares)
+        ]
+        return remarks(records(*fakes))
+
+    assert told(0.25, 0.5) == ["Transfers take 25.0 to 50.0 % of the clients' working time."]
+    (advice,) = told(0.001, 0.002)
+    assert "0.1 to 0.2 %" in advice and "timing.network.message" in advice
+    (plain,) = told(0.001, 0.002, **{"timing.network.message": "2600"})
+    assert "0.1 to 0.2 %" in plain and "timing.network.message" not in plain
+
+
+def test_a_total_that_the_suite_shows_is_a_column_without_a_curve() -> None:
+    """And does not rank."""
+    shares = (0.2, 0.4)
+    fakes = [
+        replace(REACHES_AT_20, seed=seed, show="transfer_share", totals={"transfer_share": share})
+        for seed, share in enumerate(shares)
+    ]
+    scenario, (row,) = only(records(*fakes))
+    assert row.final["transfer_share"].mean == pytest.approx(0.3)
+    assert [metric.name for metric in scenario.columns[:2]] == ["test/accuracy", "transfer_share"]
+    assert [metric.name for metric in scenario.shown] == ["test/accuracy"]
+    entries = dict(zip(*(ranking(scenario).columns, ranking(scenario).lines[0][1]), strict=True))
+    (heading,) = [title for title, _ in entries if title.startswith("Working time in transfers")]
+    assert heading.endswith("(%)")
+
+
 def test_bands_step_and_leave_diverged_runs_out() -> None:
     early, late = curve([0.0, 0.4], [0, 10]), curve([0.2, 0.8], [0, 20])
     lost = diverged(Fake(seed=2, curve=curve([0.0, 0.9, 0.9], [0, 10, 20])), after=2)
