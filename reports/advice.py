@@ -1,6 +1,6 @@
 """Advice for a population of clients: nearest measured population, leading strategies, a suite to check."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp, log
 from typing import Any
@@ -122,28 +122,32 @@ class Advice:
     reasons: Mapping[str, str]  # label of a strategy worth comparing → the reason, the best first
 
 
-def near(
+def characteristics_table(
     characteristics: Characteristics, neighbours: Sequence[Neighbour], given_names: Collection[str]
-) -> Iterator[str]:
-    """Yield lines on the clients' characteristics, the nearest population and the distance.
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Return headings and rows of the clients' characteristics, beside those of the nearest population.
 
     Args:
         characteristics: The characteristics of the user's clients.
         neighbours: The measured populations, nearest first.
         given_names: Names of the characteristics that follow from what the user said; others are assumed.
     """
-    theirs = neighbours[0].measured if neighbours else characteristics
-    yield "Your clients, and the nearest population measured, as factors:"
+    rows = []
     for name, value in asdict(characteristics).items():
-        yours = _factor(value) if name in given_names else f"not given, assumed: {ASSUMED[name]}"
-        yield f"  {WORDS[name]}: {yours}; there {_factor(getattr(theirs, name))}"
-    if neighbours and neighbours[0].near:
-        away = f"{neighbours[0].name}, {_factor(neighbours[0].distance)} away"
-        yield f"Nearest: {away} (2 would still count as near)."
-        return
-    away = f"{neighbours[0].name}, is {_factor(neighbours[0].distance)} away" if neighbours else ""
-    nearest = away and f": the nearest, {away}"
-    yield f"{NOTHING}{nearest}; a factor of 2 would count as near. So no strategy is recommended."
+        yours = _factor(value) if name in given_names else f"{_factor(value)} assumed: {ASSUMED[name]}"
+        rows.append([WORDS[name], yours, *(_factor(getattr(one.measured, name)) for one in neighbours[:1])])
+    return ["Ratio", "Yours", *(one.name.capitalize() for one in neighbours[:1])], rows
+
+
+def nearness(neighbours: Sequence[Neighbour]) -> str:
+    """Return the sentence on whether the nearest population, the first one, is near enough for advice."""
+    if not neighbours:
+        return f"{NOTHING}, so no strategy is recommended."
+    nearest = neighbours[0]
+    distance = f"{nearest.name} (distance {_factor(nearest.distance)}, of which up to 2 × is near)"
+    if nearest.near:
+        return f"Nearest population of the leaderboard: {distance}."
+    return f"{NOTHING}, so no strategy is recommended. The nearest population is {distance}."
 
 
 def from_board(scores: PopulationScores | None) -> Advice:
@@ -159,8 +163,8 @@ def from_board(scores: PopulationScores | None) -> Advice:
     rest = [name for name in scores.order() if not scores.never(name) and name not in scores.leaders]
     sentences = [
         (
-            f"Leaderboard ({', '.join(scores.scales)}): {many(len(scores.entries), 'entry')}. Entries that "
-            f"share a rank group are not told apart; ratios below {scores.resolution:.3g} × can be luck."
+            f"The leaderboard has {many(len(scores.entries), 'entry')} there. It cannot tell entries of the "
+            f"same rank group apart; ratios of times below {scores.resolution:.3g} × may be luck."
         ),
         f"First rank group: {listed(scores.leaders)}.",
     ]

@@ -15,7 +15,7 @@ from benchmarks.commands import options
 from benchmarks.commands.theory import ACCURACY, GAP, NOISE, draw_costs, least_costs, print_costs
 from benchmarks.commands.trace import columns, columns_of_a_log, described, timing
 from benchmarks.errors import UserError
-from benchmarks.tables import print_text
+from benchmarks.tables import print_headed, print_text
 
 if TYPE_CHECKING:
     from fl_core.scenario import Scenario, Timing
@@ -165,10 +165,9 @@ def command(
     neighbours = advice.neighbours(fleet, measured)
     is_near = bool(neighbours) and neighbours[0].near
     advised = advice.from_board(board.scores[neighbours[0].population] if is_near else None)
-    for line in (
-        *advice.near(fleet, neighbours, _given(trace, slow, written, at_work)),
-        *advised.sentences,
-    ):
+    given_names = _given(trace, slow, written, at_work)
+    print_headed(*advice.characteristics_table(fleet, neighbours, given_names))
+    for line in (advice.nearness(neighbours), *advised.sentences):
         print_text(line)
     strategies = advice.candidates(advised, written_entries)
     print_text("The suite compares:")

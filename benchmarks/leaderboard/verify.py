@@ -18,7 +18,7 @@ from fl_core.parts import Count
 from fl_core.recording.recorder import run
 from fl_core.schema import Clock
 from fl_core.time_to_target import time_to_target
-from reports.leaderboard.board_tables import BoardTables, numbers
+from reports.leaderboard.board_tables import OPTIONAL, BoardTables, numbers
 
 ACCURACY = 0.01  # by which values of the metric may differ, since runs that shared a worker may
 EXACT = ("updates", "uploads", "downloads")
@@ -46,7 +46,7 @@ class StoredRun:
         budget = self.planned.experiment.scenario
         mark = float(budget.budget.time or 0) / budget.evaluations
         near = {"time": 1.001 * mark, "worst_client": ACCURACY}
-        exact = EXACT if isnan(self.row["energy"]) else (*EXACT, "energy")
+        exact = EXACT if isnan(self.row["energy"]) else (*EXACT, "energy")  # not of tables without it
         lines = [
             f"{name} {self.row[name]:g}, again {repeated_row[name]:g}"
             for name, within in near.items()
@@ -115,8 +115,8 @@ def _again(planned: PlannedRun) -> dict[str, Any]:
     target = float(problem.target or 0)  # which a board has
     time = time_to_target(curve[Clock.TIME], curve[problem.metric], target, True, problem.target_marks)
     row = measured(curve, problem.metric, time)
-    worst = np.nan if row["worst_client"] == "" else row["worst_client"]
-    return row | {"status": str(record.status), "worst_client": worst}
+    empty = {name: np.nan for name in OPTIONAL if row[name] == ""}
+    return row | empty | {"status": str(record.status)}
 
 
 def _close(stored: float, repeated: float, within: float) -> bool:

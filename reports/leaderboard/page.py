@@ -46,10 +46,11 @@ NAMES = {
     "phones": "phones",
 }
 WHAT = {
-    "alike": "all clients have the same mean speed, and times are memoryless",
+    "alike": "all clients have the same mean speed, and the time of each step is exponential",
     "persistent": "each client has its own mean time of a step (log-normal, σ = 1), around which its steps "
     "vary (log-normal, σ = 0.3)",
-    "fixed": "each client has its own time of a step, from 0.2 to 1, which never changes: F80 of FedFix",
+    "fixed": "each client has its own time of a step, from 0.2 to 1, which never changes: setting F80 "
+    "of the FedFix paper",
     "two_speed": "a fifth of the clients is ten times slower",
     "phones": "published speeds and links of phones, messages of 4 MB, and one link of the server for all",
 }
@@ -114,8 +115,9 @@ def page(board: Board) -> Iterator[str]:
         f"median time in which tuned {REFERENCE} reaches the target, divided by the median time of the "
         "entry. An entry in groups 1–3 and one in groups 2–5 share groups 2 and 3: these runs cannot tell "
         "which is sooner. An entry in group 1 and one in groups 2–5 share no group: the first one is "
-        "sooner. “Never” marks an entry if at most half of its runs reach the target. It is not ranked, and "
-        "the cell shows the share of its runs that reach the target.\n"
+        "sooner. Rows are in the order of the mean speed-up over populations; entries that miss a target "
+        "come last. “Never” marks an entry if at most half of its runs reach the target. It is not ranked, "
+        "and the cell shows the share of its runs that reach the target.\n"
     )
     yield _as_markdown(matrix(scores, linked=True))
     yield f"\n![Heat map of the same numbers]({STEM}-heat.svg)\n"
@@ -135,7 +137,7 @@ def page(board: Board) -> Iterator[str]:
             [scale for elsewhere in scores.values() if elsewhere is not result for scale in elsewhere.scales],
         )
     if board.samplers is not None:
-        yield "\n## How trials are chosen\n"
+        yield "\n## How parameters were sampled\n"
         yield (
             "Before the board was run, three samplers of Optuna were compared. With each of them, four "
             "strategies were tuned by four studies each, as on the board, and the best trial of a study made "
@@ -266,7 +268,7 @@ def sampler_finding(runs: pd.DataFrame) -> str:
         effect = paired_effect((of_study[name] - of_study[first]).to_numpy())
         ratio, low, high = np.exp([effect.mean, effect.low, effect.high])
         words.append(f"{name} takes {ratio:.2f} × as long as {first} (95 %: {low:.2f} to {high:.2f})")
-    reason = "whose points do not depend on results"
+    reason = "whose points are fixed in advance, so that results of one trial do not change the next"
     return f"Over all studies {'; '.join(words)}. The board takes {first}, {reason}."
 
 
@@ -356,10 +358,11 @@ def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[s
     )
     yield (
         f"\nTarget accuracy in {'. In '.join(targets)}. The best is the best median at the end of runs, so "
-        "this second target may change when entries are added. The interval is over studies and seeds, of "
-        f"the entry and of {REFERENCE}; it is open above where enough runs of {REFERENCE} never reach the "
-        "target. Updates, bytes and energy are counted until the target is reached, as medians over the "
-        "runs that reach it. The worst client is measured at the end of runs."
+        "this second target may change when entries are added. The 95 % interval covers the variation over "
+        f"studies and seeds, both of the entry and of {REFERENCE}, by bootstrap. Its upper end is ∞ if too "
+        f"many runs of {REFERENCE} do not reach the target. Updates, bytes and energy are counted until the "
+        "target is reached, as medians over the runs that reach it. The worst client is measured at the end "
+        "of runs."
     )
     powers = dict.fromkeys(result.goals[scale].power for scale in result.scales)
     if any(powers):
@@ -370,22 +373,28 @@ def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[s
             "imprecise."
         )
     for names in result.identical:
-        yield f"{listed(names)} have the same final runs, to the last digit: here they do the same."
+        yield (
+            f"{listed(names)} are the same algorithm with these parameters: their final runs are equal to "
+            "the last digit."
+        )
     orders = [(distance, result.agreement(distance)) for distance in DISTANCES]
     words = [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
     if words:
         yield (
-            "Would another target give another order? Rank correlation with the order at a target that lies "
-            f"at a part of the way from the accuracy of the first model to the target: {', '.join(words)}."
+            "Would another target give another order? The share is that of the way from the accuracy of the "
+            "initial model to the target above, and the number is the rank correlation of both orders: "
+            f"{', '.join(words)}."
         )
     if len(result.tables.trials):
         yield (
-            f"\nWhat tuning costs: the speed-up over {REFERENCE} (with all trials of a study) if only the "
-            "first trials of each study are made, and in the last column of trials, if those of all studies "
-            "are one. Trials are chosen and these times measured on one half of the test data, so they are "
-            "too good, the more so for more trials. The table above is of the other half."
+            "\nHow the speed-up depends on the number of trials. The first columns use only so many trials "
+            "of each study; the last column of trials joins all studies into one. The unit is always "
+            f"{REFERENCE} with all trials of a study. Trials are chosen on one half of the test data, and "
+            "the times of this table are measured on the same half, so these speed-ups are too optimistic, "
+            "most of all with many trials. The table above is of the other half."
             + (
-                f" {ONE_SETTING}: parameters are chosen in the other populations, and used unchanged here."
+                f" {ONE_SETTING}: parameters are tuned in the other populations, and used here without "
+                "change."
                 if other_scales
                 else ""
             )
@@ -455,15 +464,17 @@ def certainty(scores: Mapping[str, PopulationScores]) -> Table:
 def _certainty(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
     yield markdown(*certainty(scores))
     yield (
-        "\nSmallest ratio told apart: two entries whose times differ by less share a rank group. It is the "
-        "largest ratio that 95 % of simulated boards of equal entries show, or that of a copy, if that is "
-        "larger. It compares geometric means of times, while the tables show medians. If a run of a ranked "
-        "entry misses the target, its end counts as its time: the true time is later, so a difference may "
-        "stay hidden. Copies: FedBuff, ASGD and ACE were tuned and run a second time; an entry and its copy "
-        "differ by luck alone. False statements: the share of simulated boards of equal entries on which "
-        "any two are told apart. Power: the share of neighbours told apart on simulated boards where each "
-        f"entry takes {NEIGHBOURS} times as long as the one before it. So entries that share a group are not "
-        "shown to be equal.\n"
+        "\nSmallest ratio told apart: two entries whose times differ by less share a rank group. Boards on "
+        "which all entries are equal are simulated from the runs; the largest ratio of times on such a "
+        "board is below this number in 95 % of them. FedBuff, ASGD and ACE were tuned and run a second "
+        "time, and such a copy differs from its entry by luck alone. If it differs by more, its ratio "
+        "counts. Groups compare geometric means of times, but the tables show medians: two entries may "
+        "share a group although their medians differ by more. If a run of a ranked entry does not reach the "
+        "target, the time at which the run ended counts. The true time is later, so the board may miss a "
+        "difference.\n\nFalse statements: how often a simulated board, on which all entries are equal, "
+        "tells any two of them apart. Power: how often a simulated board tells two entries apart if one "
+        f"takes {NEIGHBOURS} times as long as the next sooner one. It is low, so do not conclude that "
+        "entries of the same group are equally soon.\n"
     )
     pairs = [(first, second) for at, first in enumerate(scores) for second in [*scores][at + 1 :]]
     correlations = [(pair, correlation(scores[pair[0]], scores[pair[1]])) for pair in pairs]
@@ -530,9 +541,9 @@ def _size(board: Board) -> str:
         f"{many(len(entries), 'entry')} and {many(len(copies), 'copy')} in {many(len(scales), 'scenario')}. "
         f"In each, an entry has {studies} of {many(tables.trials['trial'].nunique(), 'trial')}, of "
         f"{many(_seeds(tables.trials), 'run')} each, and {many(len(runs) // len(scales), 'final run')}. With "
-        f"scenarios that do not count yet, the tables have {many(len(tables.trials), 'run')} for tuning and "
-        f"{many(len(tables.finals), 'final run')}, from {many(len(commits), 'commit')}: "
-        f"{', '.join(commit[:10] for commit in commits)}."
+        "the runs of scenarios that do not count yet, the stored tables have "
+        f"{many(len(tables.trials), 'run')} for tuning and {many(len(tables.finals), 'final run')}. Final "
+        f"runs are from {many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
     )
 
 

@@ -406,10 +406,11 @@ def correlation(first: PopulationScores, second: PopulationScores) -> float:
     names = [name for name in first.entries if name in second.entries]
     if len(names) < 6:
         return nan
-    logs = (
-        np.array([np.log(population.medians[name]).mean() for name in names])
-        for population in (first, second)
-    )
+    with np.errstate(divide="ignore"):  # a target that the first model meets
+        logs = [
+            np.array([np.log(population.medians[name]).mean() for name in names])
+            for population in (first, second)
+        ]
     return spearman(*(np.nan_to_num(population, posinf=LAST) for population in logs))
 
 
