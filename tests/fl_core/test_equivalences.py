@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from worlds import Everyone, play, scenario
+from worlds import ONE_OF_EACH_KIND, Everyone, play, scenario
 
 from fl_core.arrangements import Arrangement, IterationDelay
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording.recorder import run
 from fl_core.strategies import caches
 from fl_core.strategies.ace import ACE
 from fl_core.strategies.aced import ACED
@@ -221,3 +222,20 @@ def test_fedavg_of_one_client_is_centralised_sgd() -> None:
     expected = torch.tensor([1.0, 2.0], dtype=torch.float64)
     for k, model in enumerate(found, 1):
         torch.testing.assert_close(model, expected * (1 - 0.75**k))
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
+def test_a_clone_under_another_name_makes_the_same_run(name: str) -> None:
+    """No draw depends on the name of a strategy: its row on a board would be that of the original."""
+    member = Strategy.members()[name]
+    clone = type("Clone", (member,), {"__doc__": "A clone.", "__module__": __name__})
+    where = scenario(
+        TIMES,
+        centres=CENTRES,
+        noise=0.3,
+        availability={"name": "spells", "mean_on": 6, "mean_off": 1},
+        updates=60,
+    )
+    first, second = (run(Experiment(scenario=where, strategy=kind())) for kind in (member, clone))
+    assert (first.curve, first.arrivals) == (second.curve, second.arrivals)
+    assert len(first.arrivals["client"]) == 60

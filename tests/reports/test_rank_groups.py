@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm, studentized_range
 
 from reports.leaderboard import rank_groups as module
 from reports.leaderboard.rank_groups import PopulationBoard, rank_groups
 
-SHAPES = [(31, 1, 4), (31, 3, 4), (10, 1, 4)]  # entries, scenarios, studies
+SHAPES = [(31, 3, 4), (10, 1, 4)]  # entries, scenarios, studies
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +37,53 @@ def test_true_differences_are_found() -> None:
     assert board.power == 1 and board.false_statements <= 0.1
 
 
-def test_the_error_is_that_of_an_analysis_of_variance() -> None:
+def interaction(table: np.ndarray) -> np.ndarray:
+    """Mean square of a two-way table without its row and column effects."""
+    rows, columns = table.shape
+    rest = table - table.mean(1, keepdims=True) - table.mean(0) + table.mean()
+    return (rest**2).sum() / ((rows - 1) * (columns - 1))
+
+
+@pytest.mark.parametrize(("scenarios", "gains"), [(1, 0.0), (3, 0.0), (3, 3.0)])
+def test_the_error_is_that_of_an_analysis_of_variance(scenarios: int, gains: float) -> None:
     rng = np.random.default_rng(3)
-    logs = rng.standard_normal((12, 1, 4))
-    y = logs[:, 0, :]
-    rest = y - y.mean(1, keepdims=True) - y.mean(0) + y.mean()
-    assert PopulationBoard(logs).error == pytest.approx((((rest**2).sum() / (11 * 3)) / 4) ** 0.5)
+    logs = rng.standard_normal((12, scenarios, 4))
+    if scenarios > 1:
+        logs += gains * rng.standard_normal((12, scenarios, 1)) - logs.mean(2, keepdims=True)
+    within = np.mean([interaction(logs[:, at]) for at in range(scenarios)]) / (4 * scenarios)
+    between = interaction(logs.mean(2)) / scenarios if scenarios > 1 else 0.0
+    assert (between > within) == (gains == 3)
+    assert PopulationBoard(logs).error == pytest.approx(max(within, between) ** 0.5)
+
+
+@pytest.mark.parametrize("source", ["studies", "scenarios"])
+def test_normal_boards_have_the_threshold_of_tukey(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 95 % quantile of the studentized range; and the power of two normal means."""
+    monkeypatch.setattr(module, "BOARDS", 4000)
+    entries, count = 12, 40
+    noise = 0.5 * np.random.default_rng(4).standard_normal((entries, count))
+    logs = noise[:, None] if source == "studies" else np.repeat(noise[:, :, None], 2, axis=2)
+    board = PopulationBoard(logs)
+    quantile = studentized_range.ppf(0.95, entries, (entries - 1) * (count - 1))
+    assert board.threshold == pytest.approx(quantile * board.error, rel=0.04)
+    assert board.resolution == pytest.approx(np.exp(board.threshold))
+    assert board.false_statements == pytest.approx(0.05, abs=0.015)
+    power = norm.sf((board.threshold - np.log(1.5)) / (2**0.5 * board.error))
+    assert 0.2 < power < 0.8 and board.power == pytest.approx(power, abs=0.03)
+
+
+def test_entries_without_noise_are_separated_by_any_difference() -> None:
+    board = PopulationBoard(np.array([0.0, 0, 1])[:, None, None] * np.ones((3, 1, 4)))
+    assert (board.error, board.threshold, board.resolution, board.false_statements) == (0, 0, 1, 0)
+    assert rank_groups(board.means, board.threshold) == [(1, 1), (1, 1), (2, 2)]
+    noisy = np.zeros((6, 1, 4))
+    noisy[:2] = [[[1, -1, 0, 0]], [[-1, 1, 0, 0]]]
+    ranges = PopulationBoard(noisy).ranges("threshold")
+    assert np.isfinite(ranges).all() and ranges.min() == 0 < ranges.max()  # some boards draw no noisy entry
+
+
+def test_a_difference_of_the_threshold_does_not_separate() -> None:
+    assert rank_groups([0, 1, 2], 1) == [(1, 1), (1, 2), (2, 2)]
 
 
 def test_a_clone_and_another_entry_change_no_group_at_a_given_threshold() -> None:
