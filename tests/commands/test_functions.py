@@ -1,5 +1,7 @@
 """The public functions: what they return is what MLflow holds, as tidy tables."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from benchmarks.tracking.store import Store
 from fl_core.recording.recorder import run as record_run
 from fl_core.strategies.asgd import ASGD
 
-# Without a guard around it, as one would write it in a asyncfl.
+# Without a guard around it, as one would write it in a notebook.
 SCRIPT = """
 import asyncfl
 runs = asyncfl.run("small.yaml", "seeds=3", store="here")
@@ -36,24 +38,41 @@ asyncfl.curves("small", store="here").to_parquet("curves.parquet")
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the script has run."""
-    folder = tmp_path_factory.mktemp("notebook")
+OUTPUT = ["True 3", '<?xml version="1.0" encoding="utf-8" s']
+
+
+def write_start(folder: Path) -> None:
+    """Write the suite of the script."""
     suite = write_suite(folder, "{name: fedbuff, buffer: 5}, asgd")
     suite.write_text(suite.read_text().replace("noise: 0.1", "noise: 0.1, start: [5.0]"))
-    (folder / "script.py").write_text(SCRIPT)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, fork_server: None) -> Path:
+    """A folder in which the script has run, in the process of the test."""
+    folder, output = tmp_path_factory.mktemp("notebook"), io.StringIO()
+    write_start(folder)
+    with contextlib.chdir(folder), contextlib.redirect_stdout(output):
+        exec(SCRIPT, {})
+    assert output.getvalue().splitlines() == OUTPUT
+    return folder
+
+
+@pytest.mark.slow
+def test_a_script_needs_no_guard(tmp_path: Path) -> None:
+    """Worker processes do not run it again."""
+    write_start(tmp_path)
+    (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run(
         [sys.executable, "script.py"],
-        cwd=folder,
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["True 3", '<?xml version="1.0" encoding="utf-8" s']
-    return folder
+    assert done.stdout.splitlines() == OUTPUT
 
 
 def test_a_row_for_each_run(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -36,20 +37,25 @@ LINES = """[...document.querySelectorAll('.js-plotly-plot')]
     .map(plot => [plot.layout.xaxis.title.text, plot.data.map(line => [line.name, line.x.length])])"""
 
 
-@pytest.fixture
-def recorded(tmp_path: Path, store: Store, fork_server: None) -> Store:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory, empty_database: Path, fork_server: None) -> Store:
     """A store in which a suite of two strategies has run, and its page is kept."""
-    Session(load(str(write_suite(tmp_path))), store).run(Local(2), lambda tasks: display(tasks, quiet=True))
-    page = tmp_path / "small.html"
+    folder = tmp_path_factory.mktemp("recorded")
+    store = Store(folder / "results")
+    store.folder.mkdir()
+    shutil.copy(empty_database, store.database)
+    Session(load(str(write_suite(folder))), store).run(Local(2), lambda tasks: display(tasks, quiet=True))
+    page = folder / "small.html"
     page.write_text("<h1>The page of small</h1>")
     assert keep_page(store, "small", page) == ""
     return store
 
 
-def test_links_to_every_scenario_and_to_the_report(recorded: Store, tmp_path: Path) -> None:
+def test_links_to_every_scenario_and_to_the_report(recorded: Store) -> None:
     found = pages(recorded.tracking_uri, "small")
-    assert pages(recorded.tracking_uri, str(tmp_path / "small.yaml")) == found
-    assert [title for title, _ in found] == ["All scenarios", "quadratic · F80", "Single runs", "Report page"]
+    assert pages(recorded.tracking_uri, str(recorded.folder.with_name("small.yaml"))) == found
+    titles = [title for title, _ in found if not title.startswith("Tuning")]
+    assert titles == ["All scenarios", "quadratic · F80", "Single runs", "Report page"]
     client = MlflowClient(recorded.tracking_uri)
     experiment = client.get_experiment_by_name("small")
     assert experiment is not None
@@ -69,11 +75,13 @@ def test_a_suite_without_saved_views_has_a_link(store: Store) -> None:
     assert "asyncfl tune bare " in title
 
 
-@pytest.fixture
-def tuned(tmp_path: Path, recorded: Store) -> Store:
+@pytest.fixture(scope="module")
+def tuned(recorded: Store) -> Store:
     """The store with a campaign: six rates for each strategy, on two seeds."""
-    campaign = plan(load(str(write_campaign(tmp_path, "asgd, fedbuff", updates=20)), tuned=False))
-    storage = open_storage(str(tmp_path / "tuning.journal"))
+    folder = recorded.folder.parent / "campaign"
+    folder.mkdir()
+    campaign = plan(load(str(write_campaign(folder, "asgd, fedbuff", updates=20)), tuned=False))
+    storage = open_storage(str(folder / "tuning.journal"))
     Driver(campaign, storage, recorded).run(Local(1), lambda _: None)
     return recorded
 

@@ -41,7 +41,7 @@ def asyncfl(*arguments: str, program: str = ASYNCFL, **changed: Any) -> Done:
     return subprocess.run([sys.executable, "-c", program, *arguments], check=False, **{**usual, **changed})
 
 
-@pytest.mark.parametrize("module", ["click", "benchmarks.commands.show", "pydantic", "torch"])
+@pytest.mark.parametrize("module", ["click", "torch"])  # the first import of weight, and the longest
 def test_an_interrupted_import_ends_in_silence(module: str, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(SMALL, encoding="utf-8")
     done = asyncfl("show", "a.yaml", program=INTERRUPTED.format(module=module) + ASYNCFL, cwd=tmp_path)
@@ -164,7 +164,7 @@ def test_closed_streams_lead_nowhere() -> None:
     """Nor does a file that is opened take their place: MLflow's database, say, would hold what is printed."""
     place = "import os; first = os.open(os.devnull, os.O_RDONLY); os.close(first); assert first > 2, first\n"
     checked = f"import atexit\natexit.register(lambda: exec({place!r}))\n{ASYNCFL}"
-    for closed in ([1], [0, 1], [0, 1, 2]):
+    for closed in ([1], [0, 1, 2]):
         done = asyncfl(
             "list", program=checked, preexec_fn=lambda closed=closed: [os.close(at) for at in closed]
         )
@@ -172,7 +172,7 @@ def test_closed_streams_lead_nowhere() -> None:
 
 
 def test_a_reader_that_has_read_enough() -> None:
-    for words in (["list"], ["list", "errata"], ["--version"], ["list", "arrangements"]):
+    for words in (["list"], ["--version"]):
         ours, theirs = os.pipe()
         os.close(ours)
         done = asyncfl(*words, stdout=theirs)
@@ -181,7 +181,7 @@ def test_a_reader_that_has_read_enough() -> None:
 
 
 def test_a_full_disk_behind_the_output() -> None:
-    for words in (["list"], ["list", "errata"], ["--version"], ["list", "arrangements"]):
+    for words in (["list"], ["--version"]):
         with Path("/dev/full").open("w") as full:
             done = asyncfl(*words, stdout=full)
         assert done.returncode == 2, words
