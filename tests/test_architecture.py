@@ -36,7 +36,12 @@ def module_name(path: Path) -> str:
 
 
 MODULES = {module_name(path): path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text(), str(path)) for name, path in MODULES.items()}
+
+
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """All modules of the house, parsed when a test asks."""
+    return {name: ast.parse(path.read_text(), str(path)) for name, path in MODULES.items()}
 
 
 def imports(tree: ast.Module) -> Iterator[str]:
@@ -107,7 +112,7 @@ def test_imports_only_what_stands_below() -> None:
         f"{module} imports {name}"
         for module in MODULES
         if not empty(module)
-        for name in imports(TREES[module])
+        for name in imports(trees()[module])
         if name in MODULES and not may_import(module, name)
     ]
     assert found == []
@@ -115,7 +120,9 @@ def test_imports_only_what_stands_below() -> None:
 
 def test_no_modules_import_each_other() -> None:
     """Not even by a detour."""
-    graph = {name: {other for other in imports(TREES[name]) if other in MODULES} - {name} for name in MODULES}
+    graph = {
+        name: {other for other in imports(trees()[name]) if other in MODULES} - {name} for name in MODULES
+    }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as circle:
@@ -131,7 +138,7 @@ def test_packages_import_only_those_below(importer: str) -> None:
     """Tuning and reports stand side by side: neither knows of the other, nor of what starts them."""
     imported = {
         package(other)
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if package(name) == importer and not name.startswith(STARTING)
         for other in imports(tree)
         if other in MODULES
@@ -198,7 +205,7 @@ def test_a_folder_says_in_its_init_what_belongs_there() -> None:
 
 def test_the_science_knows_no_tracker_tuner_or_command_line() -> None:
     science = [name for name in MODULES if name.split(".")[0] == "fl_core"]
-    roots = {name: {other.split(".")[0] for other in imports(TREES[name])} for name in science}
+    roots = {name: {other.split(".")[0] for other in imports(trees()[name])} for name in science}
     assert {name: used for name in science if (used := roots[name] & NEVER_IN_THE_SCIENCE)} == {}
 
 
@@ -227,7 +234,7 @@ def public(nodes: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | a
 
 def documented_methods() -> set[str]:
     """Names of all methods that some class of the house documents: an override inherits that."""
-    classes = (node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    classes = (node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     return {method.name for one in classes for method in public(one.body) if ast.get_docstring(method)}
 
 
@@ -246,7 +253,7 @@ def undocumented(tree: ast.Module, inherited: set[str]) -> Iterator[str]:
 
 def test_everything_public_says_what_it_is() -> None:
     inherited = documented_methods() | LIGHTNING | CLICK
-    found = [f"{name}: {what}" for name, tree in TREES.items() for what in undocumented(tree, inherited)]
+    found = [f"{name}: {what}" for name, tree in trees().items() for what in undocumented(tree, inherited)]
     assert found == []
 
 
@@ -257,7 +264,7 @@ NAMELESS = {"one", "found", "told", "of"}  # what a local variable is not called
 
 def test_docstrings_stand_alone_and_names_name_the_thing() -> None:
     faults = []
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
         # Fields have names for good.
         fields = {field.target for one in classes for field in one.body if isinstance(field, ast.AnnAssign)}

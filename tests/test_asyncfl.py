@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 
 import pytest
 from shell import python
-from test_architecture import TREES
+from test_architecture import trees
 
 import asyncfl
 from benchmarks.catalogue import FAMILIES, family
@@ -125,7 +125,7 @@ def test_pages_import_from_here_alone() -> None:
 def test_docstrings_import_from_here_alone() -> None:
     texts = [
         ast.get_docstring(node) or ""
-        for tree in TREES.values()
+        for tree in trees().values()
         for node in ast.walk(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
     ]

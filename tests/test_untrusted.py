@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from test_architecture import TREES
+from test_architecture import trees
 
 from benchmarks.errors import UserError
 from benchmarks.suite.shipped import recorded_name
@@ -29,7 +29,7 @@ def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
 
 
 def test_nothing_runs_what_a_file_says() -> None:
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         for name, call in calls(tree):
             options = {option.arg: ast.unparse(option.value) for option in call.keywords}
             place = f"{module}:{call.lineno}: {name}"
@@ -53,7 +53,7 @@ def test_what_runs_a_file_is_known() -> None:
 
 
 def test_yaml_is_parsed_in_one_place() -> None:
-    users = {name for name, tree in TREES.items() if "yaml" in set(_imported(tree))}
+    users = {name for name, tree in trees().items() if "yaml" in set(_imported(tree))}
     assert users == {"benchmarks.yaml_io"}
 
 

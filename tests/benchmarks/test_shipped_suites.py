@@ -10,10 +10,16 @@ from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.yaml_io import read
 from tuning.plan import plan
 
-AT_SCALES = [
-    (name, scale) for name, path in shipped().items() for scale in read(path).get("scales") or [None]
-]
-SCALED = sorted({name for name, scale in AT_SCALES if scale == "small"})
+
+@functools.cache
+def scales(name: str) -> list[str | None]:
+    """The scales of a suite; None if it has none."""
+    return list(read(shipped()[name]).get("scales") or [None])
+
+
+def small_suites() -> list[str]:
+    """Suites with a small scale."""
+    return [name for name in shipped() if "small" in scales(name)]
 
 
 @functools.cache
@@ -21,19 +27,20 @@ def runs(name: str, scale: str | None) -> list[PlannedRun]:
     return load(name, (), scale).runs()
 
 
-@pytest.mark.parametrize(("name", "scale"), AT_SCALES)
-def test_runs_and_their_labels_are_unique_and_a_whole_product(name: str, scale: str | None) -> None:
-    found = runs(name, scale)
-    assert {run.suite for run in found} == {recorded_name(name, scale)}
-    assert {run.scale for run in found} == {scale}
-    assert len({run.key for run in found}) == len(found) > 0
-    assert len({(run.scenario, run.strategy, run.experiment.seed) for run in found}) == len(found)
-    scenarios, strategies, seeds = (
-        {run.scenario for run in found},
-        {run.strategy for run in found},
-        {run.experiment.seed for run in found},
-    )
-    assert len(found) == len(scenarios) * len(strategies) * len(seeds)
+@pytest.mark.parametrize("name", shipped())
+def test_runs_and_their_labels_are_unique_and_a_whole_product(name: str) -> None:
+    for scale in scales(name):
+        found = runs(name, scale)
+        assert {run.suite for run in found} == {recorded_name(name, scale)}
+        assert {run.scale for run in found} == {scale}
+        assert len({run.key for run in found}) == len(found) > 0
+        assert len({(run.scenario, run.strategy, run.experiment.seed) for run in found}) == len(found)
+        scenarios, strategies, seeds = (
+            {run.scenario for run in found},
+            {run.strategy for run in found},
+            {run.experiment.seed for run in found},
+        )
+        assert len(found) == len(scenarios) * len(strategies) * len(seeds)
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -45,21 +52,20 @@ def test_every_strategy_can_be_tuned_in_every_scenario(name: str) -> None:
 
 
 def default(name: str) -> str | None:
-    return "features10-alike" if name == "populations" else "small" if name in SCALED else None
+    return "features10-alike" if name == "populations" else "small" if "small" in scales(name) else None
 
 
 def test_the_default_scale_is_the_small_one() -> None:
     assert {name: load(name).scale for name in shipped()} == {name: default(name) for name in shipped()}
 
 
-@pytest.mark.parametrize("name", SCALED)
-def test_a_small_scale_has_the_strategies_of_the_others_and_no_more_updates(name: str) -> None:
-    small = runs(name, "small")
-    for other in [scale for of, scale in AT_SCALES if of == name and scale != "small"]:
-        large = runs(name, other)
-        assert [type(one) for one in _strategies(small)] == [type(one) for one in _strategies(large)]
-        assert len(small) <= len(large)
-        assert _size(small[0]) <= _size(large[0])
+def test_a_small_scale_has_the_strategies_of_the_others_and_no_more_updates() -> None:
+    for name in small_suites():
+        small = runs(name, "small")
+        for large in (runs(name, scale) for scale in scales(name)):
+            assert [type(one) for one in _strategies(small)] == [type(one) for one in _strategies(large)]
+            assert len(small) <= len(large)
+            assert _size(small[0]) <= _size(large[0])
 
 
 def _strategies(found: list[PlannedRun]) -> list[object]:
@@ -77,7 +83,7 @@ def _size(run: PlannedRun) -> float:
 
 
 def test_the_description_says_what_small_leaves_out() -> None:
-    for name in SCALED:
+    for name in small_suites():
         assert " Small: " in " ".join(read(shipped()[name])["description"].split()), name
 
 
