@@ -47,13 +47,15 @@ def played(described: Experiment, execution: Any) -> tuple[list[Event], str, Ten
     return seen, simulation.reason, simulation.server.model
 
 
+OTHERS = sorted(Strategy.members().keys() - set(ONE_OF_EACH_KIND))
 STEPS = {"name": "scaffold", "steps": 3, "dynamic": True}
 
 
 @pytest.mark.parametrize(
     "strategy",
     [
-        *({"name": name} for name in Strategy.members()),
+        *({"name": name} for name in ONE_OF_EACH_KIND),
+        *(pytest.param({"name": name}, marks=pytest.mark.slow) for name in OTHERS),
         *({"name": name, "local": STEPS} for name in ONE_OF_EACH_KIND),
         *({"name": name, "cache": "int8"} for name in ("ace", "aced")),
         {"name": "ace", "form": "direct", "cache": "half"},

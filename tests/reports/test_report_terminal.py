@@ -29,7 +29,7 @@ def test_it_fits_and_cuts_no_number(width: int) -> None:
         assert name in text
 
 
-@pytest.mark.parametrize("width", range(60, 121, 3))
+@pytest.mark.parametrize("width", [60, 63, 72, 84, 99, 120])
 def test_no_word_is_broken(width: int) -> None:
     """Above the widths of tables that are narrower than the words of their scenario, too."""
     strategies = ("FedBuff (concurrency 10, buffer 5)", "Generalized AsyncSGD (concurrency 10)", "FedFix")
