@@ -46,14 +46,6 @@ def test_throughputs_of_the_paper() -> None:
     assert sum(10 * float(row[2]) * float(row[4]) * 2.34782 for row in rows) == pytest.approx(30, rel=1e-4)
 
 
-def test_equal_clients_are_routed_alike_whatever_the_objective() -> None:
-    """Two clients of one speed and one task: G and H are least at ½, by symmetry and convexity in p."""
-    for objective in ("G", "H"):
-        done = theory("routing", "--speeds", "2x3", "--tasks", "1", "--objective", objective)
-        (row,) = table(done.output, "clients")
-        assert row[:3] == ["0-1", "3", "0.5"]
-
-
 def test_weights_of_two_clients_worked_by_hand() -> None:
     """τ = 1, ½: (1 + 2)·τ/2; ⌈τ/0.4⌉/2; ½/(1 − e^(−0.4/τ))."""
     done = theory("weights", "--spread", "50", "--clients", "2", "--period", "0.4")
@@ -140,7 +132,7 @@ def test_least_time_and_energy_to_an_accuracy(tmp_path: Path) -> None:
 
 def test_least_time_and_energy_lie_on_a_front() -> None:
     given = ("--speeds", "0.5,2", "--computation", "1,8", "--idle", "2x0.1", "--server", "4")
-    rows = table(theory("cost", *given, "--limit", "4").output, "choice")
+    rows = table(theory("cost", *given, "--limit", "2").output, "choice")
     times, energies = ([float(row[place]) for row in rows] for place in (-6, -5))
     assert times[1:] == sorted(times[1:]) and energies[1:] == sorted(energies[1:], reverse=True)
     assert times[0] > times[1] and energies[0] > energies[-1]

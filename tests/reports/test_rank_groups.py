@@ -65,7 +65,7 @@ def test_normal_boards_have_the_threshold_of_tukey(source: str, monkeypatch: pyt
     logs = noise[:, None] if source == "studies" else np.repeat(noise[:, :, None], 2, axis=2)
     board = PopulationBoard(logs)
     quantile = studentized_range.ppf(0.95, entries, (entries - 1) * (count - 1))
-    assert board.threshold == pytest.approx(quantile * board.error, rel=0.04)
+    assert board.threshold == pytest.approx(quantile * board.error, rel=0.02)
     assert board.resolution == pytest.approx(np.exp(board.threshold))
     assert board.false_statements == pytest.approx(0.05, abs=0.015)
     power = norm.sf((board.threshold - np.log(1.5)) / (2**0.5 * board.error))
