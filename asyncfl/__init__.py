@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from benchmarks.commands.functions import (
         Simulated,
+        clients,
         compare,
         curves,
         figures,
@@ -56,6 +57,7 @@ __all__ = [  # noqa: RUF022 - by their use
     "run",
     "results",
     "curves",
+    "clients",
     "figures",
     "compare",
     "tune",
@@ -102,7 +104,9 @@ __all__ = [  # noqa: RUF022 - by their use
 PACKAGES = ("fl_core", "benchmarks", "tuning", "reports")
 HOMES = {
     "benchmarks.errors": "UserError",
-    "benchmarks.commands.functions": "Simulated compare curves figures report results run simulate tune",
+    "benchmarks.commands.functions": (
+        "Simulated clients compare curves figures report results run simulate tune"
+    ),
     "fl_core.arrangements": "Arrangement",
     "fl_core.coding": "Coding",
     "fl_core.experiment": "Experiment",

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 # Users' files import these: a name that leaves this list is announced in CHANGELOG.md.
 NAMES = """
-    run results curves figures compare tune report UserError
+    run results curves clients figures compare tune report UserError
     simulate Simulated Experiment Scenario Timing Budget
     Strategy Sampling LocalWork ServerOptimizer Coding Problem Partition Model Durations Availability
     PerClient Arrangement

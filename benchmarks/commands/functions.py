@@ -89,6 +89,16 @@ def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | N
     return curve_table(_recorded(suite, store, tracking_uri, curves_only=True))
 
 
+def clients(suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None) -> pd.DataFrame:
+    """Return what is recorded of each client of all runs: a row for each client and run.
+
+    The column `device` has the ids of a trace with names. Raises UserError if nothing is recorded.
+    """
+    from reports.records.records import client_table
+
+    return client_table(_recorded(suite, store, tracking_uri))
+
+
 def figures(
     suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None
 ) -> dict[str, Drawing]:

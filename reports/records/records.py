@@ -14,9 +14,9 @@ import pandas as pd
 from benchmarks.colours import slots
 from benchmarks.tracking import views
 from benchmarks.tracking.database import UI_HOST, UI_PORT
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.tracking.run_result import Columns, RunResult
 from fl_core.metrics import SURROGATE
-from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, TO_TARGET, VARIANT, Clock, untuned
+from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, TO_TARGET, VARIANT, Clock, Name, untuned
 from fl_core.text import natural
 from reports.numbers import Measure, measure_of
 from reports.records.cells import Cell
@@ -315,14 +315,26 @@ def run_table(suite: RecordedSuite) -> pd.DataFrame:
 
 def curve_table(suite: RecordedSuite) -> pd.DataFrame:
     """Return a table with a row per evaluation: labels of the run, clocks, every evaluated metric."""
-    first = [*LABELS, *(clock.value for clock in Clock)]
+    curves = ((run, run.files.curve) for run in suite.runs)
+    return _stacked(curves, [clock.value for clock in Clock])
+
+
+def client_table(suite: RecordedSuite) -> pd.DataFrame:
+    """Return a table with a row per client of each run: labels of the run, id, and all that is recorded."""
+    clients = ((run, run.files.clients) for run in suite.runs)
+    return _stacked(clients, [Name.CLIENT, Name.DEVICE])
+
+
+def _stacked(tables: Iterable[tuple[RunResult, Columns]], names: Sequence[str]) -> pd.DataFrame:
+    """Return the tables of runs in one, with the labels of the run and these columns first."""
+    first = [*LABELS, *names]
     parts = [
-        pd.DataFrame({**run.files.curve, **{label: getattr(run, label) for label in LABELS}})
-        for run in suite.runs
-        if run.files.curve
+        pd.DataFrame({**columns, **{label: getattr(run, label) for label in LABELS}})
+        for run, columns in tables
+        if columns
     ]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=first)
-    first = [name for name in first if name in table]  # joules only where power is known
+    first = [name for name in first if name in table]  # joules only where power is known, ids where given
     table = table[[*first, *(name for name in table if name not in first)]]
     return table.sort_values([*LABELS], kind="stable", ignore_index=True)
 

@@ -14,7 +14,7 @@ from reports import numbers
 from reports.figures import svg
 from reports.numbers import Measure, tick
 from reports.records.cells import Array, Cell
-from reports.records.records import RecordedScenario
+from reports.records.records import RecordedScenario, client_table
 from reports.sections.section import (
     Card,
     Results,
@@ -25,11 +25,13 @@ from reports.sections.section import (
     mean_over,
     rows_section,
 )
+from reports.tables import Download, download
 
 MAX_STROKES = 80  # strokes per row; of more clients, that many quantiles are drawn
 MAX_WIDE_BINS = 8  # bins whose names have room side by side
 MAX_POINTS = 60  # points per row; of more clients, neighbours in speed are averaged
 MIN_LOG_RATIO = 8  # ratio from which on shares are shown on a log scale
+MAX_LISTED = 100_000  # rows of the table of clients
 FIFTH = 5
 PHASE_COLUMNS = (*PHASES, *PHASES_AT_SERVER)
 PHASE_NAMES = (
@@ -242,7 +244,7 @@ def participation(results: Results) -> Section | None:
         f"Stroke: a client’s share of all updates{results.mean_over_seeds}. Vertical line: equal shares. "
         "Filled mark: mean of the fastest fifth of the clients. Open mark: of the slowest fifth."
     )
-    return rows_section(
+    section = rows_section(
         results,
         "participation",
         "Participation",
@@ -252,6 +254,15 @@ def participation(results: Results) -> Section | None:
         about="Share of updates by client and strategy",
         words=_fast_to_slow,
     )
+    return section and replace(section, downloads=_by_id(results))
+
+
+def _by_id(results: Results) -> list[Download]:
+    """Return a link with the numbers of clients by the user's own ids; none without, or with too many."""
+    runs = [run for run in results.suite.runs if Name.DEVICE in run.files.clients]
+    if not 0 < sum(len(run.files.clients[Name.DEVICE]) for run in runs) <= MAX_LISTED:
+        return []
+    return [download("Clients by id", results.suite.name, "clients", client_table(results.suite))]
 
 
 def _fast_to_slow(share: Array) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import io
 import random
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -103,13 +107,18 @@ def test_results_are_read_by_the_ids_of_devices(folder: Path) -> None:
     store = str(folder / "store")
     runs = asyncfl.run(str(imported_suite(folder)), store=store)
     assert (runs["transfer_share"] > 0.01).all()
-    files = sorted(Path(store).rglob("clients.parquet"))
-    assert len(files) == 4
-    for file in files:
-        table = pd.read_parquet(file)
+    by_run = [table for _, table in asyncfl.clients("fleet", store=store).groupby(["strategy", "seed"])]
+    assert len(by_run) == 4
+    for table in by_run:
         assert len(table) == 8 and table["device"].isin(DEVICE_SECONDS).all()
         for row in table.itertuples():
             link_seconds = 8e6 / ((int(row.device[-2:]) + 1) / 2 * 1e6)
             assert row.mean_time == pytest.approx(DEVICE_SECONDS[row.device] + link_seconds)
-    devices = [frozenset(pd.read_parquet(file)["device"]) for file in files]
+    devices = [frozenset(table["device"]) for table in by_run]
     assert len(set(devices)) == 2  # each seed draws its own
+    page = asyncfl.report("fleet", store=store).read_text()
+    (link,) = (tag for tag in re.findall("<a [^>]*>", page) if "fleet-clients.csv" in tag)
+    (data,) = re.findall('base64,([^"]*)', link)
+    text = base64.b64decode(data)
+    listed = pd.read_csv(io.BytesIO(gzip.decompress(text) if "csv.gz" in link else text))
+    pd.testing.assert_frame_equal(listed, asyncfl.clients("fleet", store=store), check_dtype=False)
