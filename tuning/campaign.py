@@ -174,6 +174,7 @@ class Driver:
             try:
                 missing = self._left(delivery)
                 self._announce(delivery, StudyStatus.RUNNING)
+                show(self.ended)
                 while missing or not self.finished:
                     with logs.phase("computing"):
                         self._compute(missing, delivery, engine, show)

@@ -1,7 +1,7 @@
 """Progress of a campaign on stderr: lines, a bar in a terminal, and the best values so far."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from time import monotonic
 from typing import Any
 
@@ -10,7 +10,6 @@ from benchmarks.errors import warn
 from benchmarks.redaction import command_line
 from fl_core.text import duration, many
 from tuning.campaign import Driver
-from tuning.results import StudyResult
 
 MAX_SILENCE_SECONDS = 600  # between two lines on how far a campaign is
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}  # of such a line
@@ -28,15 +27,17 @@ def run_with_progress(driver: Driver, computes: Engine, *, quiet: bool) -> None:
     console = Console(stderr=True)
     total, began = driver.campaign.trials, monotonic()
     tenths, printed = 10 * driver.before // total, began
-    if not quiet and not driver.finished:
-        words = ["asyncfl", "ui", driver.experiment, *driver.store.options]
-        console.print(f"To follow it, in a second terminal: {command_line(words)}", **PLAIN)
+    words = ["asyncfl", "ui", driver.experiment, *driver.store.options]
+    link = "" if quiet or driver.finished else f"To follow it, in a second terminal: {command_line(words)}"
     columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task("trials", total=total, completed=driver.before)
 
         def show(ended: int) -> None:
-            nonlocal tenths, printed
+            nonlocal tenths, printed, link
+            if link:  # once there is something to open
+                console.print(link, **PLAIN)
+                link = ""
             bar.update(task, completed=ended)
             seconds = monotonic() - began
             due = 10 * ended // total > tenths or monotonic() - printed > MAX_SILENCE_SECONDS
@@ -46,7 +47,7 @@ def run_with_progress(driver: Driver, computes: Engine, *, quiet: bool) -> None:
             seconds_left = (total - ended) * seconds / (ended - driver.before)
             after = f", about {duration(seconds_left)} left" if ended < total else ""
             console.print(f"[{ended:,}/{total:,}] trials, {duration(seconds)}{after}", **PLAIN)
-            for line in _best_so_far(driver.studies):
+            for line in best_so_far(driver):
                 console.print(f"  {line}", **PLAIN)
 
         driver.run(computes, show)
@@ -55,13 +56,18 @@ def run_with_progress(driver: Driver, computes: Engine, *, quiet: bool) -> None:
         warn(f"{strategy}: {many(count, 'trial')} ended in error: {error}")
 
 
-def _best_so_far(studies: Sequence[StudyResult]) -> Iterator[str]:
-    """Yield a line for each started scenario: the best objective of each strategy until now."""
+def best_so_far(driver: Driver) -> Iterator[str]:
+    """Yield a line for each started scenario: the best objective of each strategy, in any process."""
     by_scenario: dict[str, list[str]] = {}
-    for study in studies:
-        if study.best is not None and study.best.value is not None:
-            value = f"{study.plan.strategy} {study.best.value:.4g}"
-            by_scenario.setdefault(study.plan.scenario, []).append(value)
-    objective = studies[0].plan.objective
-    for scenario, values in by_scenario.items():
-        yield f"best so far in {scenario} ({objective.kind}, {objective.metric.in_text}): {', '.join(values)}"
+    for search in driver.searches:
+        complete = [trial for trial in search.ended() if trial.state.name == "COMPLETE"]
+        values = [trial.value for trial in complete if trial.value is not None]
+        if values:
+            best = (max if search.plan.objective.maximise else min)(values)
+            by_scenario.setdefault(search.plan.scenario, []).append(f"{search.plan.strategy} {best:.4g}")
+    objective = driver.campaign.studies[0].objective
+    for scenario, best_values in by_scenario.items():
+        yield (
+            f"best so far in {scenario} ({objective.kind}, {objective.metric.in_text}): "
+            f"{', '.join(best_values)}"
+        )

@@ -146,7 +146,8 @@ def pasteable(campaign: Campaign, tuned_file: TunedFile) -> list[str]:
         lines.append("strategies:")
         for entry in entries:
             strategy = runs[scenario, entry.strategy]
-            fields: dict[str, Any] = {"name": strategy.reference(), **_written(strategy)}
+            label = {"label": entry.strategy} if entry.strategy in campaign.suite.labels else {}
+            fields: dict[str, Any] = {"name": strategy.reference(), **label, **_written(strategy)}
             for name, value in entry.parameters.items():
                 head, dot, inner = name.partition(".")
                 target = fields.setdefault(head, {}) if dot else fields

@@ -25,6 +25,7 @@ from reports.records.store import load
 from tuning import results
 from tuning.campaign import Driver
 from tuning.plan import plan
+from tuning.progress import best_so_far
 from tuning.storage import open_storage
 from tuning.study import Campaign
 
@@ -85,6 +86,17 @@ def test_the_best_rate_of_gradient_descent_is_found(make: Make, store: Store) ->
         rounds, worst = 10, 10.0  # 20 updates of two clients; ten times the first distance is where it is cut
         expected = min(abs(1 - 4 * trial.parameters["local_lr"]) ** rounds, worst)
         assert trial.value == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+def test_progress_counts_the_trials_of_other_processes(first: tuple[Driver, Store], finished: Store) -> None:
+    """A process that computed none of them tells the same best values."""
+    driver, _ = first
+    other = Driver(driver.campaign, open_storage(str(finished.folder / "tuning.journal")), finished)
+    (line,) = best_so_far(other)
+    assert [line] == list(best_so_far(driver))
+    for study in driver.studies:
+        assert study.best is not None
+        assert f"{study.plan.strategy} {study.best.value:.4g}" in line
 
 
 def test_every_strategy_gets_the_same_counted_from_the_storage(make: Make, store: Store) -> None:

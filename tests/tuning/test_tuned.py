@@ -64,7 +64,7 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(
     [
         (["fedavg", "asgd"], {"local_lr": [0.01, 0.1]}),
         (
-            [{"name": "fedbuff", "max_staleness": 3}, "asgd"],
+            [{"name": "fedbuff", "max_staleness": 3, "label": "Mine"}, "asgd"],
             {"local_lr": [0.01, 0.1], "fedbuff.buffer": [1, 2]},
         ),
         (["fedavg"], {"local_lr": [0.1], "server.name": ["momentum"]}),
@@ -81,6 +81,8 @@ def test_tuned_values_can_be_pasted_into_a_suite(
     expected = load(str(write(strategies=strategies)), tuned=True).runs()
     same = load(str(write(**{"strategies": strategies, **pasted}))).runs()
     assert [run.key for run in same] == [run.key for run in expected]
+    given = {entry["label"] for entry in strategies if isinstance(entry, dict) and "label" in entry}
+    assert given <= {run.strategy for run in same}
 
 
 def trial(number: int, value: float, origin: Origin = Origin.SAMPLER, **values: object) -> TrialResult:
