@@ -393,6 +393,7 @@ class TestAction:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_the_gates_workflow_passes_and_fails_step_by_step(tmp_path: Path) -> None:
     """The five lines of the guide, between its other commands; then without the baseline."""
     folder, bin_ = tmp_path / "work", shims(tmp_path / "bin")
