@@ -1,7 +1,9 @@
 """A campaign on the user's own network, which is edited: rates and trials of the old one do not count."""
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from mlflow import MlflowClient
@@ -90,3 +92,36 @@ def test_an_edited_network_is_tuned_anew(tmp_path: Path, store: Store) -> None:
         )
         assert (len(found), len(current)) == (2 * count, count)
     assert "tuned before" not in done("run", *words, "--tuned", "--no-report")
+
+
+@pytest.mark.slow
+def test_edited_data_count_for_runs_and_trials(tmp_path: Path, store: Store) -> None:
+    """The code stays; another seed does not join runs of the old data, nor trials the old study."""
+    (tmp_path / "edited.yaml").write_text(yaml.safe_dump(SUITE))
+    values = "torch.frombuffer(bytearray(open('numbers', 'rb').read()), dtype=torch.float32)"
+    read = f"{values}.reshape(4, 30, 5)"
+    drawn = "torch.randn(4, 30, 5, generator=torch.Generator().manual_seed(0))"
+    (tmp_path / "mine.py").write_text(NETWORK.replace("{scale}", "1").replace(drawn, read))
+    words = ("edited.yaml", "--store", str(store.folder), "--quiet")
+
+    def done(seed: int, *arguments: str) -> str:
+        numbers = np.random.default_rng(seed).normal(size=(4, 30, 5)).astype(np.float32)
+        (tmp_path / "numbers").write_bytes(numbers.tobytes())
+        ended = asyncfl(tmp_path, *arguments)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stderr
+
+    assert done(1, "run", *words, "--no-report", "--no-baselines") == ""
+    assert done(1, "tune", *words) == ""
+    changed = "your code or data changed after 1 run were recorded: computed again"
+    assert changed in done(2, "run", *words, "--no-report", "--no-baselines", "--set", "seeds=2")
+    assert "data changed: tuned from the start; 2 earlier trials no longer count" in done(2, "tune", *words)
+
+    client = MlflowClient(store.tracking_uri)
+    for name, kind, count in (("edited", "run", 2), ("edited.tuning", "trial", 2)):
+        experiment = client.get_experiment_by_name(name)
+        assert experiment is not None
+        current = f"tags.`asyncfl.kind` = '{kind}' AND tags.`asyncfl.superseded` IS NULL"
+        found = client.search_runs([experiment.experiment_id], current)
+        assert len(found) == count
+        assert len({json.loads(run.data.tags["asyncfl.data"])["data"] for run in found}) == 1
