@@ -1,8 +1,8 @@
 """Numbers behind verdicts, as small files of the repository: a row for each claim, sample and seed.
 
 `results/<paper>-<scale>.csv`. With them, verdicts can be made again, and compared, without repeating the
-runs. The file of the same name in `results/origins/` has what each origin stands for: commit, versions, and
-since 2026-11-27 the digest of the data.
+runs. The file of the same name in `results/origins/` has what each origin stands for: commit, versions, and,
+of numbers stored since the commit that added it, the digest of the data.
 
     claim,sample,seed,value,runs,when,origin
     F-weights-FP/mnist,a,0,0.2893,1f6a…,2026-11-21T10:54:33+00:00,1
@@ -55,7 +55,7 @@ class Number:
     value: float  # NaN where the run diverged, ∞ where a target was never reached
     runs: str  # keys of the runs that it was read off
     when: str  # end of the last of them, UTC
-    origin: str  # commit, versions and digest of the data
+    origin: str  # commit, versions and, of later numbers, digest of the data
 
 
 def path(paper: str, scale: str, folder: Path = RESULTS) -> Path:

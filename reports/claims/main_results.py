@@ -1,4 +1,4 @@
-"""Outcomes of a paper's main results: a word for the share of holding readings, and a scope.
+"""Outcomes of a paper's main results: a word for the share of holding readings, and counts by scope.
 
     holds         all decided readings hold, and none leans against
     mostly holds  at least 80 %
@@ -8,8 +8,8 @@
     undecided     readings have run, none is decided
     not run       none has run
 
-The scope is the best workload among the readings that the word rests on: the paper's, stand-ins, or toys,
-which are quadratics and tests of theorems.
+The scope of a reading is its workload: the paper's, a stand-in, or a toy, which is a quadratic or the test of
+a theorem. A printed table of which the check does not pass (`printed_tables`) is mixed at best.
 
 A comparison that is equal within its margin, or without any effect, is decided and does not hold. A reading
 that leans, with all of its seeds on one side where no test decides, gives no word, but takes a uniform one
@@ -18,6 +18,7 @@ are shown and decide nothing: statements of ours; entries outside the paper's co
 repeat the comparison of another entry on runs that they share.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ from typing import Literal
 from benchmarks.claims.comparisons import Theorem
 from benchmarks.claims.files import MainResult, Paper
 from reports.claims.pooled import PooledEffect, pooled
+from reports.claims.printed_tables import tables
 from reports.claims.readings import Reading
 
 MainWord = Literal["holds", "mostly holds", "mixed", "mostly fails", "fails", "undecided", "not run"]
@@ -33,7 +35,9 @@ Scope = Literal["paper's workload", "stand-ins", "toy"]
 SCOPES: tuple[Scope, ...] = ("paper's workload", "stand-ins", "toy")  # the best first
 DECIDED = frozenset({"confirmed", "refuted", "equal", "no effect"})
 MOSTLY = 0.8  # share of decided readings from which a result mostly holds
+OPEN = frozenset({"leans for", "leans against", "compatible", "undecided"})
 MAX_VALUES = 6  # of a condition that is shown
+GENERAL_CONDITIONS = ("arrangement", "workload", "scale")  # of every reading, whatever its case
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class Divide:
 
     name: str  # arrangement, workload, scale, or one of the entries' case
     counts: Mapping[str, tuple[int, int]]  # value → holding and decided readings
+    few: bool = False  # too few readings to tell by adjusted R² whether it separates
 
 
 @dataclass(frozen=True)
@@ -79,28 +84,35 @@ class Outcome:
             return "undecided" if any(reading.ran for reading in self.readings) else "not run"
         words = {reading.word for reading in self.deciding}
         word = word_of(len(self.holding), len(self.decided))
+        if word in {"holds", "mostly holds"} and not all(table.own.passes for table in tables(self.deciding)):
+            return "mixed"
         if word == "holds" and "leans against" in words:
             return "mostly holds"
         return "mostly fails" if word == "fails" and "leans for" in words else word
 
     @property
-    def scope(self) -> Scope | None:
-        """Workload closest to the paper's among the readings behind the word; None without decided ones."""
-        holds = {"holds": {True}, "mostly holds": {True}, "mostly fails": {False}, "fails": {False}}
-        outcomes = holds.get(self.word, {True, False})
-        scopes = (scope(reading) for reading in self.decided if (reading.word == "confirmed") in outcomes)
-        return min(scopes, key=SCOPES.index, default=None)
+    def scopes(self) -> dict[Scope, tuple[int, int]]:
+        """Counts of holding and decided readings by scope, the closest to the paper first."""
+        counts: dict[Scope, tuple[int, int]] = {}
+        for name in SCOPES:
+            held = [reading.word == "confirmed" for reading in self.decided if scope(reading) == name]
+            if held:
+                counts[name] = sum(held), len(held)
+        return counts
 
     @cached_property
-    def pooled(self) -> PooledEffect | None:
-        """Effect pooled over clusters; None if no effect has an interval."""
+    def pooled(self) -> tuple[PooledEffect, ...]:
+        """Effects pooled over clusters, by leading method; empty if no effect has an interval."""
         return pooled(reading for reading in self.deciding if reading.ran and reading.word != "reported")
 
     @property
     def divide(self) -> Divide | None:
-        """Condition best dividing the readings, by adjusted R²; None if no condition divides."""
+        """Condition best dividing the readings, by adjusted R²; None if no condition divides.
+
+        With few readings none may have an adjusted R² above 0: then the entries' own of largest R².
+        """
         cases = [(_conditions(reading), reading.word == "confirmed") for reading in self.decided]
-        best, largest = None, 0.0
+        best, largest = None, (0.0, 0.0)
         for name in cases[0][0] if cases else ():
             if not all(name in conditions for conditions, _ in cases):
                 continue
@@ -108,19 +120,32 @@ class Outcome:
             for conditions, held in cases:
                 confirmed, n = counts.get(conditions[name], (0, 0))
                 counts[conditions[name]] = confirmed + held, n + 1
-            if 1 < len(counts) <= MAX_VALUES and (explained := _explained(list(counts.values()))) > largest:
-                best, largest = Divide(name, counts), explained
+            if not 1 < len(counts) <= MAX_VALUES:
+                continue
+            adjusted, raw = _explained(list(counts.values()))
+            if name in GENERAL_CONDITIONS and not adjusted:
+                continue
+            if (adjusted, raw) > largest:
+                best, largest = Divide(name, counts, few=not adjusted), (adjusted, raw)
         return best
 
+    def undecided(self, condition: str) -> dict[str, int]:
+        """Return the number of open readings by value of a condition, of values without a decided one."""
+        decided = {_conditions(reading).get(condition) for reading in self.decided}
+        values = (_conditions(reading).get(condition) for reading in self.deciding if reading.word in OPEN)
+        return Counter(value for value in values if value is not None and value not in decided)
 
-def _explained(counts: Sequence[tuple[int, int]]) -> float:
-    """Return the adjusted R² of holding, explained by the value of a condition."""
+
+def _explained(counts: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """Return R² of holding, explained by the value of a condition: adjusted and at least 0, and as it is."""
     total, n = sum(n for _, n in counts), len(counts)
     share = sum(held for held, _ in counts) / total
+    if not 0 < share < 1:
+        return 0.0, 0.0
     between = sum(size * (held / size - share) ** 2 for held, size in counts)
-    if not 0 < share < 1 or total <= n:
-        return 0.0
-    return 1 - (1 - between / (total * share * (1 - share))) * (total - 1) / (total - n)
+    raw = between / (total * share * (1 - share))
+    adjusted = 1 - (1 - raw) * (total - 1) / (total - n) if total > n else 0.0
+    return max(0.0, adjusted), raw
 
 
 def word_of(holding: int, decided: int) -> MainWord:
@@ -167,13 +192,10 @@ def outcomes(readings: Sequence[Reading]) -> list[Outcome]:
 
 
 def _conditions(reading: Reading) -> dict[str, str]:
+    """Return the conditions of a reading, first the entry's own."""
     words = reading.paper.words
-    return {
-        "arrangement": reading.arrangement,
-        "workload": reading.workload,
-        "scale": reading.scale,
-        **{
-            words.get(name, name): words.get(str(value), str(value))
-            for name, value in reading.claim.case.items()
-        },
+    general = (reading.arrangement, reading.workload, reading.scale)
+    case = {
+        words.get(name, name): words.get(str(value), str(value)) for name, value in reading.claim.case.items()
     }
+    return case | dict(zip(GENERAL_CONDITIONS, general, strict=True))

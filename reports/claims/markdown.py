@@ -3,8 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 from scipy.stats import binom
 
 from benchmarks.claims import register, stored_numbers
@@ -12,14 +14,15 @@ from benchmarks.claims.claim import SCALES, Band, Claim, Evidence, Need
 from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Same, Theorem, Value
 from benchmarks.claims.files import Paper
 from benchmarks.claims.stored_numbers import RESULTS
+from fl_core.text import many
 from reports import numbers
 from reports.claims import basis, matrix, overview, simulated
 from reports.claims.basis import RanOn
-from reports.claims.main_results import Outcome, outcomes
+from reports.claims.main_results import DECIDED, Outcome, outcomes
 from reports.claims.readings import THEOREM, Reading, by_scale
 from reports.claims.rules import Verdict, flat
 from reports.claims.terminal import MEANS, arranged, interval, number, ranked, remarks, sides, worded
-from reports.inference import ERROR
+from reports.inference import ERROR, paired_effect
 from reports.tables import markdown
 
 MADE = "Made by `asyncfl claims --markdown docs`"
@@ -49,16 +52,19 @@ A paper's *main result* is tested by *readings*: experiments, printed numbers an
 If all other readings hold, but every seed of an undecided reading points against the result, the word is
 *mostly holds* and not *holds*; likewise *mostly fails* and not *fails*.
 
-Each word has a *scope*: of the workloads of the readings that the word rests on, the one closest to the
-paper's. It is *the paper's workload* (its data and model), *stand-ins* (other data or a smaller model), or
-*toy* (quadratics, and theorems). A failure contradicts the paper only on the paper's workload, in the
-paper's experiment, and within its conditions. *Fails* on a stand-in is a finding about the stand-in.
+A printed table whose own check does not pass (systematic differences, [below](#how-a-verdict-is-made)) is
+*mixed* at best.
+
+Beside each word stand the decided readings that hold by *scope*: on *the paper's workload* (its data and
+model), on *stand-ins* (other data or a smaller model), and on *toys* (quadratics, and theorems). A failure
+contradicts the paper only on the paper's workload, in the paper's experiment, and within its conditions.
+*Fails* on a stand-in is a finding about the stand-in.
 """
 HOW = """\
 ## How to read this
 
-- **Arrangement**: whose experiment a reading is. It is *the paper's*, that of *its code*, *an
-  interpretation* where the text leaves the experiment open, or *ours*. If an arrangement is an
+- **Arrangement**: whose experiment a reading is. It is *the paper's*, that of *its code* with all defects,
+  *an interpretation* where the text leaves the experiment open, or *ours*. If an arrangement is an
   interpretation in one reading, it is so in every reading that uses it.
 - **Workload**: the paper's data and model, or a stand-in. On the page of a paper, the column *Arrangement*
   names both.
@@ -72,8 +78,10 @@ HOW = """\
   another reading on the same runs; statements of *ours*; and readings outside the *conditions* under which
   the paper makes its statement. No reading belongs to two main results.
 - **Pooled**: the mean effect over clusters, with its interval, and a prediction interval for one more
-  cluster. A cluster is an arrangement and a workload; clusters are random effects (DerSimonian and Laird,
-  with the interval of Hartung and Knapp).
+  cluster. A cluster is an arrangement, a delay or routing, a workload and a scale: the readings of one
+  scenario at one scale, on one data set. Clusters are random effects (Paule and Mandel, with the interval of
+  Hartung and Knapp). Fewer than three clusters have no interval, and their means are shown. Methods that are
+  to lead are pooled apart; times, energies and counts as logarithms of ratios.
 - **Found**, on the page of a paper: the advantage of A over B, where A is the method that the statement
   names first. It is positive if A is better, whatever the metric. Below it are the values of A and B: means
   over seeds, or medians where runs collapse. For a claim that is not a comparison, *Found* is our value of
@@ -142,7 +150,9 @@ PROVENANCE = """\
 ## Where the numbers come from
 
 {traced:,} of {all:,} stored numbers ({share:.0f} %) come from a commit of the repository without
-uncommitted changes. Since {since} only such numbers are stored. The mark {mark} beside the seeds of a
+uncommitted changes. Since {since} only such numbers are stored. {lost:,} numbers name one of {commits}
+commits that the repository does not have. The digest of the data stands beside numbers since the commit that
+added it: of {recent:,} numbers since {since}, {undigested:,} have none. The mark {mark} beside the seeds of a
 reading means that some of its numbers come from elsewhere: they are shown and judged like the others.
 `asyncfl claims run --untraceable` runs them again, and new numbers replace them.
 """
@@ -161,6 +171,11 @@ BASIS = """\
 For each main result, the workload closest to the paper's among its decided readings, and how many of the
 readings on that workload hold. Results without a neural network here say nothing about neural networks.
 """
+GLANCE = """\
+How many main results have a decided reading, and how close to the paper the closest one is. A word without a
+neural network says nothing about neural networks:
+"""
+WITHIN_A_DAY = {"ten minutes", "two hours", "half a day", "17 hours", "a day"}  # of a GPU
 COSTS = """\
 Rough estimates: the number of gradients times the operations of a gradient, at 60 GFLOP/s a core (measured
 with a network of seven layers) and 10 TFLOP/s a GPU (assumed). Each line is a different set of runs.
@@ -176,8 +191,9 @@ def readme(readings: Sequence[Reading]) -> str:
     for mine in matrix.by_paper(results):
         counts = Counter(outcome.word for outcome in mine)
         paper = f"[{mine[0].paper.title}](docs/claims/{mine[0].paper.name}.md)"
-        rows.append((paper, *(str(counts[word] or "") for word in words)))
-    header = ("Paper", *(f"{matrix.OUTCOMES[word]}\xa0{word}" for word in words))
+        on_paper = sum("paper's workload" in outcome.scopes for outcome in mine)
+        rows.append((paper, *(str(counts[word] or "") for word in words), f"{on_paper} of {len(mine)}"))
+    header = ("Paper", *(f"{matrix.OUTCOMES[word]}\xa0{word}" for word in words), "on the paper's workload")
     return _joined([matrix.summary(results), _table(header, rows)])
 
 
@@ -192,9 +208,11 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
         f"{MADE} from stored numbers. Each main result leads to all of its readings.",
         matrix.summary(all_results),
         "![Forest plot of all main results: word, share that holds, and pooled effect](claims.svg)",
+        *_glance(all_results),
         WORDS,
         *_divided(all_results),
         *_basis(all_results),
+        *_other_measures(all_results),
         "## All readings, by arrangement and workload",
         *matrices,
         HOW,
@@ -252,6 +270,33 @@ def _divided(results: Sequence[Outcome]) -> Iterator[str]:
         yield f"## Where readings disagree\n\n{_table(('Main result', 'Word', 'Holds where'), rows)}"
 
 
+def _glance(results: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the counts of main results by their closest decided workload, and the gain of a day of a GPU."""
+    ran_on = RanOn()
+    rows = [(caption, str(len(mine))) for caption, mine in basis.groups(results, ran_on)]
+    yield f"{GLANCE}\n{_table(('Closest workload of a decided reading', 'Main results'), rows)}"
+    gains = [
+        f"{title.partition(' (')[0]}: {need.runs}, about {need.gpu}, {many(len(mine), 'main result')}"
+        for title, need, mine in basis.missing(results)
+        if need.gpu in WITHIN_A_DAY
+    ]
+    if gains:
+        lines = "\n".join(f"- {gain}" for gain in gains)
+        yield f"What a day of one GPU would add, each line by itself:\n\n{lines}"
+
+
+def _other_measures(results: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the section on pooled effects that the figure leaves out, with their measures."""
+    rows = [
+        (_link(outcome, f"claims/{outcome.paper.name}.md"), outcome.word, matrix.written(part))
+        for outcome in results
+        for part in outcome.pooled
+        if not overview.in_points(part)
+    ]
+    if rows:
+        yield f"## Effects that are not accuracies\n\n{_table(('Main result', 'Word', 'Effect'), rows)}"
+
+
 def _basis(results: Sequence[Outcome]) -> Iterator[str]:
     """Yield the sections on workloads behind the outcomes, and on readings to be gained with a GPU."""
     rows = [
@@ -287,12 +332,19 @@ def _provenance(papers: Iterable[Paper], results: Path) -> Iterator[str]:
     stored = [number for file in files for number in stored_numbers.read(file)]
     if stored:
         traced = sum(stored_numbers.traceable(number.origin) for number in stored)
+        lost = stored_numbers.LOST_COMMITS
+        commits = [{name.removesuffix("+") for name in stored_numbers.commits(n.origin)} for n in stored]
+        recent = [number for number in stored if number.when >= stored_numbers.TRACED_SINCE]
         yield PROVENANCE.format(
             traced=traced,
             all=len(stored),
             share=100 * traced / len(stored),
             mark=UNTRACED,
             since=stored_numbers.TRACED_SINCE[:10],
+            lost=sum(bool(named & lost) for named in commits),
+            commits=len(lost),
+            recent=len(recent),
+            undigested=sum(" data " not in number.origin for number in recent),
         )
 
 
@@ -339,7 +391,8 @@ def _joined(parts: Iterable[str]) -> str:
 
 def _entries(entries: Sequence[Reading]) -> Iterator[str]:
     """Yield a table of the entries already run, and numbered notes below, each note once."""
-    if not (entries := ranked(entries)):
+    too_few = [reading for reading in entries if not reading.ran and reading.verdict.seeds]
+    if not (entries := [*ranked(entries), *too_few]):
         return
     texts = (text for reading in entries for text in (reading.claim.note, _reason(reading)) if text)
     notes = {text: f"(note {number})" for number, text in enumerate(dict.fromkeys(texts), start=1)}
@@ -364,10 +417,33 @@ def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, 
         f"{statement} <br>`{claim.id}` · {claim.place}",
         _said(reading, notes),
         _claimed(claim),
-        " <br>".join(filter(None, (f"{_found(claim, verdict)} {interval(verdict)}".strip(), sides(verdict)))),
+        " <br>".join(
+            filter(
+                None,
+                (
+                    f"{_found(claim, verdict)} {interval(verdict)}".strip(),
+                    sides(verdict),
+                    _of_all_seeds(reading),
+                ),
+            )
+        ),
         f"{verdict.seeds or ''}{'' if reading.traced else UNTRACED}",
         f"{arranged(reading)}, {place}",
     )
+
+
+def _of_all_seeds(reading: Reading) -> str:
+    """Return the 95 % estimate over all stored seeds of a comparison decided at an earlier look."""
+    claim, verdict = reading.claim, reading.verdict
+    if not isinstance(claim, Better) or verdict.word not in DECIDED:
+        return ""
+    seeds = sorted(reading.values["a"].keys() & reading.values["b"].keys())
+    values = [claim.sign * (reading.values["a"][seed] - reading.values["b"][seed]) for seed in seeds]
+    if len(seeds) <= verdict.seeds or not np.isfinite(values).all():
+        return ""
+    effect = paired_effect(values)
+    shown = numbers.interval(effect.low, effect.high, partial(numbers.number, digits=3))
+    return f"all {len(seeds)} seeds: {numbers.number(effect.mean, 3)} {shown}"
 
 
 def _claimed(claim: Claim) -> str:

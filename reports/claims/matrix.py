@@ -1,10 +1,10 @@
 """Matrix of main results by arrangement and workload of readings, and summaries in sentences."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby, product
-from math import inf, isfinite, nan
+from math import exp, inf, isfinite, nan
 from typing import get_args
 
 from benchmarks.claims.claim import Arrangement, Evidence, Workload
@@ -12,10 +12,11 @@ from fl_core.text import many
 from reports import numbers
 from reports.claims.forest import what as measured
 from reports.claims.main_results import DECIDED, MainWord, Outcome, decides, word_of
+from reports.claims.pooled import PooledEffect, leader
 from reports.claims.printed_tables import PrintedTable, TableCheck, tables
 from reports.claims.readings import Reading
 from reports.claims.rules import Word
-from reports.claims.terminal import ARRANGED, SAID, ranked
+from reports.claims.terminal import ARRANGED, SAID, quantity, ranked
 
 # Square of a main result's word, the best first.
 OUTCOMES: dict[MainWord, str] = {
@@ -27,6 +28,7 @@ OUTCOMES: dict[MainWord, str] = {
     "undecided": "⬜",
     "not run": "⬜",
 }
+NEARLY = 1.1  # times the error of a table's own numbers
 LEGEND = "2/21: 2 of 21 decided readings hold with this arrangement; * on a stand-in."
 OPEN: tuple[Word, ...] = ("leans for", "leans against", "compatible", "undecided")
 Column = tuple[Arrangement, Workload]
@@ -125,15 +127,14 @@ def summary(results: Sequence[Outcome]) -> str:
 
 
 def short(outcome: Outcome) -> str:
-    """Return the word of a main result after a coloured square, with scope and counts."""
+    """Return the word of a main result after a coloured square, with counts by scope."""
     return "\xa0".join((OUTCOMES[outcome.word], outcome.word)) + scoped(outcome)
 
 
 def scoped(outcome: Outcome) -> str:
-    """Return scope, and counts of holding and decided readings, in brackets; empty without a scope."""
-    if outcome.scope is None:
-        return ""
-    return f" ({outcome.scope}, {len(outcome.holding)} of {len(outcome.decided)})"
+    """Return counts of holding and decided readings by scope, in brackets; empty without decided readings."""
+    counts = ", ".join(f"{scope} {held} of {n}" for scope, (held, n) in outcome.scopes.items())
+    return f" ({counts})" if counts else ""
 
 
 def counts(outcome: Outcome) -> str:
@@ -176,24 +177,47 @@ def where(outcome: Outcome) -> str:
     for value, (held, n) in sorted(outcome.divide.counts.items(), key=_rising):
         groups.setdefault(word_of(held, n), []).append(f"{OF.get(value, value)} ({held} of {n})")
     parts = [f"{word} with {', '.join(groups[word])}" for word in OUTCOMES if word in groups]
-    return _sentence(f"by {outcome.divide.name}: {'; '.join(parts)}")
+    if undecided := outcome.undecided(outcome.divide.name):
+        open_values = (f"{value} ({many(n, 'reading')})" for value, n in undecided.items())
+        parts.append(f"undecided with {', '.join(open_values)}")
+    few = "few readings, " if outcome.divide.few else ""
+    return _sentence(f"{few}by {outcome.divide.name}: {'; '.join(parts)}")
 
 
 def pooled(outcome: Outcome) -> str:
-    """Return a sentence on the effect pooled over clusters, with interval and prediction interval."""
-    if outcome.pooled is None:
-        return ""
-    effect = outcome.pooled.effect
-    if effect.clusters == 1:
-        over = f"{many(outcome.pooled.readings, 'reading')} of one cluster"
-    else:
-        over = f"{many(outcome.pooled.readings, 'reading')} of {effect.clusters} clusters"
+    """Return sentences on the effects pooled over clusters, with interval and prediction interval."""
+    several = len(outcome.pooled) > 1
+    words = outcome.paper.words
+    sentences = []
+    for part in outcome.pooled:
+        method = leader(part.typical)
+        name = f"{words.get(method, method)}: " if several and method else ""
+        sentences.append(f"{name}{written(part)}." if name else _sentence(written(part)))
+    return " ".join(sentences)
+
+
+def written(part: PooledEffect) -> str:
+    """Return a pooled effect as text, with the measure; logarithms as ratios."""
     write = partial(numbers.number, digits=2)
-    estimate = f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)}"
-    ahead = ""
-    if effect.predicted:
-        ahead = f"; in one more cluster {numbers.interval(*effect.predicted, write)}"
-    return f"Pooled over {over}, {measured(outcome.pooled.typical)}: {estimate}{ahead}."
+    means, effect = part.means, part.effect
+    scale: Callable[[float], float] = exp if part.log else float
+    over = f"over {many(part.readings, 'reading')} of {many(len(means), 'cluster')}, {measured_in(part)}"
+    if effect is None:
+        shown = " and ".join(write(scale(mean)) for mean in means)
+        return f"mean{'s' if len(means) > 1 else ''} {over}: {shown}, too few clusters to pool"
+    interval = numbers.interval(scale(effect.low), scale(effect.high), write)
+    low, high = effect.predicted
+    predicted = numbers.interval(scale(low), scale(high), write)
+    return f"pooled {over}: {write(scale(effect.mean))} {interval}; in one more cluster {predicted}"
+
+
+def measured_in(part: PooledEffect) -> str:
+    """Return the measure of a pooled effect in words."""
+    if not part.log:
+        return measured(part.typical)
+    amount = quantity(part.typical).removeprefix("log of ")
+    ratios = {"better": "B over A", "value": "found over printed"}
+    return f"{amount}: {ratios.get(part.typical.kind, 'ratio')}"
 
 
 def aside(outcome: Outcome) -> str:
@@ -238,6 +262,13 @@ def of_table(table: PrintedTable, words: Mapping[str, str]) -> list[str]:
         sentences.append(f"Systematic differences: {'; '.join(differing)}")
     if parts:
         sentences.append(f"Placebos that pass: {passing} of {len(parts)} ({'; '.join(parts)})")
+    if parts and not table.own.passes:
+        closest = min(table.placebos, key=lambda placebo: placebo.error)
+        sentences.append("Its own numbers fail too, so that the placebos tell little")
+        if closest.error <= NEARLY * table.own.error:
+            name = words.get(closest.name, closest.name)
+            fits = f"{agreement(closest)}; own numbers: {agreement(table.own)}"
+            sentences[-1] += f"; {name} exchanged fits nearly as well ({fits})"
     return [f"{sentence}." for sentence in sentences]
 
 

@@ -1,30 +1,31 @@
-"""Forest plot of main results: a row each, with word, share of holding readings, and pooled effect.
+"""Forest plot of main results: first a bar for each paper, then a row each, with word, counts, and effect.
 
-Effects that are differences of accuracy share an axis, in points; others are written.
+The axis is one of points of accuracy: effects of other measures stand as text on the pages of the papers, and
+in a table beside the plot. Results that rest on toys and theorems alone come last.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from textwrap import shorten, wrap
+from textwrap import wrap
 
 from markupsafe import Markup, escape
 
-from benchmarks.claims.comparisons import Contrast, Same, Value
+from benchmarks.claims.comparisons import Same, Value
 from reports import numbers
 from reports.claims import matrix
-from reports.claims.forest import what
 from reports.claims.main_results import MainWord, Outcome
-from reports.claims.pooled import PooledEffect, RandomEffects
+from reports.claims.pooled import PooledEffect
 from reports.figures import look
 
 WIDTH = 1080  # pixels
-LEFT, WORD, SCOPE, BAR, COUNT, AXIS = 12, 452, 549, 630, 740, 806  # left ends of columns
-BAR_WIDTH, AXIS_WIDTH = 104, 258
-HEAD, PAPER, LINE, ROW, FOOT = 50, 34, 14, 9, 72  # heights; of a row without its lines
-LETTERS = 62  # of a line of words
-MOST_LETTERS = 42  # of a written effect
+LEFT, WORD, BAR, COUNT, AXIS = 12, 398, 498, 586, 806  # left ends of columns
+BAR_WIDTH, AXIS_WIDTH = 80, 258
+SUMMARY_WIDTH, SUMMARY_ROW = 280, 22  # of the bars of papers, and their text beside them
+HEAD, PAPER, LINE, ROW, FOOT = 50, 34, 14, 9, 90  # heights; of a row without its lines
+LETTERS = 55  # of a line of words
 MOST_POINTS = 30  # of accuracy at both ends of the axis
+TOYS = "Toys and theorems alone, of all papers"
 COLOURS: dict[MainWord, str] = {
     "holds": "holds",
     "mostly holds": "holds",
@@ -44,10 +45,13 @@ STYLE = (
 )
 LEGEND = (
     "Bar: decided readings that hold (green), are equal within the margin (blue) or fail (red).",
-    "Mark: mean over clusters, each an arrangement and a workload; to the right: in favour of the paper.",
-    "Thick: its 95 % interval. Thin: one more cluster. Arrow: it goes on.",
-    "Shaded: the margin, where a printed number, or no difference, is claimed.",
+    "Full mark: mean over three or more clusters; thick: 95 % interval; thin: one more cluster.",
+    "Open marks: means of one or two clusters. Two heights: two leading methods. Arrow: it goes on.",
+    "To the right: in favour of the paper. Shaded: margin of a printed number, or of no difference.",
+    "No mark: another measure, or no effect over seeds; see the text of the result.",
 )
+PALE = 0.55  # opacity of the weaker word of a colour
+SHIFT = 9  # pixels between two effects of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +70,16 @@ class PlotRow:
 
 def figure(results: Sequence[Outcome]) -> Markup:
     """Return the plot as an SVG element in the colours of the page."""
-    parts, top = [*_head()], float(HEAD)
-    for mine in matrix.by_paper(results):
-        parts.append(_text(LEFT, top + 23, mine[0].paper.title, "paper"))
+    parts = list(_summaries(results))
+    top = float(HEAD + SUMMARY_ROW * len(matrix.by_paper(results)))
+    parts += _head(top)
+    top += HEAD
+    for title, mine in _groups(results):
+        parts.append(_text(LEFT, top + 23, title, "paper"))
         top += PAPER
         order = list(matrix.OUTCOMES)
         for outcome in sorted(mine, key=lambda result: (order.index(result.word), -(result.share or 0))):
-            row = PlotRow(outcome, wrap(outcome.result.words, LETTERS), top)
+            row = PlotRow(outcome, wrap(outcome.result.words, LETTERS, break_on_hyphens=False), top)
             parts += _row(row)
             top += ROW + LINE * len(row.lines)
     parts += [_text(LEFT, top + 20 + 15 * at, line, "small") for at, line in enumerate(LEGEND)]
@@ -80,6 +87,34 @@ def figure(results: Sequence[Outcome]) -> Markup:
     name = f'class="overview" role="img" aria-label="{escape(matrix.summary(results))}"'
     head = f"<svg {name} {size}>"
     return Markup(f"{head}<style>{STYLE}</style>{''.join(parts)}</svg>")
+
+
+def _groups(results: Sequence[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
+    """Yield main results by paper, without those on toys alone, which come last."""
+    toys = [outcome for outcome in results if set(outcome.scopes) == {"toy"}]
+    for mine in matrix.by_paper(results):
+        if others := [outcome for outcome in mine if set(outcome.scopes) != {"toy"}]:
+            yield mine[0].paper.title, others
+    if toys:
+        yield TOYS, toys
+
+
+def _summaries(results: Sequence[Outcome]) -> Iterator[str]:
+    """Yield a bar for each paper, of its main results by word, with counts as text."""
+    yield _text(LEFT, 18, "Main results of each paper, by word", "head")
+    widest = max((len(mine) for mine in matrix.by_paper(results)), default=1)
+    for at, mine in enumerate(matrix.by_paper(results)):
+        y = 36.0 + SUMMARY_ROW * at
+        yield _text(LEFT, y + 4, mine[0].paper.title.partition(" (")[0], "paper")
+        counts = Counter(outcome.word for outcome in mine)
+        x, words = float(WORD), [word for word in matrix.OUTCOMES if counts[word]]
+        for word in words:
+            width = SUMMARY_WIDTH * counts[word] / widest
+            size = f'width="{width - 2:.1f}" height="13"'
+            shade = f' opacity="{PALE}"' if word.startswith("mostly") or word == "undecided" else ""
+            yield f'<rect x="{x:.1f}" y="{y - 6:.1f}" {size} style="fill:var(--{COLOURS[word]})"{shade}/>'
+            x += width
+        yield _text(x + 8, y + 4, ", ".join(f"{word} {counts[word]}" for word in words), "small")
 
 
 def file(results: Sequence[Outcome]) -> str:
@@ -93,15 +128,15 @@ def file(results: Sequence[Outcome]) -> str:
     return text.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
 
 
-def _head() -> Iterator[str]:
+def _head(top: float) -> Iterator[str]:
     """Yield the titles of the columns, and the axis."""
-    titles = ((LEFT, "Main result"), (WORD, "Word, and scope"), (BAR, "Decided readings"))
-    yield from (_text(x, 18, title, "head") for x, title in titles)
-    yield _text(AXIS, 18, "Pooled effect, points of accuracy", "head")
+    titles = ((LEFT, "Main result"), (WORD, "Word"), (BAR, "Decided readings that hold, by workload"))
+    yield from (_text(x, top + 18, title, "head") for x, title in titles)
+    yield _text(AXIS, top + 18, "Effect, points of accuracy", "head")
     for points in range(-MOST_POINTS, MOST_POINTS + 1, 10):
         x = _place(points / 100)
-        yield f'<path class="rule" d="M{x:.1f} {HEAD - 9}V{HEAD - 4}"/>'
-        yield _text(x, HEAD - 13, numbers.minus(f"{points}"), "head", text_anchor="middle")
+        yield f'<path class="rule" d="M{x:.1f} {top + HEAD - 9:.1f}V{top + HEAD - 4:.1f}"/>'
+        yield _text(x, top + HEAD - 13, numbers.minus(f"{points}"), "head", text_anchor="middle")
 
 
 def _row(row: PlotRow) -> Iterator[str]:
@@ -111,15 +146,10 @@ def _row(row: PlotRow) -> Iterator[str]:
     for at, line in enumerate(row.lines):
         yield _text(LEFT, row.top + 15 + LINE * at, line)
     yield _text(WORD, middle + 4, outcome.word, "word", style=f"fill:{colour}")
-    if outcome.scope:
-        yield _text(SCOPE, middle + 4, outcome.scope.replace("paper's workload", "paper's"), "small")
     yield from _bar(outcome, middle)
-    if outcome.pooled is None:
-        return
-    if _in_points(outcome.pooled):
-        yield from _drawn(outcome.pooled, middle, colour)
-    else:
-        yield _text(AXIS, middle + 4, _written(outcome.pooled), "small")
+    drawn = [part for part in outcome.pooled if in_points(part)]
+    for at, part in enumerate(drawn):
+        yield from _drawn(part, middle + SHIFT * (at - (len(drawn) - 1) / 2), colour)
 
 
 def _bar(outcome: Outcome, middle: float) -> Iterator[str]:
@@ -136,14 +166,18 @@ def _bar(outcome: Outcome, middle: float) -> Iterator[str]:
             size = f'width="{width:.1f}" height="10"'
             yield f'<rect x="{x:.1f}" y="{middle - 5:.1f}" {size} fill="var(--{colour})"/>'
         x += width
-    yield _text(COUNT, middle + 4, f"{holding} of {len(decided)}", "small")
+    names = {"paper's workload": "paper's"}
+    counts = (f"{names.get(scope, scope)} {held} of {n}" for scope, (held, n) in outcome.scopes.items())
+    yield _text(COUNT, middle + 4, ", ".join(counts), "small")
 
 
-def _in_points(effect: PooledEffect) -> bool:
-    """Return whether an effect is a difference of accuracies."""
+def in_points(effect: PooledEffect) -> bool:
+    """Return whether an effect is a difference of accuracies, at the end or on average."""
     claim = effect.typical
-    log = isinstance(claim, Contrast) and claim.log
-    return claim.shares and claim.kind in {"better", "same", "contrast", "value"} and not log
+    levels = all(sample.along in {"last", "mean"} for sample in claim.samples.values())
+    return (
+        levels and claim.shares and claim.kind in {"better", "same", "contrast", "value"} and not effect.log
+    )
 
 
 def _drawn(pooled: PooledEffect, middle: float, colour: str) -> Iterator[str]:
@@ -152,8 +186,12 @@ def _drawn(pooled: PooledEffect, middle: float, colour: str) -> Iterator[str]:
         low, high = _place(-claim.allowed), _place(claim.allowed)
         yield f'<rect class="band" x="{low:.1f}" y="{middle - 8:.1f}" width="{high - low:.1f}" height="16"/>'
     yield f'<path class="zero" d="M{_place(0):.1f} {middle - 11:.1f}V{middle + 11:.1f}"/>'
-    if effect.predicted:
-        yield from _line(effect.predicted, middle, colour, "predicted")
+    if effect is None:
+        for mean in pooled.means:
+            place = f'cx="{_place(mean):.1f}" cy="{middle:.1f}"'
+            yield f'<circle {place} r="3.5" fill="var(--paper)" stroke="{colour}" stroke-width="1.6"/>'
+        return
+    yield from _line(effect.predicted, middle, colour, "predicted")
     yield from _line((effect.low, effect.high), middle, colour, "interval")
     place = f'cx="{_place(effect.mean):.1f}" cy="{middle:.1f}"'
     yield f'<circle {place} r="5" fill="{colour}" stroke="var(--paper)"/>'
@@ -173,16 +211,6 @@ def _place(effect: float) -> float:
     """Return the position of a difference on the axis, clipped to both ends."""
     limit = MOST_POINTS / 100
     return AXIS + AXIS_WIDTH * (min(max(effect, -limit), limit) + limit) / (2 * limit)
-
-
-def _written(pooled: PooledEffect) -> str:
-    """Return an effect as text, for effects other than differences of accuracy."""
-    effect: RandomEffects = pooled.effect
-    write = partial(numbers.number, digits=2)
-    measure, _, form = what(pooled.typical).partition(": ")
-    measure = " ".join(filter(None, ("ratio of" if form == "ratio" else "", measure.partition(" Σ")[0])))
-    estimate = f"{write(effect.mean)} {numbers.interval(effect.low, effect.high, write)}"
-    return shorten(f"{estimate} {measure}", MOST_LETTERS, placeholder=" …")
 
 
 def _text(x: float, y: float, text: str, name: str = "", **style: str) -> str:

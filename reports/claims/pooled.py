@@ -1,13 +1,16 @@
 """Effects of a main result pooled over clusters: random effects, with a prediction interval.
 
-A cluster is an arrangement and a workload: the readings of one scenario at one scale, on one data set. Its
-effect is the mean of theirs; so is its standard error, since they share seeds and runs. Twins, which repeat a
-comparison on runs that they share with another reading, do not enter.
+A cluster is an arrangement, a delay or routing, a workload and a scale: the readings of one scenario at one
+scale, on one data set. Its effect is the mean of theirs; so is its standard error, since they share seeds and
+runs. Twins, which repeat a comparison on runs that they share with another reading, do not enter. Comparisons
+that different methods are to lead are pooled apart. Times, energies and counts of iterations or updates are
+pooled as logarithms of ratios.
 
-The variance between clusters is estimated as by DerSimonian and Laird (Controlled Clinical Trials 7, 1986),
-the interval of the mean as by Hartung and Knapp (Statistics in Medicine 20, 2001), never narrower than
-without their correction. The prediction interval, where the effect in one more cluster would be, is that of
-Higgins, Thompson and Spiegelhalter (Journal of the Royal Statistical Society A 172, 2009).
+The variance between clusters is estimated as by Paule and Mandel (Journal of Research of the National Bureau
+of Standards 87, 1982), the interval of the mean as by Hartung and Knapp (Statistics in Medicine 20, 2001),
+never narrower than without their correction. The prediction interval, where the effect in one more cluster
+would be, is that of Higgins, Thompson and Spiegelhalter (Journal of the Royal Statistical Society A 172,
+2009). Fewer than three clusters are not pooled: their means are shown.
 """
 
 from collections import Counter
@@ -16,14 +19,14 @@ from dataclasses import dataclass
 from math import inf, isfinite, nan, sqrt
 
 import numpy as np
-from scipy import special
+from scipy.optimize import brentq
 
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.comparisons import Better, Contrast, Ratio, Value
 from reports.claims.readings import Reading
 from reports.inference import LEVEL, t_quantile
 
-FEWEST_TO_PREDICT = 3  # clusters
+MIN_CLUSTERS = 3  # to estimate the variance between clusters
 Array = np.ndarray
 
 
@@ -32,66 +35,115 @@ class RandomEffects:
     """Mean effect over clusters, with an interval, and a prediction interval for a further cluster."""
 
     mean: float
-    low: float  # −∞ for a single cluster without a standard error
+    low: float
     high: float
-    predicted: tuple[float, float] | None  # None for fewer than three clusters
+    predicted: tuple[float, float]
     between: float  # standard deviation between clusters
-    clusters: int
 
 
 @dataclass(frozen=True, slots=True)
 class PooledEffect:
-    """The pooled effect of readings with equal measures."""
+    """Effects of readings with equal measures, by cluster, and their random-effects mean."""
 
-    effect: RandomEffects
+    means: tuple[float, ...]  # of the clusters; logarithms where `log`
+    effect: RandomEffects | None  # None for fewer than three clusters
     typical: Claim  # one of the claims that it is pooled from: metric, unit, and what they claim
     readings: int  # that it is pooled from
+    log: bool  # whether effects are logarithms of ratios
 
 
 def random_effects(effects: Sequence[float], errors: Sequence[float], level: float = LEVEL) -> RandomEffects:
-    """Return the random-effects mean of effects with positive standard errors; ValueError without any."""
+    """Return the random-effects mean of effects; ValueError for fewer than three, or an error of 0."""
     y, variance = np.asarray(effects, float), np.asarray(errors, float) ** 2
     k = len(y)
-    if not k or not np.isfinite(y).all() or not (np.isfinite(variance) & (variance > 0)).all():
-        raise ValueError("pooling needs one effect at least, finite, with positive standard errors")
-    if k == 1:
-        half = float(special.ndtri((1 + level) / 2)) * sqrt(variance[0])
-        return RandomEffects(float(y[0]), float(y[0] - half), float(y[0] + half), None, 0.0, 1)
+    if k < MIN_CLUSTERS or not np.isfinite(y).all() or not (np.isfinite(variance) & (variance > 0)).all():
+        raise ValueError("pooling needs three finite effects with positive standard errors")
     between = _between(y, variance)
     weights = 1 / (variance + between)
     mean = float(weights @ y / weights.sum())
     ratio = float(weights @ (y - mean) ** 2) / (k - 1)  # Hartung and Knapp: 1 where the weights are right
     error = sqrt(max(1.0, ratio) / weights.sum())
     half = t_quantile(k, level) * error
-    predicted = None
-    if k >= FEWEST_TO_PREDICT:
-        away = t_quantile(k - 1, level) * sqrt(between + error**2)
-        predicted = mean - away, mean + away
-    return RandomEffects(mean, mean - half, mean + half, predicted, sqrt(between), k)
+    away = t_quantile(k - 1, level) * sqrt(between + error**2)
+    return RandomEffects(mean, mean - half, mean + half, (mean - away, mean + away), sqrt(between))
 
 
 def _between(y: Array, variance: Array) -> float:
-    """Return the variance between clusters (DerSimonian and Laird)."""
-    weights = 1 / variance
-    fixed = weights @ y / weights.sum()
-    excess = weights @ (y - fixed) ** 2 - (len(y) - 1)
-    return max(0.0, float(excess / (weights.sum() - weights @ weights / weights.sum())))
+    """Return the variance between clusters with a weighted sum of squares of k − 1 (Paule and Mandel)."""
+
+    def excess(between: float) -> float:
+        weights = 1 / (variance + between)
+        mean = weights @ y / weights.sum()
+        return float(weights @ (y - mean) ** 2) - (len(y) - 1)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    # With the variance of the effects themselves the sum of squares is below k − 1.
+    return float(brentq(excess, 0.0, float(y.var(ddof=1)), xtol=1e-15))
 
 
-def pooled(readings: Iterable[Reading]) -> PooledEffect | None:
-    """Return the pooled effect of readings of the commonest measure; None if no reading has an interval."""
-    measured = [reading for reading in readings if isfinite(standard_error(reading))]
-    measures = Counter(measure(reading.claim) for reading in measured)
+def pooled(readings: Iterable[Reading]) -> tuple[PooledEffect, ...]:
+    """Return the pooled effects of readings of the commonest measure, by leading method and clock."""
+    measured = [(reading, *estimate(reading)) for reading in readings]
+    measured = [row for row in measured if isfinite(row[2])]
+    measures = Counter(measure(reading.claim) for reading, _, _ in measured)
     if not measures:
-        return None
+        return ()
     ((usual_measure, _),) = measures.most_common(1)
-    alike = [reading for reading in measured if measure(reading.claim) == usual_measure]
-    clusters: dict[Hashable, list[Reading]] = {}
-    for reading in alike:
-        clusters.setdefault(cluster(reading), []).append(reading)
-    effects = [float(np.mean([found(reading) for reading in inside])) for inside in clusters.values()]
-    errors = [float(np.mean([standard_error(reading) for reading in inside])) for inside in clusters.values()]
-    return PooledEffect(random_effects(effects, errors), alike[0].claim, len(alike))
+    parts: dict[Hashable, dict[Hashable, list[tuple[Reading, float, float]]]] = {}
+    for row in measured:
+        reading = row[0]
+        if measure(reading.claim) == usual_measure:
+            part = parts.setdefault(
+                (leader(reading.claim), reading.claim.clock if logs(reading.claim) else ""), {}
+            )
+            part.setdefault(cluster(reading), []).append(row)
+    return tuple(_pooled(list(part.values())) for part in parts.values())
+
+
+def _pooled(clusters: Sequence[Sequence[tuple[Reading, float, float]]]) -> PooledEffect:
+    means = [float(np.mean([found for _, found, _ in inside])) for inside in clusters]
+    errors = [float(np.mean([error for _, _, error in inside])) for inside in clusters]
+    effect = random_effects(means, errors) if len(means) >= MIN_CLUSTERS else None
+    claim = clusters[0][0][0].claim
+    return PooledEffect(tuple(means), effect, claim, sum(map(len, clusters)), logs(claim))
+
+
+def leader(claim: Claim) -> str:
+    """Return the method that a comparison claims to be ahead, or the same; empty for other claims."""
+    if not isinstance(claim, Better):
+        return ""
+    return str((claim.samples["a"].strategy or {}).get("name", ""))
+
+
+def logs(claim: Claim) -> bool:
+    """Return whether effects are pooled as logarithms: clocks at a target, counts, log contrasts."""
+    if isinstance(claim, Contrast):
+        return claim.log
+    clocks = bool(claim.samples) and all(sample.reach is not None for sample in claim.samples.values())
+    return clocks or (isinstance(claim, Value) and claim.printed is not None and not claim.shares)
+
+
+def estimate(reading: Reading) -> tuple[float, float]:
+    """Return the effect of a reading with its standard error; ∞ where there is none."""
+    claim, verdict = reading.claim, reading.verdict
+    if not logs(claim) or isinstance(claim, Contrast):
+        return found(reading), standard_error(reading)
+    names = list(claim.samples)
+    seeds = sorted(set.intersection(*(set(reading.values.get(name, ())) for name in names)))[: verdict.seeds]
+    table = np.array([[reading.values[name][seed] for seed in seeds] for name in names])
+    if len(seeds) < 2 or not np.isfinite(table).all() or (table <= 0).any():
+        return nan, inf
+    if isinstance(claim, Value):
+        values = np.log(table[0] / float(claim.printed or nan))
+    elif isinstance(claim, Better):
+        values = claim.sign * np.log(table[0] / table[1])
+    elif len(names) == 2:
+        values = np.log(table[0] / table[1])
+    else:
+        return nan, inf
+    error = float(values.std(ddof=1)) / sqrt(len(seeds))
+    return float(values.mean()), error or inf
 
 
 def measure(claim: Claim) -> Hashable:
@@ -118,7 +170,7 @@ def found(reading: Reading) -> float:
 
 
 def standard_error(reading: Reading) -> float:
-    """Return the standard error of an effect from the interval; ∞ without any, and for ratios of spreads."""
+    """Return the standard error of an effect from the interval; ∞ without one, and for ratios of spreads."""
     claim, verdict = reading.claim, reading.verdict
     ends = verdict.low, verdict.high
     if not claim.needs_runs or verdict.level is None or verdict.seeds < 2 or None in ends:

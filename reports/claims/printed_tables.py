@@ -3,7 +3,7 @@
 A table passes if none of its cells fails and no group of cells differs, those with one value of a condition:
 if no group's mean difference from the printed numbers is both significant and beyond the margin. A placebo is
 the table with wrong numbers: those of two neighbouring values of a condition exchanged, such as of p, or of
-two algorithms. A rule by which placebos pass says nothing.
+two algorithms. A rule by which placebos pass says nothing, nor does one that a table's own numbers fail.
 """
 
 from collections import Counter
@@ -88,7 +88,7 @@ def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
 
 
 def _table(readings: Sequence[Reading]) -> PrintedTable:
-    cells = [_cell(reading) for reading in readings]
+    cells = [printed_cell(reading) for reading in readings]
     margin = max(cell.claim.allowed for cell in cells)
     return PrintedTable(
         readings[0].claim.place,
@@ -101,7 +101,8 @@ def _table(readings: Sequence[Reading]) -> PrintedTable:
     )
 
 
-def _cell(reading: Reading) -> PrintedCell:
+def printed_cell(reading: Reading) -> PrintedCell:
+    """Return the cell of a reading that has run."""
     claim = reading.claim
     assert isinstance(claim, Value) and claim.printed is not None and reading.verdict.found is not None
     return PrintedCell(claim, reading.values, reading.verdict.found, float(claim.printed))

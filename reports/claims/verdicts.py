@@ -98,7 +98,7 @@ def looks(claim: Claim, values: Values) -> list[Look]:
     reached = plan.reached(len(seeds))
     if not reached:
         few = f"{len(seeds)} of the {plan.seeds[0]} seeds of the first look"
-        return [Look(Verdict("not run", seeds=len(seeds), remarks=(few,)))]
+        return [Look(replace(rules.shown(claim, table), remarks=(few,)))]
     if isinstance(claim, Value) and claim.band is None:
         return [_of_plan(rules.tested(claim, table, plan.level(reached[-1])), plan, reached[-1])]
     return [

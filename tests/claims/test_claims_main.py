@@ -25,6 +25,7 @@ from reports.claims.terminal import SAID
 
 TOY = Paper("toy", "Toy et al.", words={"beta": "β"})
 PAPER, STAND_IN, READ = ("paper", "paper"), ("paper", "stand-in"), ("reading", "paper")
+OWN = "paper's workload"
 Case = tuple[str, tuple[str, str]]  # word, arrangement and workload
 
 
@@ -54,34 +55,45 @@ def reading(
 
 
 @pytest.mark.parametrize(
-    ("cases", "word", "scope"),
+    ("cases", "word", "scopes"),
     [
-        ([], "not run", None),
-        ([("not run", PAPER)] * 3, "not run", None),
-        ([("undecided", PAPER), ("not run", PAPER)], "undecided", None),
-        ([("reported", PAPER)], "undecided", None),
-        ([("confirmed", PAPER), ("undecided", PAPER)], "holds", "paper's workload"),
-        ([("confirmed", PAPER), ("confirmed", STAND_IN), ("not run", READ)], "holds", "paper's workload"),
-        ([("confirmed", STAND_IN)] * 2, "holds", "stand-ins"),
-        ([("confirmed", READ), ("confirmed", STAND_IN)], "holds", "paper's workload"),
-        ([("confirmed", STAND_IN), ("undecided", PAPER)], "holds", "stand-ins"),
-        ([*[("confirmed", STAND_IN)] * 4, ("refuted", PAPER)], "mostly holds", "stand-ins"),
-        ([*[("confirmed", STAND_IN)] * 3, ("refuted", PAPER)], "mixed", "paper's workload"),
-        ([("confirmed", PAPER), ("equal", PAPER)], "mixed", "paper's workload"),
-        ([("confirmed", PAPER), ("no effect", PAPER)], "mixed", "paper's workload"),
-        ([("confirmed", PAPER), *[("refuted", STAND_IN)] * 4], "mostly fails", "stand-ins"),
-        ([("confirmed", PAPER), *[("refuted", STAND_IN)] * 3], "mixed", "paper's workload"),
-        ([("refuted", STAND_IN), ("undecided", PAPER)], "fails", "stand-ins"),
-        ([("equal", PAPER), ("refuted", PAPER)], "fails", "paper's workload"),
-        ([("leans for", PAPER), ("leans against", PAPER), ("compatible", PAPER)], "undecided", None),
-        ([("confirmed", PAPER), ("leans for", PAPER), ("compatible", PAPER)], "holds", "paper's workload"),
-        ([("confirmed", PAPER), ("leans against", STAND_IN)], "mostly holds", "paper's workload"),
-        ([("refuted", STAND_IN), ("leans for", PAPER)], "mostly fails", "stand-ins"),
-        ([("refuted", STAND_IN), ("leans against", PAPER)], "fails", "stand-ins"),
+        ([], "not run", ""),
+        ([("not run", PAPER)] * 3, "not run", ""),
+        ([("undecided", PAPER), ("not run", PAPER)], "undecided", ""),
+        ([("reported", PAPER)], "undecided", ""),
+        ([("confirmed", PAPER), ("undecided", PAPER)], "holds", f"{OWN} 1 of 1"),
+        (
+            [("confirmed", PAPER), ("confirmed", STAND_IN), ("not run", READ)],
+            "holds",
+            f"{OWN} 1 of 1, stand-ins 1 of 1",
+        ),
+        ([("confirmed", STAND_IN)] * 2, "holds", "stand-ins 2 of 2"),
+        ([("confirmed", STAND_IN), ("undecided", PAPER)], "holds", "stand-ins 1 of 1"),
+        (
+            [*[("confirmed", STAND_IN)] * 4, ("refuted", PAPER)],
+            "mostly holds",
+            f"{OWN} 0 of 1, stand-ins 4 of 4",
+        ),
+        ([*[("confirmed", STAND_IN)] * 3, ("refuted", PAPER)], "mixed", f"{OWN} 0 of 1, stand-ins 3 of 3"),
+        ([("confirmed", PAPER), ("equal", PAPER)], "mixed", f"{OWN} 1 of 2"),
+        ([("confirmed", PAPER), ("no effect", PAPER)], "mixed", f"{OWN} 1 of 2"),
+        (
+            [("confirmed", PAPER), *[("refuted", STAND_IN)] * 4],
+            "mostly fails",
+            f"{OWN} 1 of 1, stand-ins 0 of 4",
+        ),
+        ([("confirmed", PAPER), *[("refuted", STAND_IN)] * 3], "mixed", f"{OWN} 1 of 1, stand-ins 0 of 3"),
+        ([("refuted", STAND_IN), ("undecided", PAPER)], "fails", "stand-ins 0 of 1"),
+        ([("equal", PAPER), ("refuted", PAPER)], "fails", f"{OWN} 0 of 2"),
+        ([("leans for", PAPER), ("leans against", PAPER), ("compatible", PAPER)], "undecided", ""),
+        ([("confirmed", PAPER), ("leans for", PAPER), ("compatible", PAPER)], "holds", f"{OWN} 1 of 1"),
+        ([("confirmed", PAPER), ("leans against", STAND_IN)], "mostly holds", f"{OWN} 1 of 1"),
+        ([("refuted", STAND_IN), ("leans for", PAPER)], "mostly fails", "stand-ins 0 of 1"),
+        ([("refuted", STAND_IN), ("leans against", PAPER)], "fails", "stand-ins 0 of 1"),
     ],
 )
-def test_the_word_of_a_main_result_and_its_scope(cases: list[Case], word: str, scope: str | None) -> None:
-    assert (outcome(*cases).word, outcome(*cases).scope) == (word, scope)
+def test_the_word_of_a_main_result_and_its_scopes(cases: list[Case], word: str, scopes: str) -> None:
+    assert (outcome(*cases).word, matrix.scoped(outcome(*cases))) == (word, scopes and f" ({scopes})")
     assert outcome(*reversed(cases)).word == word  # whatever the order
 
 
@@ -112,6 +124,12 @@ def test_what_it_depends_on_is_what_separates_best() -> None:
     assert by_workload.divide is not None and by_workload.divide.name == "workload"
     alike = outcome(*[("confirmed", PAPER)] * 4, *[("refuted", PAPER)] * 4)
     assert alike.divide is None and "By " not in matrix.sentence(alike)
+    two = outcome(("confirmed", PAPER), ("refuted", PAPER))  # too few for an adjusted R²
+    assert two.divide is not None and two.divide.few
+    assert matrix.where(two) == "Few readings, by β: holds with 0 (1 of 1); fails with 1 (0 of 1)."
+    later = tuple(reading(f"T-row/u{at}", "undecided", PAPER, beta=2) for at in range(3))
+    more = replace(by_beta, readings=(*by_beta.readings, *later))
+    assert "; undecided with 2 (3 readings)." in matrix.where(more)
     first, *others = by_beta.readings
     without = replace(first, claim=first.claim.model_copy(update={"case": {}}))
     assert replace(by_beta, readings=(without, *others)).divide is None  # not all of them have a β
@@ -330,9 +348,10 @@ def test_the_published_code_is_told_with_its_numbers(main_results: list[Outcome]
 
 def test_ace_against_fedbuff_is_told_with_its_numbers(main_results: list[Outcome]) -> None:
     (one,) = (one for one in main_results if one.result.id == "ace-fedbuff")
-    assert (one.word, one.scope, len(one.decided)) == ("fails", "stand-ins", 18)
+    assert (one.word, one.scopes) == ("fails", {"stand-ins": (0, 18)})
     assert matrix.sentence(one).startswith("Behind in 18 of 18 decided comparisons")
-    assert one.pooled is not None and one.pooled.effect.high < 0
+    (part,) = one.pooled
+    assert part.effect is not None and part.effect.high < 0
 
 
 def test_g_optimised_routing_along_the_curve_is_told_with_its_numbers(main_results: list[Outcome]) -> None:

@@ -1,6 +1,7 @@
 """The forest plot of main results, and what their words rest on."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -8,10 +9,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks.claims.files import MainResult, Paper
-from reports.claims import basis, overview
+from reports.claims import basis, matrix, overview
 from reports.claims.basis import RanOn
 from reports.claims.main_results import Outcome
-from reports.claims.pooled import PooledEffect, RandomEffects
+from reports.claims.pooled import RandomEffects
 
 DOCS = Path(__file__).parents[2] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -22,13 +23,19 @@ def test_every_main_result_has_a_row_with_its_word_and_counts(main_results: list
     texts = ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
     words = [text for text in texts if text in overview.COLOURS]
     assert sorted(words) == sorted(outcome.word for outcome in main_results)
-    counts = [f"{len(one.holding)} of {len(one.decided)}" for one in main_results if one.decided]
+    for mine in matrix.by_paper(main_results):
+        counted = Counter(outcome.word for outcome in mine)
+        assert ", ".join(f"{word} {counted[word]}" for word in matrix.OUTCOMES if counted[word]) in texts
+    counts = [
+        matrix.scoped(one)[2:-1].replace("paper's workload", "paper's") for one in main_results if one.decided
+    ]
     assert sorted(text for text in texts if text in counts) == sorted(counts)
     said = " ".join(texts)
     assert all(outcome.result.words in said for outcome in main_results)
-    drawn = [one for one in main_results if one.pooled and overview._in_points(one.pooled)]
-    assert len(list(root.iter(f"{SVG}circle"))) == len(drawn) > 10
-    assert all(abs(one.pooled.effect.mean) <= 1 for one in drawn if one.pooled)  # no times
+    drawn = [part for one in main_results for part in one.pooled if overview.in_points(part)]
+    marks = sum(1 if part.effect else len(part.means) for part in drawn)
+    assert len(list(root.iter(f"{SVG}circle"))) == marks > 10
+    assert all(abs(mean) <= 1 for part in drawn for mean in part.means)  # no times
     assert all("http" not in text for text in texts)
 
 
@@ -44,9 +51,9 @@ def test_bars_have_the_shares_of_readings(main_results: list[Outcome]) -> None:
 def test_effects_lie_where_their_numbers_are(main_results: list[Outcome]) -> None:
     """On an axis from −30 to 30 points; beyond it, at its end with an arrow."""
     (one,) = (one for one in main_results if one.result.id == "ace-fedbuff")
-    assert one.pooled is not None
-    effect = RandomEffects(0.15, -0.15, 0.6, None, 0.0, 2)
-    parts = list(overview._drawn(PooledEffect(effect, one.pooled.typical, 2), 50.0, "red"))
+    (pooled,) = one.pooled
+    effect = RandomEffects(0.15, -0.15, 0.6, (-0.2, 0.2), 0.0)
+    parts = list(overview._drawn(replace(pooled, effect=effect), 50.0, "red"))
     quarter = overview.AXIS_WIDTH / 4
     assert any(f'cx="{overview.AXIS + 3 * quarter:.1f}"' in part for part in parts)
     end = overview.AXIS + 4 * quarter
