@@ -101,10 +101,12 @@ class Search:
         from tuning.importance import importance
 
         sign = 1 if self.plan.objective.direction == "minimize" else -1
-        trials = [
-            trial for trial in self.trials() if trial.state.name == "COMPLETE" and isfinite(trial.value)
+        losses = [
+            (trial, sign * value)
+            for trial in self.trials()
+            if trial.state.name == "COMPLETE" and (value := trial.value) is not None and isfinite(value)
         ]
-        return importance(trials, [sign * trial.value for trial in trials])
+        return importance([trial for trial, _ in losses], [loss for _, loss in losses])
 
     def take(self, count: int) -> list[Trial]:
         """Return up to `count` trials for this process; empty if others have the rest, or all are done."""
