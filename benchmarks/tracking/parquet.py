@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf, isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +57,8 @@ def arrays(folder: Path, table: Table, columns: Sequence[str] = ()) -> dict[str,
             schema = file.schema_arrow
             names = list(columns or schema.names)
             fault = _fault_of_schema(schema, file.metadata.num_rows, table, names)
-            rows = file.read(() if fault else names, use_threads=False)
-        read = {name: rows[name].to_numpy() for name in rows.column_names}
+            rows = file.read(() if fault else columns or None, use_threads=False)
+        read = {name: column.to_numpy() for name, column in zip(rows.column_names, rows.columns, strict=True)}
     except FileNotFoundError:
         raise UnreadableTableError(f"{table.file}: no such file") from None
     except (OSError, ArrowException) as error:
@@ -91,7 +92,7 @@ def _fault_of_values(read: Mapping[str, np.ndarray], table: Table) -> str:
     """Return the fault in the values of the table's own columns; empty without any."""
     for name in [name for name in table.columns if name in read]:
         values = read[name]
-        if not np.isfinite(values).all() or (values < 0).any():
+        if len(values) and not 0 <= values.min() <= values.max() < inf:  # nor is NaN
             return f"column {name}: must be {table.columns[name]}"
         if name in table.ordered and (values[1:] < values[:-1]).any():
             return f"column {name}: must not decrease"
@@ -99,6 +100,6 @@ def _fault_of_values(read: Mapping[str, np.ndarray], table: Table) -> str:
             return f"column {name}: must not exceed {bound}"
         if name == table.numbers and (values != np.arange(len(values))).any():
             return f"column {name}: must be 0, 1, … in order"
-        if name == table.shares and not np.isclose(values.sum(), 1):
+        if name == table.shares and not isclose(values.sum(), 1, rel_tol=1e-5):
             return f"column {name}: must sum to 1"
     return ""

@@ -97,7 +97,7 @@ def _columns(files: Files) -> dict[str, np.ndarray]:
     columns = {(table, name): column for table in TABLES for name, column in getattr(files, table).items()}
     columns |= {("staleness", str(row)): values for row, values in enumerate(files.staleness)}
     columns["participation", ""] = files.participation
-    return {f"{table}:{name}:{values.dtype}": values for (table, name), values in columns.items()}
+    return {f"{table}:{name}:{values.dtype.str}": values for (table, name), values in columns.items()}
 
 
 def _files(row: int, layout: Iterable[str], columns: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Files:
