@@ -226,6 +226,7 @@ def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
             float(spec.budget.time),
             spec.problem.target,
             spec.problem.target_marks,
+            metric=metric.title,
             workload=labels.problem(spec.problem)
             + ("" if linear or model is None else f" ({model.label()})"),
             linear=linear,

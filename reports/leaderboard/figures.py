@@ -87,10 +87,11 @@ def curves(population: PopulationScores, scale: str, also: str = REFERENCE) -> s
             svg.markers(axes, index, grid, median, range(4 + index % 6, len(grid), 24))
         goal = population.goals[scale]
         axes.axhline(goal.target, color=svg.MUTED, linewidth=0.8)
+        axes.annotate("target", (1, goal.target), xycoords=("axes fraction", "data"), ha="right", va="bottom")
         axes.set_ylim(goal.target - 0.25, min(1.0, goal.target + 0.05))
         axes.yaxis.set_major_formatter(svg.tick_text(share=True))
         axes.set_xlabel(f"Virtual time, {scale}")
-        axes.set_ylabel("Metric of the target (%)")
+        axes.set_ylabel(f"{goal.metric} (%)")
 
     description = f"Median learning curves of {', '.join(colours)} in {scale}"
     legend = [(index, name) for name, index in colours.items()]

@@ -34,6 +34,7 @@ class ScenarioGoal:
     budget: float  # virtual time
     target: float  # of the metric
     marks: int = 1  # successive evaluations whose mean has to meet it
+    metric: str = "Metric"  # its title
     workload: str = ""  # name of the problem
     linear: bool = True  # whether its model is
     clients: str = ""  # their number and their data
