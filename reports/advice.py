@@ -132,11 +132,12 @@ def characteristics_table(
         neighbours: The measured populations, nearest first.
         given_names: Names of the characteristics that follow from what the user said; others are assumed.
     """
+    beside = [neighbour.measured for neighbour in neighbours[:1]]
     rows = []
     for name, value in asdict(characteristics).items():
         yours = _factor(value) if name in given_names else f"{_factor(value)} assumed: {ASSUMED[name]}"
-        rows.append([WORDS[name], yours, *(_factor(getattr(one.measured, name)) for one in neighbours[:1])])
-    return ["Ratio", "Yours", *(one.name.capitalize() for one in neighbours[:1])], rows
+        rows.append([WORDS[name], yours, *(_factor(getattr(population, name)) for population in beside)])
+    return ["Ratio", "Yours", *(neighbour.name.capitalize() for neighbour in neighbours[:1])], rows
 
 
 def nearness(neighbours: Sequence[Neighbour]) -> str:

@@ -102,7 +102,7 @@ def pooled(readings: Iterable[Reading]) -> tuple[PooledEffect, ...]:
 
 
 def _pooled(clusters: Sequence[Sequence[tuple[Reading, float, float]]]) -> PooledEffect:
-    means = [float(np.mean([found for _, found, _ in inside])) for inside in clusters]
+    means = [float(np.mean([effect for _, effect, _ in inside])) for inside in clusters]
     errors = [float(np.mean([error for _, _, error in inside])) for inside in clusters]
     effect = random_effects(means, errors) if len(means) >= MIN_CLUSTERS else None
     claim = clusters[0][0][0].claim

@@ -118,7 +118,7 @@ def test_what_contradicts_a_paper_or_has_no_effect_says_what_was_seen(all_readin
 @pytest.mark.parametrize(
     ("id_", "scale", "arrangement", "workload", "failure"),
     [
-        ("A-best/ace-fedbuff-a0.1-D1-5", "small", "code", "stand-in", "other_arrangement"),
+        ("A-best/ace-fedbuff-a0.1-D1-5", "small", "reading", "stand-in", "underspecified"),
         ("A-best/ace-fedbuff-a0.1-D2-5", "small", "ours", "stand-in", "ours"),
         ("A-best/ace-fedbuff-a0.1-D3-5", "small", "reading", "stand-in", "underspecified"),
         ("A-best/ace-fedbuff-a0.1-D4-5", "small", "reading", "stand-in", "underspecified"),
@@ -206,7 +206,7 @@ def test_every_verdict_stands_on_the_page_of_its_paper(
         times = Counter((one.claim.id, one.scale) for outcome in outcomes(found) for one in outcome.readings)
         expected = Counter[str]()
         for one in found:
-            if one.ran:
+            if one.ran or one.verdict.seeds:  # fewer than a first look needs are shown
                 expected[one.claim.id] += times[one.claim.id, one.scale] or 1
         assert Counter(rows) == expected
         waiting = "".join(re.findall(r"^## Not run\n(.*)", page, re.MULTILINE | re.DOTALL))

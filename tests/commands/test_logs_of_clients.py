@@ -226,7 +226,7 @@ def test_advice_takes_a_log(log: Path, tmp_path: Path) -> None:
     ]
     done = CliRunner().invoke(advise.command, [*words, "--gap", "2"], catch_exceptions=False)
     assert done.exit_code == 0
-    assert done.output.index("4 jobs of 2 clients") < done.output.index("Your clients")
+    assert done.output.index("4 jobs of 2 clients") < done.output.index("Ratio")
     suite = read_yaml(out)
     assert suite["name"] == "mine" and suite["problem"]["clients"] == 2
     assert suite["timing"]["durations"]["path"] == str(tmp_path / "mine-trace.csv")
