@@ -377,7 +377,7 @@ def _page(paper: Paper, readings: Iterable[Reading]) -> str:
         parts += [matrix.sentence(outcome), *_entries(outcome.readings)]
     covered = {(reading.claim.id, reading.scale) for outcome in results for reading in outcome.readings}
     for evidence, heading in KINDS.items():
-        rest = [reading for reading in mine if reading.ran and reading.claim.evidence == evidence]
+        rest = [reading for reading in mine if _shown(reading) and reading.claim.evidence == evidence]
         if rest := [reading for reading in rest if (reading.claim.id, reading.scale) not in covered]:
             parts += [f"## {heading}", *_entries(rest)]
     if lines_left_out := list(_left_out(mine)):
@@ -390,9 +390,9 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def _entries(entries: Sequence[Reading]) -> Iterator[str]:
-    """Yield a table of the entries already run, and numbered notes below, each note once."""
-    too_few = [reading for reading in entries if not reading.ran and reading.verdict.seeds]
-    if not (entries := [*ranked(entries), *too_few]):
+    """Yield a table of the entries with numbers, and numbered notes below, each note once."""
+    shown = [reading for reading in entries if _shown(reading)]
+    if not (entries := [*ranked(shown), *(reading for reading in shown if not reading.ran)]):
         return
     texts = (text for reading in entries for text in (reading.claim.note, _reason(reading)) if text)
     notes = {text: f"(note {number})" for number, text in enumerate(dict.fromkeys(texts), start=1)}
@@ -400,6 +400,11 @@ def _entries(entries: Sequence[Reading]) -> Iterator[str]:
     yield _table(HEADER, [_row(reading, notes, ran_on(reading)) for reading in entries])
     if notes:
         yield "\n".join(f"{number}. {text}" for number, text in enumerate(notes, start=1))
+
+
+def _shown(reading: Reading) -> bool:
+    """Return whether a reading has a verdict, or at least numbers: fewer seeds than a first look needs."""
+    return reading.ran or reading.verdict.seeds > 0
 
 
 def _reason(reading: Reading) -> str:
