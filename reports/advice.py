@@ -125,7 +125,7 @@ class Advice:
 def characteristics_table(
     characteristics: Characteristics, neighbours: Sequence[Neighbour], given_names: Collection[str]
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Return headings and rows of the clients' characteristics, beside those of the nearest population.
+    """Return headings and rows of the clients' characteristics, beside the nearest population's.
 
     Args:
         characteristics: The characteristics of the user's clients.
@@ -141,7 +141,7 @@ def characteristics_table(
 
 
 def nearness(neighbours: Sequence[Neighbour]) -> str:
-    """Return the sentence on whether the nearest population, the first one, is near enough for advice."""
+    """Return the sentence on the distance of the nearest population, the first of the list."""
     if not neighbours:
         return f"{NOTHING}, so no strategy is recommended."
     nearest = neighbours[0]

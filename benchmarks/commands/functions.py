@@ -90,7 +90,7 @@ def curves(suite: str, *, store: str | Path | None = None, tracking_uri: str | N
 
 
 def clients(suite: str, *, store: str | Path | None = None, tracking_uri: str | None = None) -> pd.DataFrame:
-    """Return what is recorded of each client of all runs: a row for each client and run.
+    """Return the records of all clients: a row for each client and run.
 
     The column `device` has the ids of a trace with names. Raises UserError if nothing is recorded.
     """

@@ -335,7 +335,7 @@ class RunResult:
 
     @property
     def ends(self) -> set[str]:
-        """Names of metrics with a final value: those of the curve, and of the whole run."""
+        """Names of metrics with a final value: of the curve, and of the whole run."""
         return {*self.files.curve, *self.totals}
 
     def time_to_target(self, clock: str, target: float | None) -> float:

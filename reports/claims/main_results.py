@@ -130,14 +130,14 @@ class Outcome:
         return best
 
     def undecided(self, condition: str) -> dict[str, int]:
-        """Return the number of open readings by value of a condition, of values without a decided one."""
+        """Return the number of open readings by value of a condition, for values without decided readings."""
         decided = {_conditions(reading).get(condition) for reading in self.decided}
         values = (_conditions(reading).get(condition) for reading in self.deciding if reading.word in OPEN)
         return Counter(value for value in values if value is not None and value not in decided)
 
 
 def _explained(counts: Sequence[tuple[int, int]]) -> tuple[float, float]:
-    """Return R² of holding, explained by the value of a condition: adjusted and at least 0, and as it is."""
+    """Return R² of holding, explained by a condition: adjusted and at least 0, and unadjusted."""
     total, n = sum(n for _, n in counts), len(counts)
     share = sum(held for held, _ in counts) / total
     if not 0 < share < 1:

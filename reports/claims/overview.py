@@ -90,7 +90,7 @@ def figure(results: Sequence[Outcome]) -> Markup:
 
 
 def _groups(results: Sequence[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
-    """Yield main results by paper, without those on toys alone, which come last."""
+    """Yield main results by paper; toys alone come last."""
     toys = [outcome for outcome in results if set(outcome.scopes) == {"toy"}]
     for mine in matrix.by_paper(results):
         if others := [outcome for outcome in mine if set(outcome.scopes) != {"toy"}]:
