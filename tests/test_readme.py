@@ -51,7 +51,7 @@ def test_findings_stand_on_the_linked_pages() -> None:
     links = re.findall(r"\]\(([^)#]+\.md)", prose)
     pages = "".join((ROOT / link).read_text(encoding="utf-8") for link in links)
     counts = re.findall(r"\b\d+ of \d+", prose)
-    factors = re.findall(r"(\d+\.\d)\s+times", prose)
+    factors = re.findall(r"(\d+\.\d+)\s×", prose)
     assert counts and factors
     assert [count for count in counts if count not in pages] == []
     assert [factor for factor in factors if not re.search(rf"\b{re.escape(factor)}\s×", pages)] == []
