@@ -48,8 +48,7 @@ class GridPoint:
     place: Place
     spec: SuiteSpec
     scenario: Scenario
-    experiments: tuple[Experiment, ...]  # by strategy, under seed 0; fewer where one is refused
-    refused: str = ""  # why a strategy does not go with it, where such points are left out
+    experiments: tuple[Experiment, ...]  # by strategy, under seed 0
 
     def with_goal(self, goal: Goal | None) -> GridPoint:
         """Return the point with another budget and target."""
@@ -118,13 +117,10 @@ def expand(
     document: dict[str, Any],
     grid: Grid,
     settings: Sequence[Setting],
-    *,
-    leave_out: bool = False,
 ) -> tuple[GridPoint, ...]:
     """Every point of the grid, validated; UserError with every mistake in the file.
 
-    `settings` are in the document already: a mistake in what they set is reported at the setting. With
-    `leave_out` a point that a strategy refuses is no mistake, but says so.
+    `settings` are in the document already: a mistake in what they set is reported at the setting.
     """
     size = math.prod(map(len, grid.values()))
     if size > MOST_POINTS:
@@ -146,9 +142,6 @@ def expand(
         else:
             runs += len(spec.strategies) * len(spec.seeds)
             point, faults = _point(place, spec, document_here)
-            if leave_out and faults and all(fault.steps[0] == "strategies" for fault in faults):
-                point = point and replace(point, refused="; ".join(fault.sentence for fault in faults))
-                faults = []
             if point is not None:
                 faults = faults or list(_repeated(point, twins))
                 points.append(point)

@@ -168,7 +168,6 @@ class Suite:
     scale: str | None = None
     source: Path = Path()  # of its file
     tuned: Tuned | None = None  # what stands in for the file's own values
-    left_out: Mapping[str, str] = field(default_factory=dict)  # scenario that a strategy refuses → why
     labels: tuple[str, ...] = ()  # that the file gives to its strategies; empty where it gives none
     as_variant: bool = False  # whether its runs are recorded beside those of the suite as it stands
 
@@ -254,13 +253,11 @@ def load(
     overrides: Sequence[str | Setting] = (),
     scale: str | None = None,
     tuned: bool | Path | None = None,
-    *,
-    leave_out: bool = False,
 ) -> Suite:
     """Load a suite by name or file, at a scale, with overrides as settings or as texts of `--set`.
 
-    With tuned values if `tuned`, which may name their file; None: if the suite says `lr: tuned`. With
-    `leave_out` scenarios that a strategy refuses are left out. Raises UserError with every mistake in it.
+    With tuned values if `tuned`, which may name their file; None: if the suite says `lr: tuned`. Raises
+    UserError with every mistake in it.
     """
     path = file_of(name_or_path)
     document = read(path)
@@ -268,7 +265,7 @@ def load(
         search_beside(path)
     with guarded("" if path.parent == SUITES else not_own(path)):
         settings = (item if isinstance(item, Setting) else assignment(item) for item in overrides)
-        suite = build(path, document, settings, scale, leave_out=leave_out)
+        suite = build(path, document, settings, scale)
     if tuned is False or (tuned is None and suite.spec.lr != TUNED):
         return suite
     if tuned is None and not suite.tuned_values.is_file():
@@ -288,8 +285,6 @@ def build(
     document: dict[str, Any],
     overrides: Iterable[Setting] = (),
     scale: str | None = None,
-    *,
-    leave_out: bool = False,
 ) -> Suite:
     """Build the suite of a document, and change the document on the way; raises as `load`."""
     chosen, scaled = take_scale(path, document, scale)
@@ -300,12 +295,8 @@ def build(
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
     grid, explicit = read_grid(path, document), labels.take_labels(path, document)
-    by_scenario = _with_goals(path, expand(path, document, grid, settings, leave_out=leave_out))
-    left_out = {name: point.refused for name, point in by_scenario.items() if point.refused}
-    points = tuple(point for point in by_scenario.values() if not point.refused)
-    if not points:
-        raise UserError(f"{path}: every scenario is refused: {next(iter(left_out.values()))}")
-    suite = Suite(grid, points, chosen, path, left_out=left_out, labels=explicit)
+    by_scenario = _with_goals(path, expand(path, document, grid, settings))
+    suite = Suite(grid, tuple(by_scenario.values()), chosen, path, labels=explicit)
     names = labels.strategies(suite.spec, explicit)
     labels.must_be_printable(path, "strategy", names)
     labels.must_be_printable(path, "scenario", by_scenario)
