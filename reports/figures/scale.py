@@ -46,6 +46,14 @@ class Scale:
         """Note on the scale for a heading; empty for a linear axis."""
         return NOTES[self.kind]
 
+    def place(self, value: float) -> float:
+        """Return the place of a value on the axis, from 0 at the low end to 1."""
+        ends = np.array([self.low, value, self.high])
+        if self.kind != "linear":
+            ends = np.log(ends) if self.kind == "log" else _nines(ends)
+        low, at, high = ends
+        return float((at - low) / (high - low))
+
     def clip(self, values: np.ndarray) -> np.ndarray:
         """Return the values, with values outside the axis moved to the edge."""
         finite = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)

@@ -23,7 +23,6 @@ from markupsafe import Markup
 
 from reports import numbers
 from reports.figures import look
-from reports.figures.scale import Scale
 
 # A placeholder colour for each of the page's own.
 STAND_INS = {f"#0000{0xA0 + at:02x}": name for at, name in enumerate(look.palette())}
@@ -364,9 +363,9 @@ def tick_text(share: bool) -> Callable[[float, float], str]:
     return lambda value, _place: numbers.tick(float(f"{100 * value if share else value:.12g}"))
 
 
-def heading(axes: Axes, text: str, scale: Scale, margin: float) -> None:
+def heading(axes: Axes, text: str, margin: float) -> None:
     """Write the title of the vertical axis above the axes, starting in a left margin of width `margin`."""
-    axes.annotate(text + scale.note, (0, 1), (4 - margin, 12), color=MUTED, **OFFSET)
+    axes.annotate(text, (0, 1), (4 - margin, 12), color=MUTED, **OFFSET)
 
 
 def two_lines(label: str, longest: int) -> str:

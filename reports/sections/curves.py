@@ -154,7 +154,7 @@ def _paint(
     svg.clock_axis(axes, scenario.axis_title(clock), clocks)
     scale.apply(axes)
     axes.yaxis.set_major_formatter(svg.tick_text(metric.share))
-    svg.heading(axes, metric.heading, scale, svg.MARGINS[0])
+    svg.heading(axes, f"{metric.heading}{scale.note}", svg.MARGINS[0])
     lines = levels(scenario, metric)
     room = _room(axes, [level for _, level in lines])
     ends = [float(line.mean[-1]) for line in bands if line.n]

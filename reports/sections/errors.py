@@ -185,4 +185,4 @@ def _paint(axes: svg.Axes, term: str, curves: Sequence[tuple[int, Array, Array]]
     svg.clock_axis(axes, "Server iterations", [iteration for _, iteration, _ in curves], room=1.02)
     scale.apply(axes)
     axes.yaxis.set_major_formatter(svg.tick_text(share=False))
-    svg.heading(axes, TERMS[term], Scale(0, 1), MARGINS[0])
+    svg.heading(axes, TERMS[term], MARGINS[0])

@@ -1,12 +1,11 @@
 """Tuning campaign: best values, sensitivity, trials over time, and landscapes of parameters."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from math import isnan, log10, nan, sqrt
-from statistics import NormalDist, fmean, stdev
-from typing import Any, Literal, Self
+from math import isnan, log10, nan
+from statistics import stdev
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from fl_core.text import listed, many, natural
 from reports import numbers
 from reports.figures import look, svg
 from reports.figures.scale import Scale
-from reports.numbers import Measure
 from reports.records.cells import Array
 from reports.records.records import RecordedSuite
 from reports.records.studies import (
@@ -27,7 +25,6 @@ from reports.records.studies import (
     RecordedStudy,
     Sensitivity,
     is_near,
-    is_number,
     sensitivity,
 )
 from reports.sections.heatmap import level
@@ -38,17 +35,20 @@ Sensitivities = Mapping[str, Sensitivity]  # by id of the study
 
 NOTE = (
     "Circles: trials, the stronger the colour, the better; ringed: within 5 % of the best. ★ the best, □ the "
-    "suite’s own values and the paper’s, ✕ a seed diverged, ▽ pruned. One colour scale per scenario"
-    "{error}. "
+    "suite’s own values and the paper’s, ✕ a seed diverged, ▽ pruned. "
     "Under the best values: how far they lie from the nearest end of what was searched, as a share of its "
     "range, on a log scale where it was searched on one. Objective: mean ± standard deviation over the seeds "
-    "of the best trial."
+    "of the best trial. Within 5 %: for random and grid search the share of trials, else the share of the "
+    f"space, estimated from {POINTS:,} points spread evenly over it (a Halton sequence; rates by their "
+    "logarithms), each of which takes the result of the trial nearest to it."
 )
-BY_TRIALS = "the share of trials"
-BY_SPACE = (
-    f"the share of the space, estimated from {POINTS:,} points spread evenly over it (a Halton sequence; "
-    "rates by their logarithms), each of which takes the result of the trial nearest to it"
-)
+SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
+SIZE, MARGINS = (360, 300), (46, 14, 40, 44)
+LOCAL, SERVER = ("local_lr", "c"), "server_lr"
+TITLES = {"local_lr": "Local rate", "c": "Factor c of the local rate", "server_lr": "Server rate"}
+ROOM = 0.05  # of an axis, beyond each end of a range
+RATIO = 10  # ratio from which on a list of positive numbers is shown on a log scale
+LETTERS = 16  # letters of a name at an axis
 
 
 def section(results: Results) -> Section | None:
@@ -60,7 +60,6 @@ def section(results: Results) -> Section | None:
     index = indices(results)
     blocks = [_block(group, index, basins) for group in by_scenario(studies)]
     shows = {
-        "leads": leads(studies, basins),
         "shares": shares(suite),
         "remarks": remarks(suite),
         "blocks": blocks,
@@ -77,8 +76,7 @@ def section(results: Results) -> Section | None:
         download("What was found", suite.name, "tuned", best.numbers),
         download("All trials", suite.name, "trials", trials.numbers),
     ]
-    note = _note(basins, any(block["error"] for block in blocks))
-    return Section("tuning", "Tuning", "tuning.html.j2", note, shows, figures, tables, links)
+    return Section("tuning", "Tuning", "tuning.html.j2", NOTE, shows, figures, tables, links)
 
 
 def indices(results: Results) -> dict[str, int]:
@@ -100,89 +98,27 @@ def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:
 def _block(
     studies: Sequence[RecordedStudy], index: Mapping[str, int], basins: Sensitivities
 ) -> dict[str, Any]:
-    judged = [study for study in studies if study.judged and study.space]
-    amounts = Amounts.of(studies)
-    keys = [(index[study.strategy], study.strategy) for study in studies]
+    measure, colours = studies[0].measure, [index[study.strategy] for study in studies]
+    complete = [trial for study in studies for trial in study.judged if trial.complete]
+    fine = [trial for trial in complete if not trial.diverged] or complete
+    objectives = np.array([trial.worth for trial in fine])
+    scale = Scale.around(objectives, higher=measure.higher, share=measure.share)
+    ends = (
+        sorted((float(objectives.min()), float(objectives.max())), reverse=not measure.higher) if fine else []
+    )
     return {
         "title": studies[0].scenario,
         "table": table(studies, basins),
-        "edges": at_edges(studies),
-        "error": amounts.scale.kind == "error",
+        "colours": f"Colours: {' to '.join(map(measure.with_unit, ends))}{scale.note}." if ends else "",
         "cards": [
-            (study, landscape(study, index[study.strategy], amounts), index[study.strategy])
-            for study in judged
+            (study, landscape(study, scale), index[study.strategy])
+            for study in studies
+            if study.judged and study.space
         ],
-        "history": history(studies, [colour for colour, _ in keys]),
-        "legend": keys,
+        "history": history(studies, colours, scale),
+        "legend": [(index[study.strategy], study.strategy) for study in studies],
         "studies": studies,
     }
-
-
-def _note(basins: Sensitivities, error: bool) -> str:
-    note = NOTE.format(error=", by the logarithm of the error" if error else "")
-    ways = {basin.of_space for basin in basins.values() if not isnan(basin.near)}
-    if not ways:
-        return note
-    mixed = f"for random and grid search {BY_TRIALS}, else {BY_SPACE}"
-    return f"{note} Within 5 %: {mixed if len(ways) > 1 else BY_SPACE if ways == {True} else BY_TRIALS}."
-
-
-SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
-
-
-def leads(studies: Sequence[RecordedStudy], sensitivities: Sensitivities) -> str:
-    """Return which strategies are easy to tune, and which diverge; means over scenarios.
-
-    A strategy is easy to tune if a large share of what was searched comes near its best. Shares of a few
-    trials are known to within Wilson's interval of 95 %, as if trials were drawn at random. The easiest and
-    the hardest strategy are named where their intervals are apart.
-    """
-    basins = _means(studies, lambda study: sensitivities[study.id].near)
-    scenarios = set(Counter(study.strategy for study in studies).values())  # of each strategy
-    scope = f"{max(scenarios)} scenarios" if len(scenarios) == 1 else "its scenarios"
-    over = f", mean over {scope}" if max(scenarios) > 1 else ""
-    ways = {basin.of_space for basin in sensitivities.values()}
-    searched = "what was searched" if len(ways) > 1 else "the space" if ways == {True} else "the trials"
-    widest, narrowest = (end(basins, key=basins.__getitem__, default="") for end in (max, min))
-    sentences = []
-    trials = {name: sum(len(study.judged) for study in studies if study.strategy == name) for name in basins}
-    intervals = {name: wilson_interval(share, trials[name]) for name, share in basins.items()}
-    words = {
-        name: f"{percent(basins[name])} ({percent(low)} to {percent(high)})"
-        for name, (low, high) in intervals.items()
-    }
-    if len(basins) > 1 and intervals[widest][0] > intervals[narrowest][1]:
-        sentences.append(
-            f"{widest} is the easiest to tune: {words[widest]} of {searched} comes within 5 % of its "
-            f"best{over}. {narrowest} is the hardest: {words[narrowest]}."
-        )
-    elif len(basins) > 1:
-        sentences.append(
-            f"The trials are too few to say which strategy is easier to tune. Within 5 % of its best{over} "
-            f"comes {words[widest]} of {searched} for {widest}, {words[narrowest]} for {narrowest}."
-        )
-    elif basins:
-        share = words[widest]
-        sentences.append(f"Within 5 % of the best of {widest}{over} comes {share} of {searched}.")
-    return " ".join([*sentences, _who_diverges(studies)])
-
-
-def wilson_interval(share: float, trials: int) -> tuple[float, float]:
-    """Return Wilson's interval of 95 % for a share of a number of trials."""
-    z = NormalDist().inv_cdf(0.975)
-    centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
-    half = z / (1 + z**2 / trials) * sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2)
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
-def _who_diverges(studies: Sequence[RecordedStudy]) -> str:
-    lost = _means(studies, lambda study: len(study.diverged) / len(study.counted) if study.counted else nan)
-    if not any(lost.values()):
-        return "No trial diverged." if lost else ""
-    diverging = sorted((name for name in lost if lost[name] > 0), key=lambda name: -lost[name])
-    never = [name for name in lost if name not in diverging]
-    rest = f"; {listed(never)} never did" if never else ""
-    return f"Diverged: {listed([f'{name} in {percent(lost[name])} of trials' for name in diverging])}{rest}."
 
 
 def shares(suite: RecordedSuite) -> str:
@@ -244,25 +180,6 @@ def remarks(suite: RecordedSuite) -> list[str]:
         "better values may lie beyond.": edges,
     }
     return [sentence for sentence, applies in sentences.items() if applies]
-
-
-def at_edges(studies: Sequence[RecordedStudy]) -> str:
-    """Return the strategies with the best at an edge, with parameter and edge; empty without any."""
-    strategies = []
-    for study in studies:
-        edges = [f"{parameter.name}: {edge}" for parameter in study.space if (edge := study.edge(parameter))]
-        if edges:
-            strategies.append(f"{study.strategy} ({', '.join(edges)})")
-    return f"At an edge of the space: {listed(strategies)}." if strategies else ""
-
-
-def _means(studies: Sequence[RecordedStudy], share: Callable[[RecordedStudy], float]) -> dict[str, float]:
-    """Return a value for each strategy, mean over the scenarios with a known value."""
-    by_strategy: dict[str, list[float]] = {}
-    for study in sorted(studies, key=lambda study: natural(study.strategy)):
-        if not isnan(value := share(study)):
-            by_strategy.setdefault(study.strategy, []).append(value)
-    return {name: fmean(values) for name, values in by_strategy.items()}
 
 
 def _range(counts: Iterable[int], thing: str) -> str:
@@ -392,80 +309,11 @@ def trials_frame(studies: Sequence[RecordedStudy]) -> pd.DataFrame:
     )
 
 
-FAR = 0.1  # between accuracies
-LEAST = 1e-3  # smallest error of an accuracy that colours distinguish from none
-BAR = 11  # pixels, per colour of the colour bar
-LETTER = 5.6  # pixels, about
-
-
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """Colours for objectives, shared by all strategies of a scenario: the stronger, the better."""
-
-    measure: Measure
-    scale: Scale
-
-    @classmethod
-    def of(cls, studies: Sequence[RecordedStudy]) -> Self:
-        """Return colours from the worst to the best complete trial without a diverged seed."""
-        complete = [trial for study in studies for trial in study.judged if trial.complete]
-        fine = [trial for trial in complete if not trial.diverged] or complete
-        values, measure = np.array([trial.worth for trial in fine] or [0.0]), studies[0].measure
-        kind = Scale.around(values, higher=measure.higher, share=measure.share).kind
-        return cls(measure, Scale(float(values.min()), float(values.max()), kind))
-
-    def colour(self, value: float) -> tuple[str, str]:
-        """Return the colours of a value and of text on top."""
-        inside = min(max(value, self.scale.low), self.scale.high)
-        low, at, high = map(self._spread, (self.scale.low, inside, self.scale.high))
-        return svg.amount(level(at, low, high) if self.measure.higher else level(-at, -high, -low))
-
-    def _spread(self, value: float) -> float:
-        """Return the place of a value on a scale stretched for good values."""
-        if self.scale.kind == "error":
-            return -log10(max(1 - value, LEAST))
-        return log10(value) if self.scale.kind == "log" else value
-
-
-def vertical(measure: Measure, values: Array | Sequence[float]) -> Scale:
-    """Return an axis for objectives; errors on a log scale only where the worst are far from the best."""
-    objectives = np.asarray(values, float)
-    far = bool(np.nanmax(objectives, initial=0) - np.nanmin(objectives, initial=1) > FAR)
-    return Scale.around(objectives, higher=measure.higher, share=measure.share and far)
-
-
-def heading(axes: svg.Axes, text: str, amounts: Amounts, margin: float) -> None:
-    """Write the vertical quantity above the axes, `margin` to the left, and a colour bar, worst to best."""
-    from matplotlib.offsetbox import AnnotationBbox, DrawingArea
-    from matplotlib.patches import Rectangle
-
-    axes.annotate(text, (0, 1), (4 - margin, 12), color=svg.MUTED, **svg.OFFSET)
-    scale, measure = amounts.scale, amounts.measure
-    if isnan(scale.low):
-        return
-    count = len(look.LIGHT_AMOUNTS)
-    bar = DrawingArea(BAR * count, BAR, 0, 0)
-    for at in range(count):
-        bar.add_artist(Rectangle((BAR * at, 0), BAR, BAR, facecolor=svg.amount(at)[0], linewidth=0))
-    ends = (scale.low, scale.high) if measure.higher else (scale.high, scale.low)
-    worst, best = map(measure.text, ends)
-    right = -4 - LETTER * len(best)
-    axes.add_artist(
-        AnnotationBbox(
-            bar, (1, 1), (right, 10), xycoords="axes fraction", boxcoords="offset points", frameon=False,
-            box_alignment=(1, 0), pad=0,
-        )
-    )  # fmt: skip
-    style: dict[str, Any] = {"color": svg.MUTED, "fontsize": svg.SMALL, **svg.OFFSET}
-    axes.annotate(best, (1, 1), (right + 4, 12), **style)
-    axes.annotate(worst, (1, 1), (right - BAR * count - 4, 12), horizontalalignment="right", **style)
-
-
-def history(studies: Sequence[RecordedStudy], indices: Sequence[int]) -> svg.Drawing:
+def history(studies: Sequence[RecordedStudy], indices: Sequence[int], scale: Scale) -> svg.Drawing:
     """Return a figure of the best value up to each trial, with a line per strategy."""
     about = f"Best {studies[0].measure.in_text} so far by trial and strategy, {studies[0].scenario}"
     legend = [(index, study.strategy) for index, study in zip(indices, studies, strict=True)]
-    paint = partial(_paint_history, studies=studies, indices=indices)
+    paint = partial(_paint_history, studies=studies, indices=indices, scale=scale)
     return svg.Drawing(paint, about, (520, 300), legend=legend)
 
 
@@ -476,9 +324,10 @@ def best_so_far(study: RecordedStudy) -> Array:
     return best.accumulate(values) if values else np.zeros(0)
 
 
-def _paint_history(axes: svg.Axes, studies: Sequence[RecordedStudy], indices: Sequence[int]) -> None:
+def _paint_history(
+    axes: svg.Axes, studies: Sequence[RecordedStudy], indices: Sequence[int], scale: Scale
+) -> None:
     lines, measure = [best_so_far(study) for study in studies], studies[0].measure
-    scale = vertical(measure, np.concatenate(lines))
     longest = max(1, *map(len, lines))
     spacing = max(1, longest // 6)
     for line, index in zip(lines, indices, strict=True):
@@ -492,32 +341,14 @@ def _paint_history(axes: svg.Axes, studies: Sequence[RecordedStudy], indices: Se
     axes.set_xlim(0.5, longest + 0.5)
     axes.locator_params(axis="x", integer=True, nbins=8)
     axes.set_xlabel("Trials")
-    svg.heading(axes, f"Best so far · {measure.heading}", scale, svg.MARGINS[0])
+    svg.heading(axes, f"Best so far · {measure.heading}{scale.note}", svg.MARGINS[0])
 
 
-SIZE, MARGINS = (360, 300), (46, 14, 40, 44)
-LOCAL, SERVER = ("local_lr", "c"), "server_lr"
-TITLES = {"local_lr": "Local rate", "c": "Factor c of the local rate", "server_lr": "Server rate"}
-ROOM = 0.05  # of an axis, beyond each end of a range
-RATIO = 10  # ratio from which on a list of positive numbers is shown on a log scale
-LETTERS = 16  # letters of a name at an axis
-
-
-def landscape(study: RecordedStudy, index: int, amounts: Amounts) -> svg.Drawing:
-    """Return a figure with cells for a grid of both rates, points for samples, a curve for a single rate.
-
-    Args:
-        study: The trials.
-        index: The strategy's colour, where there is a curve.
-        amounts: The colours of objectives.
-    """
+def landscape(study: RecordedStudy, scale: Scale) -> svg.Drawing:
+    """Return a figure with a point for each trial: over both rates, or the objective over a single rate."""
     across, up = axes_of(study)
     about = f"{study.measure.title} over {across.name}{f' and {up.name}' if up else ''}, {study.strategy}"
-    if up is None:
-        paint = partial(_paint_curve, study=study, across=across, index=index, amounts=amounts)
-    else:
-        draw = _paint_cells if across.choices and up.choices else _paint_points
-        paint = partial(draw, study=study, across=across, up=up, amounts=amounts)
+    paint = partial(_paint_landscape, study=study, across=across, up=up, scale=scale)
     margin = MARGINS[0] + (30 if up and not up.ordered else 0)
     return svg.Drawing(paint, f"{about}, {study.scenario}", SIZE, (margin, *MARGINS[1:]))
 
@@ -530,110 +361,44 @@ def axes_of(study: RecordedStudy) -> tuple[Parameter, Parameter | None]:
     return across, None if up is across else up
 
 
-def _paint_points(
-    axes: svg.Axes, study: RecordedStudy, across: Parameter, up: Parameter, amounts: Amounts
-) -> None:
-    places = {trial.id: (place(across, trial), place(up, trial)) for trial in study.judged}
-    complete = [trial for trial in _best_last(study) if trial.complete and not trial.diverged]
-    near = [study.best is not None and is_near(trial, study.best) for trial in complete]
-    if complete:
-        x, y = zip(*(places[trial.id] for trial in complete), strict=True)
-        axes.scatter(
-            x,
-            y,
-            s=70,
-            c=[amounts.colour(trial.worth)[0] for trial in complete],
-            edgecolors=[svg.INK if ringed else svg.MUTED for ringed in near],
-            linewidths=[1.4 if ringed else 0.5 for ringed in near],
-            zorder=2,
-        )
-    for trial in study.judged:
-        if trial.diverged:
-            axes.plot(*places[trial.id], "x", color=svg.INK, markersize=6.5, markeredgewidth=1.6)
-        elif not trial.complete:
-            axes.plot(*places[trial.id], "v", markerfacecolor="none", markeredgecolor=svg.MUTED, markersize=5)
-        _mark(axes, places[trial.id], trial, study)
-    scale_axis(axes, across, "x")
-    scale_axis(axes, up, "y")
-    axes.grid(visible=True, axis="both")
-    axes.set_xlabel(title(across))
-    heading(axes, title(up), amounts, MARGINS[0])
-
-
-def _paint_curve(
-    axes: svg.Axes, study: RecordedStudy, across: Parameter, index: int, amounts: Amounts
+def _paint_landscape(
+    axes: svg.Axes, study: RecordedStudy, across: Parameter, up: Parameter | None, scale: Scale
 ) -> None:
     measure = study.measure
-    scale = vertical(measure, [amounts.scale.low, amounts.scale.high])
-    complete = sorted((trial for trial in study.judged if trial.complete), key=partial(place, across))
-    x = [place(across, trial) for trial in complete]
-    y = scale.clip(np.array([trial.worth for trial in complete]))
-    if len(study.space) == 1 and across.ordered:
-        axes.plot(x, y, color=svg.series(index), linewidth=1.5)
-    for trial, *point in zip(complete, x, y, strict=True):
-        marker, size, width = ("x", 6.5, 1.6) if trial.diverged else (look.marker(index), 5, 0)
-        colour = svg.INK if trial.diverged else svg.series(index)
-        axes.plot(*point, marker, color=colour, markersize=size, markeredgewidth=width, clip_on=False)
-        _mark(axes, (point[0], point[1]), trial, study)
-    scale_axis(axes, across, "x")
-    scale.apply(axes)
-    axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
-    axes.set_xlabel(title(across))
-    svg.heading(axes, measure.heading, scale, MARGINS[0])
-
-
-def _paint_cells(
-    axes: svg.Axes, study: RecordedStudy, across: Parameter, up: Parameter, amounts: Amounts
-) -> None:
-    """Draw the best trial of each cell; other parameters may give a cell several trials."""
-    cells = {(rank(across, trial), rank(up, trial)): trial for trial in _best_last(study)}
-    for (x, y), trial in cells.items():
-        if trial.diverged or not trial.complete:
-            svg.tile(axes, x, y, 0.02, fill=False, edgecolor=svg.RULE)
-            marker = "x" if trial.diverged else "v"
-            axes.plot(x, y, marker, color=svg.INK, markersize=6.5, markeredgewidth=1.6, fillstyle="none")
-            continue
-        colour, ink = amounts.colour(trial.worth)
-        svg.tile(axes, x, y, facecolor=colour, linewidth=0)
-        weight = "bold" if trial is study.best else "normal"
-        size: dict[str, Any] = {"fontsize": svg.SMALL} if len(across.choices) > 5 else {}
-        text = study.measure.text(trial.worth)
-        axes.text(x, y, text, color=ink, ha="center", va="center_baseline", weight=weight, **size)
+    sign = 1 if measure.higher else -1
+    for trial in sorted(study.judged, key=lambda trial: sign * trial.worth):  # the best above the others
+        height = float(scale.clip(np.array(trial.worth)))
+        at = place(across, trial), place(up, trial) if up else height
+        if trial.diverged:
+            axes.plot(*at, "x", color=svg.INK, markersize=6.5, markeredgewidth=1.6)
+        elif not trial.complete:
+            axes.plot(*at, "v", markerfacecolor="none", markeredgecolor=svg.MUTED, markersize=5)
+        else:
+            share = scale.place(height)
+            colour, _ = svg.amount(level(share if measure.higher else 1 - share, 0, 1))
+            ringed = study.best is not None and is_near(trial, study.best)
+            edge, width = (svg.INK, 1.4) if ringed else (svg.MUTED, 0.5)
+            axes.plot(*at, "o", color=colour, markersize=8.4, markeredgecolor=edge, markeredgewidth=width)
+        if trial.origin == "paper":
+            axes.plot(*at, "s", markerfacecolor="none", markeredgecolor=svg.INK, markersize=14, clip_on=False)
         if trial is study.best:
-            svg.tile(axes, x, y, 0.03, fill=False, edgecolor=svg.INK, linewidth=1.6)
-    name_choices(axes, across, "x")
-    name_choices(axes, up, "y")
-    svg.only_tiles(axes)
-    axes.set_xlabel(TITLES.get(across.name, across.name))
-    heading(axes, TITLES.get(up.name, up.name), amounts, MARGINS[0])
-
-
-def _mark(axes: svg.Axes, at: tuple[float, float], trial: TrialResult, study: RecordedStudy) -> None:
-    """Draw a square around the suite's and the paper's own values, a star on the best."""
-    if trial.origin == "paper":
-        axes.plot(*at, "s", markerfacecolor="none", markeredgecolor=svg.INK, markersize=14, clip_on=False)
-    if trial is study.best:
-        style: dict[str, Any] = {"markeredgecolor": svg.INK, "markeredgewidth": 1.2, "zorder": 4}
-        axes.plot(*at, "*", color=svg.PAPER, markersize=15, clip_on=False, **style)
-
-
-def _best_last(study: RecordedStudy) -> list[TrialResult]:
-    """Return the judged trials, the best above the others."""
-    sign = 1 if study.measure.higher else -1
-    return sorted(study.judged, key=lambda trial: sign * trial.worth)
-
-
-# -- axes of searched parameters: ranges and numbers to scale, names side by side --
+            style: dict[str, Any] = {"markeredgecolor": svg.INK, "markeredgewidth": 1.2, "zorder": 4}
+            axes.plot(*at, "*", color=svg.PAPER, markersize=15, clip_on=False, **style)
+    scale_axis(axes, across, "x")
+    axes.set_xlabel(title(across))
+    if up:
+        scale_axis(axes, up, "y")
+        axes.grid(visible=True, axis="both")
+    else:
+        scale.apply(axes)
+        axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
+    svg.heading(axes, title(up) if up else f"{measure.heading}{scale.note}", MARGINS[0])
 
 
 def place(parameter: Parameter, trial: TrialResult) -> float:
-    """Return the place of a trial on the axis of a parameter; names lie at ranks."""
-    return float(trial.parameters[parameter.name]) if parameter.ordered else rank(parameter, trial)
-
-
-def rank(parameter: Parameter, trial: TrialResult) -> int:
-    """Return the index of a trial's choice."""
-    return parameter.choices.index(trial.parameters[parameter.name])
+    """Return the place of a trial on the axis of a parameter: numbers to scale, names side by side."""
+    value = trial.parameters[parameter.name]
+    return float(value) if parameter.ordered else parameter.choices.index(value)
 
 
 def title(parameter: Parameter) -> str:
@@ -642,14 +407,16 @@ def title(parameter: Parameter) -> str:
 
 
 def scale_axis(axes: svg.Axes, parameter: Parameter, direction: Literal["x", "y"]) -> None:
-    """Set an axis to the whole range of a parameter, with a small margin."""
+    """Set an axis to the whole range of a parameter, or to its names, with a small margin."""
     from matplotlib.ticker import LogLocator, NullLocator
 
+    axis = axes.xaxis if direction == "x" else axes.yaxis
     if not parameter.ordered:
-        name_choices(axes, parameter, direction)
+        names = [svg.two_lines(str(value), LETTERS) for value in parameter.choices]
+        axis.set_ticks(range(len(names)), names)
+        axes.set(**{f"{direction}lim": (-0.5, len(names) - 0.5)})
         return
     low, high = _ends(parameter)
-    axis = axes.xaxis if direction == "x" else axes.yaxis
     if _in_logs(parameter):
         room = (high / low) ** ROOM
         axes.set(**{f"{direction}scale": "log", f"{direction}lim": (low / room, high * room)})
@@ -661,16 +428,6 @@ def scale_axis(axes: svg.Axes, parameter: Parameter, direction: Literal["x", "y"
         axes.set(**{f"{direction}lim": (low - room, high + room)})
         axes.locator_params(axis=direction, nbins=6)
     axis.set_major_formatter(svg.tick_text(share=False))
-
-
-def name_choices(axes: svg.Axes, parameter: Parameter, direction: Literal["x", "y"]) -> None:
-    """Write values at ranks on an axis."""
-    number = svg.tick_text(share=False)
-    texts = [number(float(value), 0) if is_number(value) else str(value) for value in parameter.choices]
-    (axes.xaxis if direction == "x" else axes.yaxis).set_ticks(
-        range(len(texts)), [svg.two_lines(text, LETTERS) for text in texts]
-    )
-    axes.set(**{f"{direction}lim": (-0.5, len(texts) - 0.5)})
 
 
 def _ends(parameter: Parameter) -> tuple[float, float]:

@@ -44,6 +44,12 @@ def test_nothing_finite_and_what_lies_outside() -> None:
     assert Scale(0.0, 2.0).clip(np.array([np.nan, np.inf, -np.inf, 1.0])) == pytest.approx([0, 2, 0, 1])
 
 
+def test_places_are_those_of_the_axis() -> None:
+    for low, middle, high, kind in ((0, 2, 4, "linear"), (1, 10, 100, "log"), (0.9, 0.99, 0.999, "error")):
+        places = [Scale(low, high, kind).place(value) for value in (low, middle, high)]
+        assert places == pytest.approx([0, 0.5, 1])
+
+
 def test_numbers_of_an_error_axis() -> None:
     axes = Figure().add_subplot()
     Scale.around(np.array([0.2, 0.5, 0.97]), higher=True, share=True).apply(axes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from math import log10
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 import shell
 import yaml
 from click.testing import CliRunner
-from scipy.stats import binomtest
 from synthetic import Fake, curve, records
 from synthetic_studies import RATES, campaign, one, rate, read, runs, tried
 
@@ -103,37 +103,13 @@ def fraboni() -> RecordedSuite:
     return campaign(runs("Async FedAvg", narrow, **more), runs("FedFix", wide, **more))
 
 
-def test_who_is_robust_and_who_diverges_is_computed() -> None:
-    lead = shown(fraboni()).shows["leads"]
-    assert lead == (
-        "FedFix is the easiest to tune: 100 % (76 % to 100 %) of the trials comes within 5 % of its best. "
-        "Async FedAvg is the hardest: 25 % (8.9 % to 53 %). "
-        "Diverged: Async FedAvg in 50 % of trials; FedFix never did."
-    )
-
-
-def test_few_trials_do_not_rank_strategies() -> None:
-    made = {
-        name: runs(
-            name, [tried(value, **rate(10.0**-at)) for at, value in enumerate(values)], sampler="random"
-        )
-        for name, values in {"FedBuff": (0.9, 0.9, 0.3), "ACE": (0.9, 0.3, 0.3)}.items()
-    }
-    lead = shown(campaign(*made.values())).shows["leads"]
-    assert "easiest" not in lead and "too few to say" in lead
-
-
-@pytest.mark.parametrize(("near", "trials"), [(0, 12), (3, 12), (12, 12), (29, 30)])
-def test_the_interval_of_a_share_is_wilson_s(near: int, trials: int) -> None:
-    expected = binomtest(near, trials).proportion_ci(method="wilson")
-    assert tuning.wilson_interval(near / trials, trials) == pytest.approx((expected.low, expected.high))
-
-
-def test_a_grid_of_both_rates_is_drawn_as_cells() -> None:
-    cards = shown(fraboni()).shows["blocks"][0]["cards"]
-    figure = str(cards[0][1].__html__())
-    assert figure.count(">90.0<") == 3 + 1 and figure.count(">30.0<") == 3 + 1  # cells, and the bar's ends
-    assert "Local rate" in figure and "log scale" not in figure
+def test_every_trial_of_a_grid_is_a_point_in_the_colour_of_its_objective() -> None:
+    block = shown(fraboni()).shows["blocks"][0]
+    assert block["colours"].startswith("Colours: 30.0 % to 90.0 %")
+    figures = [str(figure.__html__()) for _, figure, _ in block["cards"]]
+    narrow, wide = (sorted(set(re.findall(r"--a(\d)", figure))) for figure in figures)
+    assert len(narrow) == 2 and wide == narrow[1:]  # one scale for both: 30 % is pale, 90 % is strong
+    assert all("Local rate · log scale" in figure and "Server rate" in figure for figure in figures)
 
 
 # Numbers, files, pages.
