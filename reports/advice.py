@@ -16,18 +16,18 @@ NOTHING = "Nothing near was measured"
 CANDIDATES = 5  # strategies that the suite compares
 MOST = 1000  # clients among whom digits can be dealt out
 WORDS = {
-    "spread": "typical ratio of one client's mean time to another's",
-    "slowest": "slowest client's mean time over the median client's",
-    "tail": "a client's longest jobs (99th percentile) over their mean",
-    "absence": "all clients over those that are present",
-    "transfers": "a job's time with download and upload over that without",
-    "idleness": "clients present over those at work",
+    "spread": "typical ratio between the mean job times of two clients",
+    "slowest": "mean job time, slowest client over median client",
+    "tail": "job times of a client, 99th percentile over mean",
+    "absence": "number of clients, all over present",
+    "transfers": "time of a job, with over without transfers",
+    "idleness": "number of clients, present over at work",
 }
 ASSUMED = {
     **dict.fromkeys(("spread", "slowest"), "clients alike"),
-    "tail": "memoryless",
-    "absence": "all there",
-    "transfers": "in no time",
+    "tail": "exponential",
+    "absence": "all present",
+    "transfers": "instantaneous",
     "idleness": "all at work",
 }
 # One strategy of each kind, where nothing near was measured

@@ -82,7 +82,7 @@ def test_what_was_not_said_is_not_printed_as_the_users(kept: Path, tmp_path: Pat
     lines = told("--clients", "20", "--away", "30%", "--out", str(tmp_path / "mine.yaml")).splitlines()
     yours = {word: next(line for line in lines if words in line) for word, words in advice.WORDS.items()}
     assert {word for word, line in yours.items() if " assumed: " not in line} == {"absence"}
-    assert "memoryless" in yours["tail"]
+    assert "exponential" in yours["tail"]
 
 
 def test_where_nothing_near_was_measured_it_says_so(
