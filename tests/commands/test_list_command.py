@@ -46,6 +46,16 @@ def test_throughputs_of_the_paper() -> None:
     assert sum(10 * float(row[2]) * float(row[4]) * 2.34782 for row in rows) == pytest.approx(30, rel=1e-4)
 
 
+def test_bound_per_update_is_the_closed_form() -> None:
+    """G of §3.2: A/(η(T+1)) + ηB(1 + ηm(m−1)) if uniform; 6 + 0.45 + 0.1125 if balanced. The optimum is lower."""
+    options = "--lr 0.1 --distance 6 --noise 4 --rounds 9".split()
+    done = theory("routing", "--speeds", "1,2", "--tasks", "2", *options)
+    bounds = {row[0]: float(row[1]) for row in table(done.output, "routing")}
+    assert bounds["uniform"] == pytest.approx(6 / (0.1 * 10) + 0.1 * 4 * (1 + 0.1 * 2 * 1))
+    assert bounds["balanced"] == pytest.approx(6 + 0.45 + 0.1125)
+    assert bounds["optimal"] < min(bounds["uniform"], bounds["balanced"])
+
+
 def test_weights_of_two_clients_worked_by_hand() -> None:
     """τ = 1, ½: (1 + 2)·τ/2; ⌈τ/0.4⌉/2; ½/(1 − e^(−0.4/τ))."""
     done = theory("weights", "--spread", "50", "--clients", "2", "--period", "0.4")
