@@ -47,8 +47,8 @@ def test_throughputs_of_the_paper() -> None:
 
 
 def test_bound_per_update_is_the_closed_form() -> None:
-    """G of §3.2: A/(η(T+1)) + ηB(1 + ηm(m−1)) if uniform; 6 + 0.45 + 0.1125 if balanced. The optimum is lower."""
-    options = "--lr 0.1 --distance 6 --noise 4 --rounds 9".split()
+    """Uniform: G = A/(η(T+1)) + ηB(1 + ηm(m−1)); balanced: 6 + 0.45 + 0.1125 (§3.2). The optimum is lower."""
+    options = ("--lr", "0.1", "--distance", "6", "--noise", "4", "--rounds", "9")
     done = theory("routing", "--speeds", "1,2", "--tasks", "2", *options)
     bounds = {row[0]: float(row[1]) for row in table(done.output, "routing")}
     assert bounds["uniform"] == pytest.approx(6 / (0.1 * 10) + 0.1 * 4 * (1 + 0.1 * 2 * 1))
