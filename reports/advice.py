@@ -55,15 +55,6 @@ class Neighbour:
         return self.distance <= NEAR
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A strategy worth comparing."""
-
-    written: Any  # as a suite writes it
-    label: str
-    why: str
-
-
 def of_timing(
     timing: Timing, clients: int, horizon: float, message: float | None = None, at_work: int | None = None
 ) -> Characteristics:
@@ -114,14 +105,6 @@ def message(scores: PopulationScores) -> float:
     return float((runs["uploads"] / runs["updates"].clip(lower=1)).max())
 
 
-@dataclass(frozen=True)
-class Advice:
-    """The strategies worth comparing for a population of clients, by the leaderboard."""
-
-    sentences: Sequence[str]  # on rank groups
-    reasons: Mapping[str, str]  # label of a strategy worth comparing → the reason, the best first
-
-
 def characteristics_table(
     characteristics: Characteristics, neighbours: Sequence[Neighbour], given_names: Collection[str]
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
@@ -151,15 +134,17 @@ def nearness(neighbours: Sequence[Neighbour]) -> str:
     return f"{NOTHING}, so no strategy is recommended. The nearest population is {distance}."
 
 
-def from_board(scores: PopulationScores | None) -> Advice:
-    """Return the strategies worth comparing in a population, by their rank groups.
+def from_board(scores: PopulationScores | None) -> tuple[Sequence[str], Mapping[str, str]]:
+    """Return sentences on the rank groups of a population, and the strategies worth comparing there.
+
+    The latter are labels with reasons, the best first.
 
     Args:
         scores: The population's scores; None: nothing near was measured, so nothing is recommended, and
             the suite compares one strategy of each kind.
     """
     if scores is None:
-        return Advice((), KINDS)
+        return (), KINDS
     never = [name for name in scores.order() if scores.never(name)]
     rest = [name for name in scores.order() if not scores.never(name) and name not in scores.leaders]
     sentences = [
@@ -179,34 +164,33 @@ def from_board(scores: PopulationScores | None) -> Advice:
         for name in (*scores.leaders, *rest)
         if name != REFERENCE
     }
-    return Advice(sentences, reasons)
+    return sentences, reasons
 
 
-def candidates(advised: Advice, written: Mapping[str, Any]) -> list[Candidate]:
-    """Return the strategies most worth comparing, each with the reason, and FedAvg.
-
-    Args:
-        advised: What the leaderboard says.
-        written: Label of an entry of the board → the strategy as a suite writes it.
-    """
-    best = [label for label in advised.reasons if label in written and label != REFERENCE][:CANDIDATES]
-    chosen = [Candidate(written[label], label, advised.reasons[label]) for label in best]
-    return [*chosen, Candidate("fedavg", REFERENCE, "synchronous, what others are compared with")]
+def candidates(reasons: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
+    """Return the known strategies most worth comparing, each with the reason, and FedAvg."""
+    best = [label for label in reasons if label in known and label != REFERENCE][:CANDIDATES]
+    chosen = {label: reasons[label] for label in best}
+    return chosen | {REFERENCE: "synchronous, what others are compared with"}
 
 
 def suite_to_check(
     timing: Mapping[str, Any],
     clients: int,
     time: float,
-    strategies: Sequence[Candidate],
+    strategies: Mapping[str, str],
     neighbours: Sequence[Neighbour],
     *,
+    written: Mapping[str, Any],
     at_work: int | None = None,
 ) -> dict[str, Any]:
-    """Return a suite without a name to compare strategies; the user replaces the problem."""
+    """Return a suite without a name to compare strategies; the user replaces the problem.
+
+    `strategies` are labels with reasons, `written` the entries of the board as a suite writes them.
+    """
     is_near = neighbours and neighbours[0].near
     nearest = f"Nearest population measured: {neighbours[0].name}. " if is_near else f"{NOTHING}. "
-    reasons = "; ".join(f"{candidate.label}: {candidate.why}" for candidate in strategies)
+    reasons = "; ".join(f"{label}: {reason}" for label, reason in strategies.items())
     return {
         "description": "What asyncfl advise suggests; put your own problem in place of digits, "
         "and leave out the grid if your data are given per client. "
@@ -217,7 +201,9 @@ def suite_to_check(
         "budget": {"time": time},
         "local": {"steps": 2, "batch": 32},
         "lr": 0.1,
-        "strategies": [_working(candidate.written, at_work) for candidate in strategies],
+        "strategies": [
+            _working("fedavg" if label == REFERENCE else written[label], at_work) for label in strategies
+        ],
         # The mix of labels of class_dirichlet with alpha 0.1, which leaves some of many clients without data.
         "grid": {"problem.partition": ["iid", {"name": "client_dirichlet", "alpha": 1}]},
     }

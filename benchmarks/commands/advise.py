@@ -164,15 +164,15 @@ def command(
     board, written_entries, measured = _measured()
     neighbours = advice.neighbours(fleet, measured)
     is_near = bool(neighbours) and neighbours[0].near
-    advised = advice.from_board(board.scores[neighbours[0].population] if is_near else None)
+    sentences, reasons = advice.from_board(board.scores[neighbours[0].population] if is_near else None)
     given_names = _given(trace, slow, written, at_work)
     print_headed(*advice.characteristics_table(fleet, neighbours, given_names))
-    for line in (advice.nearness(neighbours), *advised.sentences):
+    for line in (advice.nearness(neighbours), *sentences):
         print_text(line)
-    strategies = advice.candidates(advised, written_entries)
+    strategies = advice.candidates(reasons, written_entries)
     print_text("The suite compares:")
-    for candidate in strategies:
-        print_text(f"{candidate.label}: {candidate.why}", indent="  ")
+    for label, reason in strategies.items():
+        print_text(f"{label}: {reason}", indent="  ")
     absence = _mean_absence(own_timing, count)
     time = float(f"{max(JOBS * typical * exp(fleet.absence + fleet.transfers), ABSENCES * absence):.3g}")
     taken = min(count, advice.MOST)
@@ -180,7 +180,9 @@ def command(
         _share_links(written, taken / count)
         print_text(f"It has {taken} of the {count} clients, drawn at random: digits are too few for more.")
     name = re.sub(r"[^\w.-]", "-", out.stem).lstrip("-.") or "advised"
-    own_suite = advice.suite_to_check(written, taken, time, strategies, neighbours, at_work=at_work)
+    own_suite = advice.suite_to_check(
+        written, taken, time, strategies, neighbours, written=written_entries, at_work=at_work
+    )
     out.write_text(dump({"name": name, **own_suite}), encoding="utf-8")
     print_text(
         f"Check it on your own problem, in place of digits in {out}: "
