@@ -357,57 +357,30 @@ def seeds_to_show(contrasts: Sequence[PairedContrast]) -> tuple[PairedContrast, 
 class Gap:
     """Distance of a strategy from the best of several compared strategies."""
 
+    values: tuple[float, ...]  # paired differences, one per common seed; positive is worse
     effect: Effect  # its interval holds at 95 % together with those of all pairs of strategies (Bonferroni)
     p: float  # adjusted (Holm) for all pairs of strategies
     worse: bool  # whether it is shown to be worse; False means only that it is not shown
     needed: int | None  # seeds that would separate it, if the difference is as estimated
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Difference:
-    """Paired differences of a strategy to the best in a scenario; positive values are worse."""
+def differences(scenario: RecordedScenario) -> dict[str, Gap]:
+    """Return the gap of each other strategy of a scenario to the best, in the ranking metric.
 
-    cell: Cell
-    values: tuple[float, ...] = ()  # one per seed that both completed
-    gap: Gap | None = None  # None where there is no such seed, and of the best itself
-
-    @property
-    def strategy(self) -> str:
-        """The strategy's label."""
-        return self.cell.strategy
-
-    @property
-    def open(self) -> bool:
-        """True if the strategy was compared with the best and is not separated."""
-        return self.gap is not None and not self.gap.worse
-
-
-def differences(scenario: RecordedScenario) -> list[Difference]:
-    """Return the differences of all strategies of a scenario to the best strategy.
-
-    Paired over the seeds that both strategies completed, in the ranking metric.
-
-    Returns:
-        One for each strategy, the best one first; none where no two seeds can be paired.
+    Paired over the seeds that both strategies completed; empty where no two seeds can be paired.
     """
-    metric, (leader, *followers) = scenario.columns[0], scenario.ranked
-    if not followers or leader.diverged or isnan(leader.final[metric.name].mean):
-        return []
+    metric, cells = scenario.columns[0], scenario.ranked
+    if len(cells) < 2 or cells[0].diverged or isnan(cells[0].final[metric.name].mean):
+        return {}
     sign = 1 if metric.higher else -1
     losses = {
         cell.strategy: {
             run.seed: value for run in cell.finite if not isnan(value := -sign * run.final(metric.name))
         }
-        for cell in scenario.ranked
+        for cell in cells
     }
     gaps = behind(losses)
-    if all(gap.effect.n < 2 for gap in gaps.values()):
-        return []
-    return [
-        Difference(cell, values, gaps.get(cell.strategy))
-        for cell in scenario.ranked
-        for values in [paired(losses[leader.strategy], losses[cell.strategy]) if cell is not leader else ()]
-    ]
+    return gaps if any(gap.effect.n > 1 for gap in gaps.values()) else {}
 
 
 def behind(losses: Mapping[str, Mapping[int, float]]) -> dict[str, Gap]:
@@ -430,8 +403,9 @@ def behind(losses: Mapping[str, Mapping[int, float]]) -> dict[str, Gap]:
     gaps = {}
     for name in followers:
         if (leader, name) in pairs:
-            gap, p = paired_effect(pairs[leader, name], level), adjusted[leader, name]
-            worse = gap.mean > 0 and p <= ERROR
-            seeds = None if worse else seeds_to_decide(gap, level=level)
-            gaps[name] = Gap(gap, p, worse, None if seeds is None else max(seeds, gap.n + 1))
+            values, p = pairs[leader, name], adjusted[leader, name]
+            effect = paired_effect(values, level)
+            worse = effect.mean > 0 and p <= ERROR
+            seeds = None if worse else seeds_to_decide(effect, level=level)
+            gaps[name] = Gap(values, effect, p, worse, None if seeds is None else max(seeds, effect.n + 1))
     return gaps

@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from fl_core.recording.atomic import whole
 from fl_core.text import many
-from reports import files
 from reports.figures import look
 from reports.records.records import RecordedSuite
 from reports.records.store import load
@@ -29,11 +28,13 @@ from reports.sections import (
     tuning,
 )
 from reports.sections.section import Results, Section
+from reports.tables import csv, slug
 
 # Parts on how runs went, closed at first where there are many strategies
 FOLDED = ("fairness", "staleness", "participation", "phases", "errors", "cost", "strategies")
 MOST_SCENARIOS = 6  # below one another; of more, the reader picks one
 TEMPLATES = Path(__file__).parent / "templates"
+LONGEST = 100  # letters of a file's name
 SCRIPTS = ("tables.js", "page.js")  # the first has no need of the other
 
 # The page from top to bottom; a new part is a function of `sections/`, and its name here.
@@ -98,7 +99,7 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
             what=overview.what_ran(suite) if suite.runs else overview.what_was_tuned(suite),
             headline=overview.headline(results),
             tested=overview.how_tested(results),
-            separation=list(filter(None, (overview.how_sure(results), overview.what_is_open(results)))),
+            open_question=overview.what_is_open(results),
             remarks=overview.remarks(suite),
             sections=[*more, *sections(results)],
             own=suite.highlight,
@@ -110,9 +111,36 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
     )
 
 
-def write_files(suite: RecordedSuite, folder: Path) -> list[Path]:
-    """Write the figures and tables of the page into a folder and return the paths. Raises OSError."""
-    return files.write_files(sections(Results.of(suite)), folder)
+def write_files(parts: Sequence[Section], folder: Path) -> list[Path]:
+    """Write figures and tables for a paper: SVG and PDF, CSV and LaTeX; existing files are replaced.
+
+    Returns the paths. Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for part in parts:
+        for title, drawing in part.figures:
+            path = _free(folder, f"{part.anchor} {title}", ".svg", written)
+            for file in (path, path.with_suffix(".pdf")):
+                drawing.save(file)
+                written.append(file)
+        for table in part.tables:
+            path = _free(folder, f"{part.anchor} {table.name}", ".csv", written)
+            path.write_text(csv(table.numbers), encoding="utf-8")
+            written.append(path)
+            if table.lines:
+                written.append(path.with_suffix(".tex"))
+                written[-1].write_text(table.latex(), encoding="utf-8")
+    return written
+
+
+def _free(folder: Path, name: str, suffix: str, taken: Sequence[Path]) -> Path:
+    """Return an unused path for a name, with a number if the name is taken."""
+    base = slug(name)[:LONGEST].strip("-")
+    path, number = folder / f"{base}{suffix}", 2
+    while path in taken:
+        path, number = folder / f"{base}-{number}{suffix}", number + 1
+    return path
 
 
 def sections(results: Results) -> list[Section]:

@@ -166,11 +166,6 @@ class Standings:
         return [line.strategy for line in self.lines]
 
     @property
-    def compared(self) -> list[StrategyStanding]:
-        """Strategies compared with the leader."""
-        return [line for line in self.lines if line.gap is not None]
-
-    @property
     def open(self) -> list[StrategyStanding]:
         """Strategies not separated from the leader, nearest first."""
         return [line for line in self.lines if line.open]
@@ -184,7 +179,7 @@ def standings(scenarios: Sequence[RecordedScenario]) -> Standings | None:
 
 
 def _by_value(scenario: RecordedScenario) -> Standings | None:
-    gaps = {difference.strategy: difference.gap for difference in differences(scenario)}
+    gaps = differences(scenario)
     lines = []
     for cell in scenario.ranked:
         finals = [run.final(scenario.columns[0].name) for run in cell.finite]

@@ -55,6 +55,8 @@ class TableEntry:
     detail: str = ""  # beside it in muted type: its spread, or its number of seeds
     value: float = inf  # to sort by
     best: bool = False
+    place: float | None = None  # from the worst (0) to the best (1) of its scenario: length of a bar below it
+    apart: str = ""  # whether it is separated from the best, in words; empty where that is unknown
 
 
 UNKNOWN = TableEntry(MISSING, value=nan)

@@ -68,9 +68,10 @@ def load(store: Store, suite: str, scale: str | None = None, *, curves_only: boo
 def write_files(recorded: RecordedSuite, folder: Path) -> int:
     """Write figures and tables for a paper into a folder; return the number of files. May raise UserError."""
     from reports import page
+    from reports.sections.section import Results
 
     with writing(f"--files {folder}"):
-        return len(page.write_files(recorded, folder))
+        return len(page.write_files(page.sections(Results.of(recorded)), folder))
 
 
 def must_be_readable(recorded: RecordedSuite) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from math import isfinite, isnan
 from pathlib import Path
@@ -26,7 +26,7 @@ from fl_core.recording.atomic import whole
 from fl_core.schema import ARRIVALS, TRACEBACK, UPDATES, Status
 from fl_core.sources import digests, named
 from fl_core.text import many
-from reports.numbers import Measure, measure, measure_of
+from reports.numbers import Measure, measure_of
 from reports.records.store import load
 
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"
@@ -41,16 +41,13 @@ class GateGoal(Frozen):
     metric: str
     higher: bool
     target: float | None
-    # Further declarations of the metric
-    title: str = ""
-    share: bool = False
-    unit: str = ""
+    title: str
+    share: bool
+    unit: str
 
     @property
     def measure(self) -> Measure:
         """Metric of the scenario, with title and unit."""
-        if not self.title:
-            return measure(self.metric, higher=self.higher)
         return Measure(self.metric, self.title, self.higher, self.share, self.unit)
 
 
@@ -223,8 +220,14 @@ def _was_edited(recorded: RunResult | None, planned: PlannedRun) -> bool:
 
 def _goal(run: RunResult) -> GateGoal:
     metric = measure_of(run, run.metric)
-    fields = {"title": metric.title, "share": metric.share, "unit": metric.unit}
-    return GateGoal(metric=metric.name, higher=bool(metric.higher), target=run.target, **fields)
+    return GateGoal(
+        metric=metric.name,
+        higher=bool(metric.higher),
+        target=run.target,
+        title=metric.title,
+        share=metric.share,
+        unit=metric.unit,
+    )
 
 
 def _losses(run: RunResult) -> Sequence[float]:
@@ -310,9 +313,11 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
     theirs = {run.key for run in baseline.runs}
     ours = {run.key for run in planned}
     if theirs != ours:
+        new = next((run for run in planned if run.key not in theirs), None)
+        such_as = f", such as {new.strategy} · {new.scenario} · seed {new.seed}" if new else ""
         raise UserError(
             f"{path}: is a baseline of other runs: suite '{suite}' lacks {len(theirs - ours)} of its "
-            f"{len(theirs)} and has {len(ours - theirs)} more{_such_as(planned, theirs)}. Write a new "
+            f"{len(theirs)} and has {len(ours - theirs)} more{such_as}. Write a new "
             "one with asyncfl check --write",
             *differences(baseline.settings, settings(planned)),
         )
@@ -341,12 +346,6 @@ def differences(earlier: dict[str, str], current: dict[str, str]) -> list[str]:
     keys = dict.fromkeys((*earlier, *current)) if earlier else {}
     pairs = [(key, earlier.get(key, "default"), current.get(key, "default")) for key in keys]
     return [f"{key}: {then} → {today}" for key, then, today in pairs if then != today]
-
-
-def _such_as(planned: Sequence[PlannedRun], keys: Collection[str]) -> str:
-    """Return the name of the first unknown run, to be appended to a message; empty without any."""
-    new = next((run for run in planned if run.key not in keys), None)
-    return f", such as {new.strategy} · {new.scenario} · seed {new.seed}" if new else ""
 
 
 def must_have_spread(baseline: Baseline) -> None:

@@ -29,7 +29,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum, auto
-from math import exp, inf, isfinite, isnan, log, log1p
+from functools import partial
+from math import exp, inf, isfinite, isnan, log1p, nan
+from operator import itemgetter
 
 import numpy as np
 
@@ -54,8 +56,6 @@ SLOWER = 1.5  # times as long as recorded, beside the yardstick
 
 LOSS = "Loss at the end"
 SCHEDULE, GOLDEN_VALUES, SPEED = "Schedule", "Golden values", "Speed ÷ yardstick"
-
-Group = tuple[str, str]  # scenario, strategy
 
 
 class GateQuestion(StrEnum):
@@ -129,8 +129,11 @@ def compare(
     """
     alike = build.repeats(baseline)
     by_key, references = {run.key: run for run in build.runs}, baseline.references()
+    groups: dict[tuple[str, str], list[BaselineRun]] = {}
+    for run in sorted(baseline.runs, key=lambda run: run.seed):
+        groups.setdefault((run.scenario, run.strategy), []).append(run)
     checks: list[GateCheck] = []
-    for (scenario, strategy), earlier in _groups(baseline).items():
+    for (scenario, strategy), earlier in groups.items():
         goal, today = baseline.goals[scenario], [by_key[run.key] for run in earlier]
         if GateQuestion.QUALITY in questions:
             pair = Seeds(scenario, strategy, goal, [references[run.key] for run in earlier], today)
@@ -262,19 +265,6 @@ def judged(worsening: Sequence[float] | np.ndarray, spread: float, min_differenc
     return Finding.WORSE if effect.mean > 0 else Finding.BETTER
 
 
-def _groups(baseline: Baseline) -> dict[Group, list[BaselineRun]]:
-    """Return runs by scenario and strategy, sorted by seed."""
-    groups: dict[Group, list[BaselineRun]] = {}
-    for run in sorted(baseline.runs, key=lambda run: run.seed):
-        groups.setdefault((run.scenario, run.strategy), []).append(run)
-    return groups
-
-
-def _logs(runs: Sequence[BaselineRun], longest: int) -> list[float]:
-    """Return logarithms of `BaselineRun.reached`, since updates to the target spread by factors."""
-    return [log(run.reached(longest)) for run in runs]
-
-
 @dataclass(frozen=True, slots=True)
 class Seeds:
     """The seeds of a strategy in a scenario, then and now."""
@@ -331,51 +321,55 @@ class Seeds:
     def final(self) -> GateCheck:
         """Return the check of the final metric over finite runs; a further diverged seed is worse."""
         metric = self.goal.measure
-        then, today = (sum(not run.finite for run in runs) for runs in (self.before, self.now))
-        if then != today:
-            return self._count(self.final_metric, "diverged", then, today, worse=today > then)
+        values = [[run.final if run.finite else nan for run in runs] for runs in (self.before, self.now)]
         sign = 1 if metric.higher else -1
-        pairs = [
-            (a.final, b.final) for a, b in zip(self.before, self.now, strict=True) if a.finite and b.finite
-        ]
-        if not pairs:
-            return self._check(self.final_metric, Finding.SAME, "diverged", "diverged")
-        return self._at_end(self.final_metric, pairs, sign=sign, value=metric.with_unit, change=metric.text)
+        return self._at_end(
+            self.final_metric, values, "diverged", sign=sign, value=metric.with_unit, change=metric.text
+        )
 
     def loss(self) -> GateCheck:
         """Return the check of the federated loss at the end; a further seed without finite loss is worse."""
-        runs = [(a, b) for a, b in zip(self.before, self.now, strict=True) if a.finite and b.finite]
-        pairs = [(a.loss[-1][1], b.loss[-1][1]) for a, b in runs]
-        then, today = (sum(not isfinite(pair[side]) for pair in pairs) for side in (0, 1))
-        if then != today:
-            return self._count(LOSS, "not finite", then, today, worse=today > then)
-        pairs = [pair for pair in pairs if all(map(isfinite, pair))]
-        if not pairs:
-            return self._check(LOSS, Finding.SAME, "not finite", "not finite")
-        return self._at_end(LOSS, pairs, sign=-1, value=number, change=lambda size: number(size, 3))
+        pairs = [(a, b) for a, b in zip(self.before, self.now, strict=True) if a.finite and b.finite]
+        values = [[runs[side].loss[-1][1] for runs in pairs] for side in (0, 1)]
+        return self._at_end(
+            LOSS, values, "not finite", sign=-1, value=number, change=partial(number, digits=3)
+        )
 
     def _at_end(
         self,
         quantity: str,
-        pairs: Sequence[tuple[float, float]],
+        values: Sequence[Sequence[float]],
+        lost: str,
         *,
         sign: int,
         value: Callable[[float], str],
         change: Callable[[float], str],
     ) -> GateCheck:
-        """Return the check of values at the end, paired by seed.
+        """Return the check of values at the end, then and now; a further seed without a finite one is worse.
 
-        `sign` is 1 where more is better, else −1; `value` and `change` write a mean and the size of a
-        difference.
+        Args:
+            quantity: The name of the check.
+            values: Of the seeds, then and now.
+            lost: What happened to a seed without a finite value, in words.
+            sign: 1 where more is better, else −1.
+            value: Writes a mean.
+            change: Writes the size of a difference.
         """
-        means = [float(np.mean(values)) for values in zip(*pairs, strict=True)]
+        finite = np.isfinite(values)
+        then, today = (int(n) for n in (~finite).sum(axis=1))
+        if then != today:
+            return self._count(quantity, lost, then, today, worse=today > then)
+        both = np.asarray(values)[:, finite.all(axis=0)]
+        if not both.size:
+            return self._check(quantity, Finding.SAME, lost, lost)
+        means = [float(mean) for mean in both.mean(axis=1)]
 
         def signed(difference: float) -> str:
             return ("−" if difference < 0 else "+") + change(abs(difference))
 
         return self._paired(
             quantity,
-            pairs,
+            both,
             sign=sign,
             min_difference=LEAST * abs(means[0]),
             means=[value(mean) for mean in means],
@@ -385,21 +379,21 @@ class Seeds:
     def _paired(
         self,
         quantity: str,
-        pairs: Sequence[tuple[float, float]],
+        values: np.ndarray,
         *,
         sign: int,
         min_difference: float,
         means: Sequence[str],
         write: Callable[[float], str],
     ) -> GateCheck:
-        """Return the check of pairs of values by seed; differences below `min_difference` are too small."""
-        first, second = np.transpose(pairs)
+        """Return the check of values [2, seeds], then and now; `min_difference` is the least that counts."""
+        first, second = values
         changes = second - first
-        spread = float(np.std(first, ddof=1)) if len(pairs) > 1 else 0.0
+        spread = float(np.std(first, ddof=1)) if len(first) > 1 else 0.0
         equal = GOLDEN * np.abs(first)
         seeds = tuple(int((side * sign * changes > equal).sum()) for side in (-1, 1))
         counts = [f"{word} in {n}" for word, n in zip(("worse", "better"), seeds, strict=True) if n]
-        detail = f"{', '.join(counts)} of {many(len(pairs), 'seed')}" if counts else ""
+        detail = f"{', '.join(counts)} of {many(len(first), 'seed')}" if counts else ""
         effect = paired_effect(changes, LEVEL)
         bounds = "" if effect.low == -inf else f" {interval(effect.low, effect.high, write)}"
         return GateCheck(
@@ -417,24 +411,25 @@ class Seeds:
 
     def reach(self, target: float) -> GateCheck:
         """Return the check of updates to the target, as factors; a further evaluation is no change."""
-        longest = max(run.end for run in (*self.before, *self.now))
-        logs = [_logs(runs, longest) for runs in (self.before, self.now)]
-        first, second = (exp(float(np.mean(values))) for values in logs)
-        mark = max(run.mark for run in (*self.before, *self.now))
-        means = [self._reached(runs, mean) for runs, mean in ((self.before, first), (self.now, second))]
+        both = (self.before, self.now)
+        longest = max(run.end for runs in both for run in runs)
+        # Logarithms, since updates to the target spread by factors
+        logs = np.log([[run.reached(longest) for run in runs] for runs in both])
+        means = [exp(float(mean)) for mean in logs.mean(axis=1)]
+        texts = []
+        for runs, mean in zip(both, means, strict=True):
+            met = sum(isfinite(run.updates_to_target) for run in runs)
+            missed = f" ({met} of {len(runs)} seeds met it)" if met < len(runs) else ""
+            texts.append(f"{count(round(mean))}{missed}")
+        mark = max(run.mark for runs in both for run in runs)
         return self._paired(
             self.updates_to(target),
-            list(zip(*logs, strict=True)),
+            logs,
             sign=-1,
-            min_difference=log1p(mark / min(first, second)),
-            means=means,
+            min_difference=log1p(mark / min(means)),
+            means=texts,
             write=lambda change: f"× {number(exp(change), 3)}",
         )
-
-    def _reached(self, runs: Sequence[BaselineRun], mean: float) -> str:
-        """Return the mean updates to the target, with the number of seeds at the target if some missed."""
-        met = sum(isfinite(run.updates_to_target) for run in runs)
-        return count(round(mean)) + (f" ({met} of {len(runs)} seeds met it)" if met < len(runs) else "")
 
     def schedule(self) -> GateCheck:
         """Return the check of arrivals and staleness; of several seeds the first digests are shown."""
@@ -460,11 +455,9 @@ class Seeds:
             for run, today in zip(self.before, self.now, strict=True)
             for (updates, was), (_, is_now) in zip(run.loss, today.loss, strict=True)
         ]
-        off = max(value[0] for value in values)
-        last = len(self.before[0].loss) - 1
-        _, updates, was, is_now, seed = (
-            next(value for value in values if value[0] == off) if off else values[last]
-        )
+        off, updates, was, is_now, seed = max(values, key=itemgetter(0))
+        if not off:
+            _, updates, was, is_now, seed = values[len(self.before[0].loss) - 1]
         detail = f"loss after {updates} updates, seed {seed}"
         losses = f"{was:.{DIGITS}g}", f"{is_now:.{DIGITS}g}"
         if off > tolerance:
@@ -475,11 +468,6 @@ class Seeds:
             return self._check(GOLDEN_VALUES, finding, *losses, "", "", detail)
         allowed = f"{minus(f'{tolerance:.0e}')} relative" if tolerance else "none"
         return self._check(GOLDEN_VALUES, finding, *losses, f"{number(off, 2)} relative", allowed, detail)
-
-
-def _by_factor(factor: float, allowed: float) -> Finding:
-    """Return the finding on a quantity to be minimised, from the ratio to the recorded value."""
-    return Finding.WORSE if factor > allowed else Finding.BETTER if factor < 1 / allowed else Finding.SAME
 
 
 def deviation(stored: float, current: float) -> float:
@@ -496,7 +484,10 @@ def _speeds(stored: Mapping[str, float], current: Mapping[str, float]) -> Iterat
         factor = stored[strategy] / current[strategy]
         speeds = number(stored[strategy], 3), number(current[strategy], 3)
         change, allowed = (f"{number(times, 3)} × the time" for times in (factor, SLOWER))
-        yield GateCheck("", strategy, SPEED, _by_factor(factor, SLOWER), *speeds, change, allowed)
+        finding = Finding.SAME
+        if not 1 / SLOWER <= factor <= SLOWER:
+            finding = Finding.WORSE if factor > 1 else Finding.BETTER
+        yield GateCheck("", strategy, SPEED, finding, *speeds, change, allowed)
 
 
 def too_slow(stored: Mapping[str, float], current: Mapping[str, float]) -> list[str]:

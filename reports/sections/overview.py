@@ -24,7 +24,6 @@ from reports.sections.ranking import effect_entry, seeds_text
 from reports.sections.section import Results, Section, draw_rows
 from reports.tables import PageTable, TableEntry, download
 
-ONE_SEED = "One seed: chance may have put them in this order."
 MEASURED = "problem.measured"  # the parameter of runs whose job lengths were measured
 MESSAGE = "timing.network.message"  # the parameter of runs with messages of a given size
 SMALL_TRANSFER_SHARE = 0.01  # of the clients' working time, below which links hardly matter
@@ -178,27 +177,6 @@ def _open(standings: Standings) -> str:
     return f", not separated from {names[0] if len(names) == 1 else f'{len(names)} others'}" if names else ""
 
 
-def how_sure(results: Results) -> str:
-    """Return the separation of strategies from the leader, and the seeds needed; empty without standings."""
-    standings = results.standings
-    if standings is None:
-        return ""
-    compared, unseparated, leader = standings.compared, standings.open, standings.leader
-    if not compared:
-        return "" if standings.seeds > 1 else ONE_SEED
-    apart = [line.strategy for line in compared if not line.open]
-    captions = []
-    if apart:
-        captions.append(f"Separated: {_named(apart, 'others')}.")
-    if unseparated:
-        captions.append(f"Not separated: {_named([line.strategy for line in unseparated], 'others')}.")
-        if needed := seeds_text(unseparated[0].gap):
-            captions.append(f"To separate {unseparated[0].strategy}: {needed}.")
-    measure = "mean rank" if standings.by_rank else "final value"
-    over = f"compared in {measure} over {many(standings.seeds, 'seed')}"
-    return f"{leader.strategy} {over}. {' '.join(captions)}"
-
-
 def _named(names: Sequence[str], noun: str) -> str:
     """Return a few strategies by name, or the number of many."""
     return ", ".join(names) if len(names) <= NAMED else f"{len(names)} {noun}"
@@ -223,11 +201,9 @@ def how_tested(results: Results) -> str:
 
 
 def what_is_open(results: Results) -> str:
-    """Return the scenarios without a contrast that holds, or the seeds that would show the largest."""
+    """Return the seeds that would show the largest contrast; empty where one holds already."""
     contrasts = results.contrasts
-    if any(contrast.holds for contrast in contrasts):
-        return _where_nothing_holds(results)
-    if not contrasts or not (needed := seeds_to_show(contrasts)):
+    if any(contrast.holds for contrast in contrasts) or not (needed := seeds_to_show(contrasts)):
         return ""
     largest, seeds = needed
     names = f"{largest.first.strategy} ahead of {largest.second.strategy}"
@@ -238,31 +214,11 @@ def what_is_open(results: Results) -> str:
 
 
 def _place(contrast: PairedContrast, results: Results) -> str:
-    """Return the scenario, as far as scenarios differ; empty for a single scenario."""
-    label = contrast.scenario.label
-    return f", in {_short_labels(results)[label]}" if len(results.scenarios) > 1 else ""
-
-
-def _short_labels(results: Results) -> dict[str, str]:
-    """Return the conditions that not all scenarios share, by label; the label itself without any."""
-    short = varying([scenario.conditions for scenario in results.scenarios])
-    return {
-        scenario.label: JOINT.join(conditions) or scenario.label
-        for scenario, conditions in zip(results.scenarios, short, strict=True)
-    }
-
-
-def _where_nothing_holds(results: Results) -> str:
-    """Return the scenarios without a significant contrast, in a sentence; empty without any."""
-    contrasts = results.contrasts
-    tested = list(dict.fromkeys(contrast.scenario.label for contrast in contrasts))
-    decided = {contrast.scenario.label for contrast in contrasts if contrast.holds}
-    quiet = [label for label in tested if label not in decided]
-    if not quiet:
+    """Return the scenario, by the conditions that not all scenarios share; empty for a single scenario."""
+    if len(results.scenarios) == 1:
         return ""
-    short = _short_labels(results)
-    places = short[quiet[0]] if len(quiet) == 1 else f"{len(quiet)} of {len(tested)} scenarios"
-    return f"No difference holds in {places}."
+    conditions = varying([scenario.conditions for scenario in results.scenarios])
+    return f", in {JOINT.join(conditions[contrast.scenario.place - 1]) or contrast.scenario.label}"
 
 
 def _times(contrast: PairedContrast) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from fl_core.schema import Clock, Status
 from fl_core.text import many
 from reports import numbers
-from reports.comparisons import Difference, Gap
+from reports.comparisons import Gap
 from reports.figures import svg
 from reports.inference import Effect
 from reports.numbers import Measure
@@ -23,26 +23,27 @@ from reports.tables import UNKNOWN, PageTable, TableEntry, download
 MIN_SEEDS = 5  # seeds; with fewer, the page notes how little they can show
 MAX_OVERHANG = 2.2  # times the largest difference of a seed, beyond which intervals are cut
 
-Compared = tuple[RecordedScenario, Sequence[Difference]]
+Compared = tuple[RecordedScenario, Mapping[str, Gap]]  # with the gaps to its best strategy
 
 
 def section(results: Results) -> Section:
     """Return the section with the overview of several scenarios and a table for each."""
     rankings = results.rankings
-    glance = at_a_glance(results) if len(rankings) > 1 else None
     numbers = frame(results.scenarios)
-    blocks, tables = [], []
-    for ranking, differences in zip(rankings, results.differences.values(), strict=True):
+    glance = at_a_glance(results) if len(rankings) > 1 else None
+    blocks, tables = (
+        [],
+        [PageTable("overview", numbers, glance["headings"], glance["lines"])] if glance else [],
+    )
+    for ranking, gaps in zip(rankings, results.gaps.values(), strict=True):
         block: dict[str, Any] = {
             "ranking": ranking,
-            "against": against(differences),
+            "against": against(ranking.scenario, gaps),
             "against_title": f"Against the best in {ranking.scenario.columns[0].in_text}",
-            "finding": _finding(ranking, differences),
+            "finding": _finding(ranking, gaps),
         }
         blocks.append(block)
         tables.append(_scenario_table(block))
-    if glance:
-        tables.insert(0, _overview_table(glance, numbers))
     note = _note(rankings, any(block["against"] for block in blocks))
     link = download("All tables", results.suite.name, "ranking", numbers)
     shows = {"glance": glance, "blocks": blocks}
@@ -77,18 +78,22 @@ def _record(scenario: RecordedScenario, cell: Cell) -> dict[str, object]:
     return record | {"staleness mean": mean, "staleness max": greatest}
 
 
-def against(differences: Sequence[Difference]) -> list[TableEntry]:
+def against(scenario: RecordedScenario, gaps: Mapping[str, Gap]) -> list[TableEntry]:
     """Return an entry per line of a scenario: separated from the best or not, and the seeds needed."""
-    entries = []
-    for at, difference in enumerate(differences):
-        if difference.gap is None:
-            entries.append(UNKNOWN if at else TableEntry("best", value=-1))
-        elif difference.gap.worse:
+    if not gaps:
+        return []
+    entries = [TableEntry("best", value=-1)]
+    for cell in scenario.ranked[1:]:
+        gap = gaps.get(cell.strategy)
+        if gap is None:
+            entries.append(UNKNOWN)
+        elif gap.worse:
             entries.append(TableEntry("separated", value=0))
         else:
-            needed = seeds_text(difference.gap)
-            would = f"{needed} would" if needed else ""
-            entries.append(TableEntry("not separated", would, difference.gap.needed or inf))
+            needed = seeds_text(gap)
+            entries.append(
+                TableEntry("not separated", f"{needed} would" if needed else "", gap.needed or inf)
+            )
     return entries
 
 
@@ -107,26 +112,16 @@ def _scenario_table(block: Mapping[str, Any]) -> PageTable:
     return PageTable(ranking.scenario.label, frame([ranking.scenario]), headings, lines)
 
 
-def _finding(ranking: Ranking, differences: Sequence[Difference]) -> str:
+def _finding(ranking: Ranking, gaps: Mapping[str, Gap]) -> str:
     """Return the leader of a scenario, and the number of separated strategies."""
     (leader, entries), metric = ranking.lines[0], ranking.scenario.columns[0]
     if leader.diverged or isnan(leader.final[metric.name].mean):
         return ""
     text = f"{leader.strategy} {entries[0].text}{' %' if metric.share else ''} in {metric.in_text}"
-    gaps = [difference.gap for difference in differences if difference.gap]
     if not gaps:
         return text
-    apart, rest = sum(gap.worse for gap in gaps), many(len(gaps), "other")
+    apart, rest = sum(gap.worse for gap in gaps.values()), many(len(gaps), "other")
     return f"{text}, {f'separated from {apart} of' if apart else 'not separated from any of'} {rest}"
-
-
-def _overview_table(glance: dict[str, Any], numbers: pd.DataFrame) -> PageTable:
-    headings = ["Scenario", *(strategy for _, strategy in glance["strategies"])]
-    lines = [
-        (TableEntry(label), *(TableEntry(cell["text"], cell["detail"], best=cell["best"]) for cell in cells))
-        for label, cells, _ in glance["lines"]
-    ]
-    return PageTable("overview", numbers, headings, lines)
 
 
 def _note(rankings: Sequence[Ranking], compared: bool) -> str:
@@ -167,41 +162,37 @@ def _steps(rankings: Sequence[Ranking]) -> str:
 
 
 def at_a_glance(results: Results) -> dict[str, Any]:
-    """Return a line per scenario and a column per strategy, in the order of the standings."""
-    order = results.order
-    ranks = {scenario.columns[0] for scenario in results.scenarios}
+    """Return a table of the final values of all strategies, in the order of the standings, in all scenarios.
+
+    The longer side goes down the page: it has no end on a phone.
+    """
+    order, scenarios = results.order, results.scenarios
+    ranks = {scenario.columns[0] for scenario in scenarios}
     title = "Final value of each scenario’s metric"
     if len(ranks) == 1:
         metric = ranks.pop()
         unit = " (%)" if metric.share else ""
         title = f"Final {metric.in_text}, mean ± standard deviation over seeds{unit}"
-    parts = zip(results.differences.items(), results.rankings, strict=True)
-    lines = [
-        (scenario.label, _glances(scenario, order, differences), ranking.pooled[0])
-        for (scenario, differences), ranking in parts
-    ]
+    columns = {
+        ranking.scenario.label: [*_glances(ranking.scenario, order, gaps), ranking.pooled[0]]
+        for ranking, gaps in zip(results.rankings, results.gaps.values(), strict=True)
+    }
+    table = pd.DataFrame(columns, index=[*order, "Trained centrally"])
+    if not any(ranking.pooled[0].text for ranking in results.rankings):
+        table = table[:-1]
+    down = len(order) > len(scenarios)
+    table = table if down else table.T
     return {
         "title": title,
-        "strategies": [(results.index[strategy], strategy) for strategy in order],
-        "lines": lines,
-        "pooled": any(pooled.text for _, _, pooled in lines),
-        "compared": any(results.differences.values()),
-        "down": len(order) > len(lines),  # strategies one a row: the longer side has no end on a phone
+        "down": down,
+        "headings": ["Strategy" if down else "Scenario", *table.columns],
+        "lines": [(TableEntry(name), *row) for name, row in zip(table.index, table.to_numpy(), strict=True)],
+        "compared": any(results.gaps.values()),
     }
 
 
-def _glances(
-    scenario: RecordedScenario, order: list[str], differences: Sequence[Difference]
-) -> list[dict[str, Any]]:
-    """Return an entry per strategy; `place` is between the worst (0) and the best (1) of the scenario.
-
-    `apart` is whether it is separated from the best, in words; empty where that is unknown.
-    """
-    apart = {
-        difference.strategy: "not separated" if difference.open else "separated"
-        for difference in differences
-        if difference.gap
-    }
+def _glances(scenario: RecordedScenario, order: Sequence[str], gaps: Mapping[str, Gap]) -> list[TableEntry]:
+    """Return an entry per strategy."""
     metric = scenario.columns[0]
     cells = {cell.strategy: cell for cell in scenario.cells}
     means = pd.Series({name: cell.final[metric.name].mean for name, cell in cells.items()}, dtype=float)
@@ -211,15 +202,7 @@ def _glances(
     entries = []
     for strategy in order:
         if strategy not in cells:
-            nothing = {
-                "text": "",
-                "detail": "not run",
-                "best": False,
-                "place": 0.0,
-                "value": nan,
-                "apart": "",
-            }
-            entries.append(nothing)
+            entries.append(TableEntry("", "not run", nan))
             continue
         cell, mean = cells[strategy], float(means[strategy])
         text, detail = spread_text(cell.final[metric.name], metric)
@@ -227,56 +210,47 @@ def _glances(
             detail = f"{cell.diverged} diverged"
         elif cell.stalled:
             detail = f"{cell.stalled} stalled"
-        entry = {
-            "text": text,
-            "detail": detail,
-            "best": metric.higher is not None and not cell.diverged and text == metric.text(top),
-            "place": round(abs(mean - worst) / room, 3) if room > 0 and not isnan(mean) else 0.0,
-            "value": mean,
-            "apart": apart.get(strategy, ""),
-        }
+        entry = TableEntry(
+            text,
+            detail,
+            mean,
+            best=metric.higher is not None and not cell.diverged and text == metric.text(top),
+            place=round(abs(mean - worst) / room, 3) if room > 0 and not isnan(mean) else 0.0,
+            apart=("separated" if gap.worse else "not separated") if (gap := gaps.get(strategy)) else "",
+        )
         entries.append(entry)
     return entries
 
 
 def behind_the_best(results: Results) -> Section | None:
     """Return the section with a card per scenario; None without any comparison."""
-    compared = [pair for pair in results.differences.items() if pair[1]]
+    compared = [(scenario, gaps) for scenario, gaps in results.gaps.items() if gaps]
     if not compared:
         return None
     cards = [
         Card(
             scenario.label,
-            {None: _draw_behind(scenario, _foremost_differences(results, differences))},
-            _behind_caption(differences),
+            {None: _draw_behind(scenario, gaps, results.foremost)},
+            _behind_caption(scenario, gaps),
             places=[scenario.place],
             runs=len(scenario.runs),
         )
-        for scenario, differences in compared
+        for scenario, gaps in compared
     ]
     table = difference_frame(compared)
     link = download("Differences", results.suite.name, "differences", table)
-    tables = [PageTable("all", table), *(_behind_table(*pair) for pair in compared)]
     return cards_section(
         "behind",
         "Behind the best",
         _behind_note(compared) + results.only_foremost,
         [("", cards)],
-        tables=tables,
+        tables=[PageTable("all", table)],
         downloads=[link],
     )
 
 
-def _foremost_differences(results: Results, differences: Sequence[Difference]) -> list[Difference]:
-    """Return the best of a scenario and the foremost strategies."""
-    best, *rest = differences
-    return [best, *(difference for difference in rest if difference.strategy in results.foremost)]
-
-
 def _behind_note(compared: Sequence[Compared]) -> str:
-    n = [
-        difference.gap.effect.n for _, differences in compared for difference in differences if difference.gap
-    ]
+    n = [gap.effect.n for _, gaps in compared for gap in gaps.values()]
     over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
         f"Across: how far a strategy is behind the best of the scenario on the same seed ({over}). Stroke: "
@@ -290,13 +264,13 @@ def _behind_note(compared: Sequence[Compared]) -> str:
     return f"{text} A test set is the same for all seeds; intervals do not cover its choice."
 
 
-def _behind_caption(differences: Sequence[Difference]) -> str:
+def _behind_caption(scenario: RecordedScenario, gaps: Mapping[str, Gap]) -> str:
     """Return the number of separated strategies, and the seeds to separate the closest other strategy."""
-    compared = [difference for difference in differences[1:] if difference.gap]
-    unseparated = [difference for difference in compared if difference.open]
-    text = f"Separated from {differences[0].strategy}: {len(compared) - len(unseparated)} of {len(compared)}."
-    if unseparated and (seeds := seeds_text(unseparated[0].gap)):
-        text += f" To separate {unseparated[0].strategy}: {seeds}."
+    apart = sum(gap.worse for gap in gaps.values())
+    text = f"Separated from {scenario.ranked[0].strategy}: {apart} of {len(gaps)}."
+    closest = next((name for name, gap in gaps.items() if not gap.worse), None)
+    if closest and (seeds := seeds_text(gaps[closest])):
+        text += f" To separate {closest}: {seeds}."
     return text
 
 
@@ -316,30 +290,6 @@ def difference_entry(effect: Effect, metric: Measure) -> TableEntry:
     return effect_entry(effect, numbers.percent if metric.share else lambda value: numbers.number(value, 3))
 
 
-def _behind_table(scenario: RecordedScenario, differences: Sequence[Difference]) -> PageTable:
-    metric = scenario.columns[0]
-    nothing = TableEntry("")
-    lines = [
-        (
-            TableEntry(difference.strategy),
-            difference_entry(difference.gap.effect, metric),
-            TableEntry(numbers.number(difference.gap.p, 2)),
-            TableEntry("yes" if difference.gap.worse else "no"),
-            TableEntry("" if difference.gap.needed is None else f"{difference.gap.needed:,}"),
-        )
-        if difference.gap
-        else (
-            TableEntry(difference.strategy),
-            TableEntry("best" if difference is differences[0] else numbers.MISSING),
-            *(nothing, nothing, nothing),
-        )
-        for difference in differences
-    ]
-    unit = " (points)" if metric.share else ""
-    headings = ["Strategy", f"Behind in {metric.in_text}{unit}", "p (Holm)", "Separated", "Seeds that would"]
-    return PageTable(scenario.label, difference_frame([(scenario, differences)]), headings, lines)
-
-
 def difference_frame(compared: Sequence[Compared]) -> pd.DataFrame:
     """Return a table with a row per comparison; positive differences are worse than the best.
 
@@ -349,8 +299,8 @@ def difference_frame(compared: Sequence[Compared]) -> pd.DataFrame:
         {
             "scenario": scenario.label,
             "metric": scenario.columns[0].name,
-            "best": differences[0].strategy,
-            "strategy": difference.strategy,
+            "best": scenario.ranked[0].strategy,
+            "strategy": strategy,
             "behind": gap.effect.mean,
             "low": gap.effect.bounds[0],
             "high": gap.effect.bounds[1],
@@ -360,54 +310,50 @@ def difference_frame(compared: Sequence[Compared]) -> pd.DataFrame:
             "worse": gap.worse,
             "seeds that would separate": gap.needed,
         }
-        for scenario, differences in compared
-        for difference in differences
-        if (gap := difference.gap)
+        for scenario, gaps in compared
+        for strategy, gap in gaps.items()
     )
 
 
-def _draw_behind(scenario: RecordedScenario, differences: Sequence[Difference]) -> svg.Drawing:
-    metric, best = scenario.columns[0], differences[0]
-    description = (
-        f"How far strategies stay behind {best.strategy}, {scenario.label}: {_behind_caption(differences)}"
-    )
-    texts = []
-    for difference in differences:
-        words = "the best" if difference is best else "not compared"
-        if difference.gap:
-            entry = difference_entry(difference.gap.effect, metric)
-            behind = f"{entry.text}{' points' if metric.share else ''} behind {entry.detail}"
-            words = f"{behind}, {'not separated' if difference.open else 'separated'}"
-        texts.append((difference.cell, f"{difference.strategy}: {words}"))
-    paint = partial(_paint_behind, differences=differences, metric=metric)
-    return draw_rows(texts, paint, description)
-
-
-def _paint_behind(axes: svg.Axes, differences: Sequence[Difference], metric: Measure) -> None:
-    seen = [value for difference in differences for value in difference.values]
-    reach = max((abs(value) for value in seen), default=0.0) or 1.0
-    ends = [
-        end
-        for difference in differences
-        if difference.gap
-        for end in (difference.gap.effect.low, difference.gap.effect.high)
+def _draw_behind(scenario: RecordedScenario, gaps: Mapping[str, Gap], foremost: Sequence[str]) -> svg.Drawing:
+    metric, best = scenario.columns[0], scenario.ranked[0]
+    rows = [
+        (cell, gaps.get(cell.strategy))
+        for cell in scenario.ranked
+        if cell is best or cell.strategy in foremost
     ]
-    low = max(min([0.0, *seen, *ends]), min([0.0, *seen]) - MAX_OVERHANG * reach / 2)
-    high = min(max([0.0, *seen, *ends]), max([0.0, *seen]) + MAX_OVERHANG * reach / 2)
+    texts = []
+    for cell, gap in rows:
+        words = "the best" if cell is best else "not compared"
+        if gap:
+            entry = difference_entry(gap.effect, metric)
+            behind = f"{entry.text}{' points' if metric.share else ''} behind {entry.detail}"
+            words = f"{behind}, {'separated' if gap.worse else 'not separated'}"
+        texts.append((cell, f"{cell.strategy}: {words}"))
+    caption = _behind_caption(scenario, gaps)
+    description = f"How far strategies stay behind {best.strategy}, {scenario.label}: {caption}"
+    return draw_rows(texts, partial(_paint_behind, rows=rows, metric=metric), description)
+
+
+def _paint_behind(axes: svg.Axes, rows: Sequence[tuple[Cell, Gap | None]], metric: Measure) -> None:
+    shown = [gap for _, gap in rows if gap]
+    seen = [0.0, *(value for gap in shown for value in gap.values)]
+    ends = [*seen, *(end for gap in shown for end in (gap.effect.low, gap.effect.high))]
+    reach = max(map(abs, seen)) or 1.0
+    low = max(min(ends), min(seen) - MAX_OVERHANG * reach / 2)
+    high = min(max(ends), max(seen) + MAX_OVERHANG * reach / 2)
     room = 0.05 * (high - low) or reach
     edges = (low - room, high + room)
     axes.set_xlim(*edges)
     axes.axvline(0, color=svg.MUTED, linewidth=0.8)
-    for y, difference in enumerate(differences):
-        index = difference.cell.index
-        svg.strokes(axes, index, difference.values, y)
-        if difference.gap:
-            effect = difference.gap.effect
-            if isfinite(effect.low):
-                svg.interval(axes, index, y, (effect.low, effect.high), edges)
-            svg.dot(axes, index, (effect.mean, y), 8, edge=1.8, hollow=not difference.gap.worse)
+    for y, (cell, gap) in enumerate(rows):
+        if gap:
+            svg.strokes(axes, cell.index, gap.values, y)
+            if isfinite(gap.effect.low):
+                svg.interval(axes, cell.index, y, (gap.effect.low, gap.effect.high), edges)
+            svg.dot(axes, cell.index, (gap.effect.mean, y), 8, edge=1.8, hollow=not gap.worse)
         elif y == 0:  # the best itself; others without an effect diverged
-            svg.dot(axes, index, (0, y), 7, "D")
+            svg.dot(axes, cell.index, (0, y), 7, "D")
     axes.locator_params(axis="x", nbins=6)
     title = f"Behind the best in {metric.in_text}{' (points)' if metric.share else ''}"
     svg.across(axes, title, share=metric.share)

@@ -11,7 +11,7 @@ from jinja2 import Template
 
 from benchmarks.colours import COLOURS, slots
 from fl_core.schema import JOINT, Clock
-from reports.comparisons import Difference, PairedContrast, contrasts, differences
+from reports.comparisons import Gap, PairedContrast, contrasts, differences
 from reports.figures import look, svg
 from reports.rankings import Ranking, Standings, ranking, standings
 from reports.records.cells import Array, Cell
@@ -101,8 +101,8 @@ class Results:
         return list(map(ranking, self.scenarios))
 
     @cached_property
-    def differences(self) -> dict[RecordedScenario, list[Difference]]:
-        """Differences of strategies to the best, by scenario."""
+    def gaps(self) -> dict[RecordedScenario, dict[str, Gap]]:
+        """Gaps of strategies to the best, by scenario."""
         return {scenario: differences(scenario) for scenario in self.scenarios}
 
     @cached_property

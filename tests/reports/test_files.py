@@ -15,8 +15,7 @@ from synthetic import POOLED, Fake, curve, quickstart, records
 from benchmarks.colours import colours
 from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
-from reports.files import write_files
-from reports.page import sections
+from reports.page import sections, write_files
 from reports.records.records import RecordedSuite
 from reports.sections.section import Results
 from reports.tables import PageTable, TableEntry

@@ -30,8 +30,12 @@ from reports.gate.gate import (
     update,
 )
 
-ACCURACY = GateGoal(metric="test/accuracy", higher=True, target=0.85)
-DISTANCE = GateGoal(metric="distance", higher=False, target=0.5)
+ACCURACY = GateGoal(
+    metric="test/accuracy", higher=True, target=0.85, title="Test accuracy", share=True, unit=""
+)
+DISTANCE = GateGoal(
+    metric="distance", higher=False, target=0.5, title="Distance to the optimum", share=False, unit=""
+)
 GOALS = {"digits · F80": ACCURACY, "quadratic · F80": DISTANCE}
 STRATEGIES = {"FedAvg": 0.8, "FedBuff": 0.85, "ASGD": 0.9, "ACE": 0.95}
 SEEDS, MARKS, LAST = 5, 16, 320

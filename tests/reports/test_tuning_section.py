@@ -132,7 +132,7 @@ def test_the_table_holds_best_values_and_the_spread_of_their_seeds() -> None:
 
 
 def test_figures_and_tables_come_as_files(tmp_path: Path) -> None:
-    names = {path.name for path in write_files(fraboni(), tmp_path)}
+    names = {path.name for path in write_files(sections(Results.of(fraboni())), tmp_path)}
     place = "tuning-{}-digits-i-i-d"
     assert {f"{place.format(name)}.svg" for name in ("Async-FedAvg", "FedFix", "history")} <= names
     assert {"tuning-trials.csv", "tuning-best.csv", "tuning-digits-i-i-d.tex"} <= names
@@ -186,7 +186,7 @@ def test_odd_campaigns_have_a_page_and_files(suite: RecordedSuite, tmp_path: Pat
     page = render(suite)
     assert 'id="tuning"' in page and 'id="provenance"' in page
     assert "<script>alert" not in page and "\x00" not in page
-    assert write_files(suite, tmp_path)
+    assert write_files(sections(Results.of(suite)), tmp_path)
 
 
 def test_the_page_of_the_suite_has_the_section_before_its_methods() -> None:
