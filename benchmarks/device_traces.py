@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -27,27 +27,11 @@ MOST_BYTES = 1_000_000_000
 RATE = "Mbit/s"  # the column of links
 REFERENCE = datetime(2020, 1, 2, tzinfo=UTC)  # when FLASH's time 0 is
 BACKWARD = 3  # a step takes this many times an inference (FedScale's rule)
-
-
-@dataclass(frozen=True)
-class Published:
-    """A file as published by the authors."""
-
-    name: str
-    bytes: int
-    sha256: str
-
-
-BEHAVIOUR = Published(
-    "FedScale's client_behave_trace",
-    25_640_150,
-    "d0b6f81a01f0ea5f7ec432583f5afe93b1e72424db4c1affa88c484f15901662",
-)
-CAPACITY = Published(
-    "FedScale's client_device_capacity",
-    39_369_071,
-    "477f61049443987318fc5667cafa059b3b420eb0e03ccb5ceb3262d20e059e53",
-)
+BEHAVIOUR, CAPACITY = "FedScale's client_behave_trace", "FedScale's client_device_capacity"
+PUBLISHED = {  # file of the authors → bytes, SHA-256
+    BEHAVIOUR: (25_640_150, "d0b6f81a01f0ea5f7ec432583f5afe93b1e72424db4c1affa88c484f15901662"),
+    CAPACITY: (39_369_071, "477f61049443987318fc5667cafa059b3b420eb0e03ccb5ceb3262d20e059e53"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,8 +39,8 @@ class Presence:
     """Times of presence of phones, in seconds, each repeated after the phone's own period."""
 
     name: str  # of the file's kind
-    clients: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)  # period; from, to
-    left_out: int = 0  # clients that are never present, or whose record cannot be read
+    clients: list[tuple[int, list[tuple[int, int]]]]  # period; from, to
+    left_out: int  # clients that are never present, or whose record cannot be read
 
     @property
     def share(self) -> float:
@@ -71,52 +55,29 @@ class Presence:
             yield f"Left out: {many(self.left_out, 'client')} never present, or of an unreadable record"
         yield f"A client is present for {100 * self.share:.3g} % of the time on average"
 
-    def write(self, trace: Path) -> None:
-        """Write the trace, rows of client, from, to and period."""
+    def save(self, trace: Path) -> dict[str, Any]:
+        """Write the trace, rows of client, from, to and period; return the timing of a suite file."""
         rows = (
             f"{client},{begin},{end},{period}\n"
             for client, (period, spells) in enumerate(self.clients)
             for begin, end in spells
         )
         write_once(trace, f"client,from,to,period\n{''.join(rows)}")
-
-    def timing(self, trace: Path) -> dict[str, Any]:
-        """Return the timing for a suite file, with an already written trace."""
         return {"availability": {"name": "trace", "path": str(trace), "clients": "random"}}
 
 
-@dataclass(frozen=True)
-class DeviceCapacity:
-    """Speeds of phones and of network links."""
+@dataclass(frozen=True, eq=False)
+class StepLog(JobLog):
+    """Length of a local step of each phone, by FedScale's rule, and the rates of network links."""
 
-    computation: list[float]  # milliseconds an inference of one data point takes
-    communication: list[float]  # kbit/s
-    left_out: int  # clients without two positive numbers
+    rates: Sequence[float]  # Mbit/s of each client, down and up
 
-    def steps(self, batch: int) -> JobLog:
-        """Return the length of a local step of each client, by FedScale's rule; computation only.
-
-        Args:
-            batch: The size of a mini-batch.
-        """
-        import pandas as pd
-
-        seconds = [BACKWARD * batch * computation / 1000 for computation in self.computation]
-        return JobLog(
-            rows=len(seconds) + self.left_out,
-            left_out={"without two numbers above 0": self.left_out} if self.left_out else {},
-            jobs=pd.DataFrame({"client": range(len(seconds)), "length": seconds}),
-            absences=None,
-            seconds=True,
-        )
-
-    def write_links(self, links: Path) -> None:
-        """Write the rate of each client's link, down and up; a kbit has 1024 bits in FedScale's rule."""
-        rates = (f"{client},{rate * 1024 / 1e6:.6g}\n" for client, rate in enumerate(self.communication))
-        write_once(links, f"client,{RATE}\n{''.join(rates)}")
-
-    def timing(self, trace: Path, links: Path) -> dict[str, Any]:
-        """Return the timing for a suite file, with an already written trace and links."""
+    def save(self, trace: Path) -> dict[str, Any]:
+        """Write the trace and the links; return the timing of a suite file."""
+        links = trace.with_name(f"{trace.stem}-links.csv")
+        rows = (f"{client},{rate:.6g}\n" for client, rate in enumerate(self.rates))
+        super().save(trace)
+        write_once(links, f"client,{RATE}\n{''.join(rows)}")
         rate = {"name": "column", "path": str(links), "column": RATE, "client": "client"}
         return {
             "durations": {"name": "trace", "path": str(trace), "per_step": True},
@@ -124,11 +85,15 @@ class DeviceCapacity:
         }
 
 
-def read(path: Path) -> Presence | DeviceCapacity | None:
+def read(path: Path, batch: int | None = None) -> Presence | StepLog | None:
     """Return the contents of a public trace of phones; None for any other file.
 
+    Args:
+        path: The file.
+        batch: The size of a mini-batch, for FedScale's client_device_capacity.
+
     Raises:
-        UserError: The file cannot be read, or is a pickle or JSON of another layout.
+        UserError: The file cannot be read, is a pickle or JSON of another layout, or needs `batch`.
     """
     try:
         with path.open("rb") as file:
@@ -148,10 +113,10 @@ def read(path: Path) -> Presence | DeviceCapacity | None:
         return _behaviour(path, records)
     if first != b"{" and {"computation", "communication"} <= keys:
         _compare(path, content, CAPACITY)
-        return _capacity(path, records)
+        return _capacity(path, records, batch)
     raise UserError(
-        f"{path}: is neither {BEHAVIOUR.name} (active, inactive and finish_time of each client) nor "
-        f"{CAPACITY.name} (computation and communication) nor FLASH's JSON (messages)"
+        f"{path}: is neither {BEHAVIOUR} (active, inactive and finish_time of each client) nor "
+        f"{CAPACITY} (computation and communication) nor FLASH's JSON (messages)"
     )
 
 
@@ -176,11 +141,12 @@ def _parsed(path: Path, content: bytes) -> Any:
         raise UserError(f"{path}: is not JSON: {error}") from None
 
 
-def _compare(path: Path, content: bytes, published: Published) -> None:
-    if hashlib.sha256(content).hexdigest() != published.sha256:
+def _compare(path: Path, content: bytes, published: str) -> None:
+    size, digest = PUBLISHED[published]
+    if hashlib.sha256(content).hexdigest() != digest:
         warn(
-            f"{path}: another file than {published.name} as published, which has {published.bytes:,} bytes "
-            f"and the SHA-256 {published.sha256}"
+            f"{path}: another file than {published} as published, which has {size:,} bytes "
+            f"and the SHA-256 {digest}"
         )
 
 
@@ -208,10 +174,13 @@ def _behaviour(path: Path, records: Mapping[Any, Any]) -> Presence:
         spells = [(begin, end) for begin, end in spells if begin < end]
         return (period, spells) if spells else None
 
-    return _presence(path, BEHAVIOUR.name, map(client, records.values()))
+    return _presence(path, BEHAVIOUR, map(client, records.values()))
 
 
-def _capacity(path: Path, records: Mapping[Any, Any]) -> DeviceCapacity:
+def _capacity(path: Path, records: Mapping[Any, Any], batch: int | None) -> StepLog:
+    """Return the lengths of steps from milliseconds an inference, and rates from kbit of 1024 bits a second."""
+    import pandas as pd
+
     pairs = []
     for record in records.values():
         try:
@@ -221,9 +190,20 @@ def _capacity(path: Path, records: Mapping[Any, Any]) -> DeviceCapacity:
         if all(0 < value < float("inf") for value in pair):
             pairs.append(pair)
     if not pairs:
-        raise UserError(f"{path}: {CAPACITY.name}: has no client with two numbers above 0")
-    computation, communication = map(list, zip(*pairs, strict=True))
-    return DeviceCapacity(computation, communication, len(records) - len(pairs))
+        raise UserError(f"{path}: {CAPACITY}: has no client with two numbers above 0")
+    if batch is None:
+        raise UserError(f"--batch is missing: {CAPACITY} needs the size of a mini-batch")
+    computation, communication = zip(*pairs, strict=True)
+    seconds = [BACKWARD * batch * milliseconds / 1000 for milliseconds in computation]
+    left_out = len(records) - len(pairs)
+    return StepLog(
+        rows=len(records),
+        left_out={"without two numbers above 0": left_out} if left_out else {},
+        jobs=pd.DataFrame({"client": range(len(seconds)), "length": seconds}),
+        absences=None,
+        seconds=True,
+        rates=[rate * 1024 / 1e6 for rate in communication],
+    )
 
 
 def _flash(path: Path, records: Mapping[Any, Any]) -> Presence:

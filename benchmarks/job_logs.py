@@ -84,31 +84,26 @@ class JobLog:
         """Number of clients with a job."""
         return int(self.jobs["client"].nunique())
 
-    def durations(self, trace: Path) -> dict[str, Any]:
-        """Return the law of durations for a suite file, with an already written trace."""
-        return {"name": "trace", "path": str(trace), "clients": "random"}
+    def save(self, trace: Path) -> dict[str, Any]:
+        """Write the trace, and a file of presence where clients were away; return the timing of a suite file.
 
-    def availability(self, presence: Path) -> dict[str, Any] | None:
-        """Return the law of availability for a suite file, with an already written presence file.
-
-        None where clients are hardly ever away.
+        Raises:
+            UserError: Another file of such a name exists.
         """
-        if self.absences is None or self.absences.law is None:
-            return None
-        return {"name": "trace", "path": str(presence), "clients": "random"}
+        length = "seconds" if self.seconds else "length"
+        _write_table(trace, self.jobs.rename(columns={"length": length}), [length])
+        timing = {"durations": {"name": "trace", "path": str(trace), "clients": "random"}}
+        if self.absences is not None and self.absences.law is not None:
+            presence = trace.with_name(f"{trace.stem.removesuffix('-trace')}-presence.csv")
+            _write_table(presence, self.absences.presence, ["from", "to", "period"])
+            timing["availability"] = {"name": "trace", "path": str(presence), "clients": "random"}
+        return timing
 
-    def write_presence(self, path: Path) -> None:
-        """Write clients' presence: client, from, to, period; UserError in place of another file."""
-        assert self.absences is not None
-        spells = self.absences.presence
-        texts = {name: spells[name].map(_plain) for name in ("from", "to", "period")}
-        write_once(path, spells.assign(**texts).to_csv(index=False))
 
-    def write(self, trace: Path) -> None:
-        """Write the jobs as a trace, rows of client and length; UserError in place of another file."""
-        lengths = self.jobs["length"].map(_plain)
-        unit = {"length": "seconds"} if self.seconds else {}
-        write_once(trace, self.jobs.assign(length=lengths).rename(columns=unit).to_csv(index=False))
+def _write_table(path: Path, table: pd.DataFrame, numbers: Sequence[str]) -> None:
+    """Write a table as CSV, the columns of `numbers` with at most `DIGITS` decimals."""
+    texts = {name: table[name].map(_plain) for name in numbers}
+    write_once(path, table.assign(**texts).to_csv(index=False))
 
 
 def _plain(value: float) -> str:

@@ -13,7 +13,7 @@ import click
 
 from benchmarks.commands import options
 from benchmarks.commands.theory import ACCURACY, GAP, NOISE, draw_costs, least_costs, print_costs
-from benchmarks.commands.trace import columns, columns_of_a_log, described, timing
+from benchmarks.commands.trace import columns, columns_of_a_log, described
 from benchmarks.errors import UserError
 from benchmarks.tables import print_headed, print_text
 
@@ -279,9 +279,8 @@ def _imported(
     log = logs.read(trace, columns(trace, **named), gap)
     for line in described(trace, log, gap):
         print_text(line)
-    log.write(to)
     typical = float(log.jobs["length"].median())
-    return clients or log.clients, timing(log, to) | _away(away, 10 * typical)
+    return clients or log.clients, log.save(to) | _away(away, 10 * typical)
 
 
 def _network(

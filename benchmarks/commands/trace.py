@@ -46,26 +46,18 @@ def columns_of_a_log(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def columns(
-    log: Path,
-    *,
-    client: str | None,
-    start: str | None,
-    end: str | None,
-    duration: str | None,
-    status: str | None,
-    done: tuple[str, ...],
-) -> Columns:
+def columns(log: Path, client: str | None, **named: Any) -> Columns:
     """Return the columns of a log, from the options; UserError unless job lengths can be determined."""
     from benchmarks.job_logs import Columns, names
 
     if client is None:
         raise UserError(f"--client: name the column that names the client; {log} has: {names(log)}")
-    if (duration is None) == (end is None) or (end is not None and start is None):
+    chosen = Columns(client, **named)
+    if (chosen.duration is None) == (chosen.end is None) or (chosen.end and not chosen.start):
         raise UserError("give --start COL and --end COL, or --duration COL, with --start COL if there is one")
-    if done and status is None:
+    if chosen.done and chosen.status is None:
         raise UserError("--done: name the column of the status with --status COL")
-    return Columns(client, start, end, duration, status, done)
+    return chosen
 
 
 @click.group("trace")
@@ -101,65 +93,42 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     from benchmarks import job_logs as logs
 
     trace = out or log.with_name(f"{log.stem}-trace.csv")
-    figure, links = trace.with_suffix(".svg"), trace.with_name(f"{trace.stem}-links.csv")
-    phones = devices.read(log)
-    if phones is None:
-        of_log = columns(log, **named)
-    elif options_given := [name for name, value in {**named, "gap": gap}.items() if value]:
+    figure = trace.with_suffix(".svg")
+    phones = devices.read(log, batch)
+    if batch is not None and not isinstance(phones, devices.StepLog):
+        raise UserError("--batch is for FedScale's client_device_capacity only. Leave it out")
+    if phones and (options_given := [name for name, value in {**named, "gap": gap}.items() if value]):
         raise UserError(
             f"--{options_given[0]}: {log} is a public trace of phones, whose columns are known. Leave it out"
         )
-    if isinstance(phones, devices.DeviceCapacity) and batch is None:
-        raise UserError(
-            "--batch is missing: FedScale's client_device_capacity needs the size of a mini-batch"
-        )
-    if not isinstance(phones, devices.DeviceCapacity) and batch is not None:
-        raise UserError("--batch is for FedScale's client_device_capacity only. Leave it out")
     if isinstance(phones, devices.Presence):
         for line in phones.described(log):
             click.echo(line)
-        phones.write(trace)
-        _show(f"Trace: {trace}", len(phones.clients), phones.timing(trace))
+        _show({"Trace": trace}, len(phones.clients), phones.save(trace))
         return
-    jobs = phones.steps(batch) if phones and batch else logs.read(log, of_log, gap)
+    jobs = phones or logs.read(log, columns(log, **named), gap)
     for line in described(log, jobs, gap):
         click.echo(line)
     if figure.exists() and not trace.exists():
         raise UserError(
             f"{figure}: another file of this name exists. Delete it, or choose another with --out FILE"
         )
-    jobs.write(trace)
+    timing = jobs.save(trace)
     _figure(jobs).save(figure)
-    written = f"Trace: {trace}. Figure: {figure}"
-    if phones is None:
-        measured = timing(jobs, trace)
-        presence = f". Presence: {presence_file(trace)}" if "availability" in measured else ""
-        _show(f"{written}{presence}", jobs.clients, measured)
-    else:
-        phones.write_links(links)
-        _show(f"{written}. Links: {links}", jobs.clients, phones.timing(trace, links))
+    files = {"Trace": trace, "Figure": figure}
+    if "availability" in timing:
+        files["Presence"] = timing["availability"]["path"]
+    if "network" in timing:
+        files["Links"] = timing["network"]["uplink"]["path"]
+    _show(files, jobs.clients, timing)
 
 
-def _show(written: str, clients: int, timing: dict[str, Any]) -> None:
+def _show(files: Mapping[str, Any], clients: int, timing: dict[str, Any]) -> None:
     """Print the written files, and the settings to use for a suite."""
     from benchmarks.yaml_io import dump
 
-    click.echo(f"{written}. In a suite:\n")
+    click.echo(f"{'. '.join(f'{kind}: {path}' for kind, path in files.items())}. In a suite:\n")
     click.echo(dump({"problem": {"clients": clients}, "timing": timing}).rstrip())
-
-
-def presence_file(trace: Path) -> Path:
-    """Return the path of the presence file next to a trace of durations."""
-    return trace.with_name(f"{trace.stem.removesuffix('-trace')}-presence.csv")
-
-
-def timing(log: JobLog, trace: Path) -> dict[str, Any]:
-    """Return the timing of a log for a suite file; write the presence file if absences are not rare."""
-    written: dict[str, Any] = {"durations": log.durations(trace)}
-    if law := log.availability(presence_file(trace)):
-        log.write_presence(presence_file(trace))
-        written["availability"] = law
-    return written
 
 
 def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:

@@ -198,11 +198,11 @@ def logged(path: Path) -> None:
 
 
 def of_phones(path: Path) -> None:
-    phones = devices.read(path)
+    phones = devices.read(path, batch=20)
     if isinstance(phones, devices.Presence):
         assert list(phones.described(path))
     elif phones is not None:
-        assert phones.steps(20).clients
+        assert phones.clients
 
 
 def json_of(document: Any) -> bytes:

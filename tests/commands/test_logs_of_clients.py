@@ -46,7 +46,7 @@ def test_jobs_are_in_order_of_time_and_what_is_left_out_is_counted(log: Path, tm
         "that did not finish": 1,
         "with a length of 0 or less": 1,
     }
-    found.write(tmp_path / "trace.csv")
+    found.save(tmp_path / "trace.csv")
     assert (tmp_path / "trace.csv").read_text() == "client,seconds\na,3\nb,4\nb,2.5\n"
     digest = traces.digest(tmp_path / "trace.csv")
     assert traces.read(tmp_path / "trace.csv", digest, 2) == ((3,), (4, Fraction(5, 2)))
