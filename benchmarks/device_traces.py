@@ -178,7 +178,7 @@ def _behaviour(path: Path, records: Mapping[Any, Any]) -> Presence:
 
 
 def _capacity(path: Path, records: Mapping[Any, Any], batch: int | None) -> StepLog:
-    """Return the lengths of steps from milliseconds an inference, and rates from kbit of 1024 bits a second."""
+    """Return lengths of steps from milliseconds an inference, and rates from kbit/s; a kbit has 1024 bits."""
     import pandas as pd
 
     pairs = []

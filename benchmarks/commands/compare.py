@@ -58,7 +58,7 @@ def command(
     """
     from reports.answers import answer
 
-    recorded = load(store, suite, (first, second), metrics, scenario)
+    recorded = load(store, suite, (first, second))
     pair, scenarios = choose(recorded, first, second, scenario)
     for metric in metrics or _usual(scenarios):
         asked = with_metric(scenarios, metric)
@@ -110,52 +110,32 @@ def _title(scenario: RecordedScenario, metric: str) -> str:
     return measured(scenario, metric).in_text + ("" if metric == AREA else " at the end")
 
 
-def load(
-    store: Store,
-    suite: str | None,
-    names: tuple[str, str],
-    metrics: Sequence[str] = (),
-    scenario: str | None = None,
-) -> RecordedSuite:
-    """Return the runs of the given or only suite, with files of the named strategies alone.
+def load(store: Store, suite: str | None, names: tuple[str, str]) -> RecordedSuite:
+    """Return the runs of the given or only suite, with curves of the named strategies alone.
 
     Raises:
-        UserError: There are no runs, or none of the named strategies, metrics and scenarios; then no file of
-            a run is read. Or no file can be read.
+        UserError: There are no runs.
     """
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking.reader import reading
     from reports.records import store as records
 
-    def load_runs(suite: str) -> RecordedSuite:
-        loaded = records.load(uri, suite, may_be_meant, check=check, curves_only=True)
-        if not any(may_be_meant(run) and run.whole for run in loaded.runs):
-            loaded = records.load(uri, suite, curves_only=True)
-        must_be_readable(loaded)
-        return loaded
-
     def may_be_meant(run: RunResult) -> bool:
         return bool(folded & {spelling.casefold() for spelling in _spellings(run)})
 
-    def check(recorded: RecordedSuite) -> None:
-        if recorded.runs:
-            _, scenarios = choose(recorded, *names, scenario)
-            _must_be_recorded(scenarios, metrics)
-
     store.must_exist()
     uri, folded = store.tracking_uri, {name.casefold() for name in names}
-    suite = suite and recorded_name(suite)
-    if suite and (named := load_runs(suite)).runs:
-        return named
     with reading(uri) as reader:
         recorded = [name for name in reader.experiments() if name != DEFAULT and not name.endswith(CAMPAIGN)]
-    if suite is None and len(recorded) == 1:
-        return load_runs(recorded[0])
-    if suite is None:
+    if suite is None and len(recorded) != 1:
         raise UserError(f"choose a suite with --suite. Recorded: {', '.join(recorded) or 'none'}")
-    if suite in recorded:
-        raise UserError(f"no run of '{suite}' is recorded. Run it with asyncfl run")
-    raise _unknown("suite", suite, recorded)
+    name = recorded_name(suite) if suite else recorded[0]
+    loaded = records.load(uri, name, may_be_meant, curves_only=True)
+    if loaded.runs:
+        return loaded
+    if name in recorded:
+        raise UserError(f"no run of '{name}' is recorded. Run it with asyncfl run")
+    raise _unknown("suite", name, recorded)
 
 
 def _spellings(run: RunResult) -> tuple[str, str, str]:
@@ -188,7 +168,7 @@ def choose(
 ) -> tuple[tuple[str, str], list[RecordedScenario]]:
     """Return the labels of both strategies, and the scenarios matching a text with runs of both.
 
-    UserError if there are none.
+    UserError if there are none, or no run can be read.
     """
     pair = _strategy(suite, first), _strategy(suite, second)
     if pair[0] == pair[1]:
@@ -202,29 +182,8 @@ def choose(
     common = [scenario for scenario in matching if set(pair) <= {cell.strategy for cell in scenario.cells}]
     if not common:
         raise UserError(f"no scenario has runs of both {' and '.join(pair)}. Run both in one suite")
+    must_be_readable(suite)
     return pair, common
-
-
-def _must_be_recorded(scenarios: Sequence[RecordedScenario], metrics: Sequence[str]) -> None:
-    """Raise UserError for a metric recorded by no run, judged by MLflow's metrics alone."""
-    from reports.comparisons import AREA
-
-    runs = [run for scenario in scenarios for run in scenario.runs]
-    declared = {declaration.name for run in runs for declaration in run.declared}
-    recorded = declared.union(*(run.metrics for run in runs))
-    for metric in metrics:
-        if metric in TO_TARGET:
-            _with_target(scenarios, metric)
-        elif recorded and metric not in {*recorded, AREA}:
-            raise _unknown("--metric", metric, [*sorted(declared or recorded), *TO_TARGET, AREA])
-
-
-def _with_target(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
-    """Return the scenarios with a target; UserError without any."""
-    with_target = [scenario for scenario in scenarios if scenario.target is not None]
-    if not with_target:
-        raise UserError(f"--metric {metric}: the suite has no target. Set problem.target and run it again")
-    return with_target
 
 
 def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[RecordedScenario]:
@@ -232,8 +191,12 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
     from reports.comparisons import AREA
 
     if metric in TO_TARGET:
-        with_target = _with_target(scenarios, metric)
+        with_target = [scenario for scenario in scenarios if scenario.target is not None]
         clock = TO_TARGET[metric]
+        if not with_target:
+            raise UserError(
+                f"--metric {metric}: the suite has no target. Set problem.target and run it again"
+            )
         if not any(clock in run.files.curve for scenario in with_target for run in scenario.runs):
             raise UserError(f"--metric {metric}: no run recorded {clock.words}. Choose another metric")
         return with_target

@@ -137,8 +137,7 @@ def compare(
     from benchmarks.commands import compare as command
     from reports.answers import answer
 
-    metrics = [metric] if metric else []
-    recorded = command.load(_store(store, tracking_uri), suite, (first, second), metrics, scenario)
+    recorded = command.load(_store(store, tracking_uri), suite, (first, second))
     pair, scenarios = command.choose(recorded, first, second, scenario)
     asked = metric or scenarios[0].columns[0].name
     rows = []

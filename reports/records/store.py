@@ -43,7 +43,6 @@ def load(
     tracking_uri: str,
     suite: str,
     files_of: Collection[str] | Callable[[RunResult], bool] | None = None,
-    check: Callable[[RecordedSuite], object] | None = None,
     *,
     curves_only: bool = False,
 ) -> RecordedSuite:
@@ -55,7 +54,6 @@ def load(
         tracking_uri: The address of the MLflow store.
         suite: The name under which the suite is recorded.
         files_of: The keys of the runs whose files are read, or a test of a run; all by default.
-        check: Is called with the suite before files are read, and may raise an error at once.
         curves_only: Whether to read no other file than the curve of a run.
 
     Raises:
@@ -93,8 +91,6 @@ def load(
     if loaded.damaged:
         damaged = many(len(loaded.damaged), "damaged record")
         warn(f"left out: {damaged}, such as {loaded.damaged[0]}; {RUN_AGAIN}")
-    if check is not None:
-        check(loaded)
     loaded = replace(loaded, runs=_with_files(runs, tracking_uri, files_of, curves_only))
     _warn(loaded)
     return loaded

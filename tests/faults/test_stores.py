@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.commands.compare import load
+from benchmarks.commands.compare import choose, load, with_metric
 from benchmarks.errors import UserError
 from benchmarks.tracking.store import Store
 from reports.records import store as records
@@ -42,35 +42,12 @@ def test_other_folders_hold_their_own_database(tmp_path: Path) -> None:
     assert store.database.is_file()
 
 
-def test_unknown_names_are_refused_before_files_are_read(
-    filled: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise AssertionError("files were read")
-
-    monkeypatch.setattr(records, "_with_files", fail)
-    pair = ("asgd", "fedbuff")
-    for names in (("asgd", "no such"), ("no such", "fedbuff"), ("asgd", "ASGD")):
-        with pytest.raises(UserError):
-            load(filled, "small", names)
-    for metrics in (["no/such"], ["test/loss", "tset/accuracy"]):
-        with pytest.raises(UserError):
-            load(filled, "small", pair, metrics)
-    with pytest.raises(UserError):
-        load(filled, "small", pair, scenario="no such")
-    for metrics in ([], ["test/loss"], ["worst_client/accuracy"], ["auc"], ["bytes_to_target"]):
-        with pytest.raises(AssertionError):
-            load(filled, "small", pair, metrics, "digits")
-
-
-def test_a_time_to_target_without_a_target_is_refused_before_files_are_read(
-    filled: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_time_to_target_without_a_target_is_refused(filled: Store, tmp_path: Path) -> None:
     copy = Store(Path(shutil.copytree(filled.folder, tmp_path / "copy")))
     damages(filled)["tag target deleted"](copy)
-    monkeypatch.setattr(records, "_with_files", lambda *_: pytest.fail("files were read"))
-    with pytest.raises(UserError):
-        load(copy, "small", ("asgd", "fedbuff"), ["time_to_target"])
+    _, scenarios = choose(load(copy, "small", ("asgd", "fedbuff")), "asgd", "fedbuff", None)
+    with pytest.raises(UserError, match="no target"):
+        with_metric(scenarios, "time_to_target")
 
 
 def test_a_strategy_whose_records_are_damaged_is_told_as_damaged(
@@ -80,7 +57,7 @@ def test_a_strategy_whose_records_are_damaged_is_told_as_damaged(
     asgd = "SELECT run_uuid FROM tags WHERE key = 'asyncfl.strategy' AND value LIKE 'ASGD%'"
     sql(f"UPDATE tags SET value = 'x' WHERE key = 'asyncfl.seed' AND run_uuid IN ({asgd})")(copy)
     with pytest.raises(UserError):
-        load(copy, "small", ("asgd", "fedbuff"))
+        choose(load(copy, "small", ("asgd", "fedbuff")), "asgd", "fedbuff", None)
     assert "damaged" in capsys.readouterr().err
 
 
