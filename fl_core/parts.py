@@ -177,7 +177,7 @@ def bytes_as_written(value: Any) -> Any:
 
 
 class FieldError(ValueError):
-    """A validator's error about a field: the name, and the fault of the value."""
+    """A validator's error about a field: the name, or a dotted key, and the fault of the value."""
 
     def __init__(self, field: str, what: str) -> None:
         super().__init__(field, what)

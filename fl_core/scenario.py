@@ -1,5 +1,7 @@
 """A scenario: a problem, a timing, possibly an arrangement, and a budget; shared by all strategies."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Literal, Self
 
@@ -214,16 +216,30 @@ class Scenario(Frozen):
     @model_validator(mode="after")
     def _times_fit_the_clients(self) -> Self:
         timing, n = self.timing, self.problem.clients
-        means(timing.durations, n, seed=0)  # ValueError if they do not
-        timing.check_ids(n)
+        with _faults_of("timing.durations"):
+            means(timing.durations, n, seed=0)
+        with _faults_of("timing"):
+            timing.check_ids(n)
         if self.arrangement is not None:
-            self.arrangement.check(n)
+            with _faults_of("arrangement"):
+                self.arrangement.check(n)
         if timing.network is not None:
-            timing.network.check(n, timing.ids(n, seed=0))
+            with _faults_of("timing.network"):
+                timing.network.check(n, timing.ids(n, seed=0))
             if timing.durations.together:
                 raise FieldError("timing", "time is counted in server iterations: leave out the network")
         if timing.power is not None:
-            timing.power.watts(n, 0, timing.ids(n, seed=0))
+            with _faults_of("timing.power"):
+                timing.power.watts(n, 0, timing.ids(n, seed=0))
         if timing.durations.together and (timing.server is not None or timing.power is not None):
             raise FieldError("timing", "time is counted in server iterations: leave out server and power")
         return self
+
+
+@contextmanager
+def _faults_of(field: str) -> Iterator[None]:
+    """Raise errors about a value as errors about the field, a dotted key."""
+    try:
+        yield
+    except ValueError as error:
+        raise FieldError(field, str(error)) from None

@@ -50,8 +50,10 @@ def complaints(
         steps = _in_document(detail, document)
         sentence = _sentence(detail, steps, model, document)
         raised = _raised(detail)
-        if isinstance(raised, FieldError) and raised.field in model_at(model, steps, document).model_fields:
-            steps, sentence = (*steps, raised.field), raised.what
+        if isinstance(raised, FieldError):
+            field, *inner = raised.field.split(".")
+            if field in model_at(model, steps, document).model_fields:
+                steps, sentence = (*steps, field, *inner), raised.what
         by_key.setdefault(steps, []).append(sentence)
     for steps, sentences in by_key.items():
         yield Complaint(steps, " or ".join(dict.fromkeys(sentences)))

@@ -32,7 +32,6 @@ from benchmarks.suite.fields import (
 from benchmarks.suite.overrides import Setting
 from fl_core.experiment import Experiment
 from fl_core.scenario import Scenario
-from fl_core.timing.durations import means
 
 # What a grid may span: what all strategies share. A strategy's own values are listed under `strategies`.
 SPANNABLE = ("problem", "timing", "arrangement", "budget", "local", "lr")
@@ -179,8 +178,7 @@ def _point(
     try:
         scenario = spec.scenario()
     except ValidationError as error:
-        misfit = _misfit(spec)
-        return None, [misfit] if misfit else list(complaints(error, SuiteFile, document))
+        return None, list(complaints(error, SuiteFile, document))
     faults = []
     if fault := beyond_this_machine(scenario):
         faults.append(Complaint(("budget",), fault))
@@ -195,28 +193,6 @@ def _point(
                 fault = f"{strategy.label()} is incompatible with this scenario: {reason(detail)}"
                 faults.append(Complaint(("strategies", number), fault))
     return GridPoint(place, spec, scenario, tuple(experiments)), faults
-
-
-def _misfit(spec: SuiteSpec) -> Complaint | None:
-    """Return a complaint about durations, links or arrangement for another number of clients, or None."""
-    clients, network, arrangement = spec.problem.clients, spec.timing.network, spec.arrangement
-    steps: Steps = ("timing", "durations")
-    try:
-        means(spec.timing.durations, clients, spec.seeds[0])
-        steps = ("timing",)
-        spec.timing.check_ids(clients)
-        if network is not None:
-            steps = ("timing", "network")
-            network.check(clients, spec.timing.ids(clients, spec.seeds[0]))
-        if spec.timing.power is not None:
-            steps = ("timing", "power")
-            spec.timing.power.watts(clients, spec.seeds[0], spec.timing.ids(clients, spec.seeds[0]))
-        if arrangement is not None:
-            steps = ("arrangement",)
-            arrangement.check(clients)
-    except ValueError as error:
-        return Complaint(steps, str(error))
-    return None
 
 
 def _repeated(point: GridPoint, by_scenario: dict[str, list[GridPoint]]) -> Iterator[Complaint]:
