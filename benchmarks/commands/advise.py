@@ -43,18 +43,16 @@ class Share(options.Finite):
 @click.command(short_help="Recommend strategies for clients like yours.")
 @click.option(
     "--trace",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=options.EXISTING_FILE,
     metavar="FILE",
     help="A log of your clients' jobs: rows of client,length, or any with the columns named.",
 )
 @columns_of_a_log
-@click.option("--clients", type=click.IntRange(1), help="How many.  [default: those of the trace, or 100]")
+@click.option("--clients", type=options.COUNT, help="How many.  [default: those of the trace, or 100]")
 @click.option("--slow", type=Share(0, 1), metavar="SHARE", help="Share of slow clients, e.g. 20%.")
 @click.option("--factor", type=options.Finite(1), default=10.0, show_default=True, help="How much slower.")
 @click.option("--away", type=Share(0, 0.99), metavar="SHARE", help="Share of the time away, e.g. 30%.")
-@click.option(
-    "--at-work", type=click.IntRange(1), metavar="N", help="Clients at work at a time.  [default: all]"
-)
+@click.option("--at-work", type=options.COUNT, metavar="N", help="Clients at work at a time.  [default: all]")
 @click.option("--uplink", metavar="RATE", help="Mbit/s from each client, or a column of --links.")
 @click.option("--downlink", metavar="RATE", help="Mbit/s to each client, or a column of --links.")
 @click.option(
@@ -62,13 +60,13 @@ class Share(options.Finite):
 )
 @click.option(
     "--server-uplink",
-    type=options.Finite(min=0, min_open=True),
+    type=options.POSITIVE,
     metavar="RATE",
     help="Mbit/s for the uploads of all clients together.",
 )
 @click.option(
     "--server-downlink",
-    type=options.Finite(min=0, min_open=True),
+    type=options.POSITIVE,
     metavar="RATE",
     help="Mbit/s for the downloads of all clients together.",
 )
@@ -77,13 +75,13 @@ class Share(options.Finite):
 @click.option("--message", metavar="SIZE", help="Size of your model, such as 40MB; needed with links.")
 @click.option(
     "--unit",
-    type=options.Finite(min=0, min_open=True),
+    type=options.POSITIVE,
     metavar="SECONDS",
     help="Seconds in a unit of the job lengths.  [default: 1 for logs with dates]",
 )
 @click.option(
     "--computation",
-    type=options.Finite(min=0, min_open=True),
+    type=options.POSITIVE,
     metavar="WATTS",
     help="Of a client at work. Adds time against energy.",
 )

@@ -49,9 +49,7 @@ if TYPE_CHECKING:
     help="Accept the recorded results into the baseline, with a line on what is better or other.",
 )
 @click.option(
-    "--accept-worse",
-    metavar="REASON",
-    help="With --update: accept what is worse, too, and record why.",
+    "--accept-worse", metavar="REASON", help="With --update: accept what is worse, too, and record why."
 )
 @click.option(
     "--tolerance",

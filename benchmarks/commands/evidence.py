@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Compare a strategy of your own with the shipped ones.")
 @click.argument("strategy")
 @click.option(
-    "--suite",
-    default=SUITE,
-    metavar="SUITE",
-    show_default=True,
-    help="Scenarios, baselines and tuning.",
+    "--suite", default=SUITE, metavar="SUITE", show_default=True, help="Scenarios, baselines and tuning."
 )
 @scale_option
 @click.option(

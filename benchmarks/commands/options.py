@@ -28,7 +28,9 @@ class Finite(click.FloatRange):
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 DIR = click.Path(file_okay=False, path_type=Path)
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 COUNT = click.IntRange(min=1)
+POSITIVE = Finite(min=0, min_open=True)
 
 
 def _use_data(_: click.Context, __: click.Parameter, folder: Path | None) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,16 +21,12 @@ if TYPE_CHECKING:
 
     from fl_core.theory.cost import Cost
     from fl_core.theory.jackson import Array
-    from fl_core.theory.optimum import Optimum
     from fl_core.theory.routing import QueueingNetwork, RoutingObjective
-    from reports.figures.svg import Axes, Drawing
+    from reports.figures.svg import Axes
 
-T = TypeVar("T")
-Point = tuple[float, float]  # time and energy
-
-POSITIVE = options.Finite(min=0, min_open=True)
 FASTEST = 1e9  # times the slowest: sums over states keep their digits
 ACCURACY, GAP, NOISE = 100.0, 15.0, 209.0  # ε, A and B, where not given
+MAX_CLIENTS = 100_000
 BASE = "AsyncSGD"  # uniform routing
 FRONT = {0.0: "least time", 0.25: "¼ energy", 0.5: "½ energy", 0.75: "¾ energy", 1.0: "least energy"}
 MANY = "3,1.5,1 or, for ten alike, 10x0.5"
@@ -53,10 +49,12 @@ def command() -> None:
     type=click.Choice(["G", "H"]),
     help="The bound to minimise: G per update, H per unit of time.",
 )
-@click.option("--lr", default=0.01, show_default=True, type=POSITIVE, help="Learning rate η.")
-@click.option("--smoothness", default=1.0, show_default=True, type=POSITIVE, help="L.")
-@click.option("--distance", default=GAP, show_default=True, type=POSITIVE, help="A, distance to the optimum.")
-@click.option("--noise", default=NOISE, show_default=True, type=POSITIVE, help="B = 2M² + σ².")
+@click.option("--lr", default=0.01, show_default=True, type=options.POSITIVE, help="Learning rate η.")
+@click.option("--smoothness", default=1.0, show_default=True, type=options.POSITIVE, help="L.")
+@click.option(
+    "--distance", default=GAP, show_default=True, type=options.POSITIVE, help="A, distance to the optimum."
+)
+@click.option("--noise", default=NOISE, show_default=True, type=options.POSITIVE, help="B = 2M² + σ².")
 @click.option("--rounds", default=3000, show_default=True, type=click.IntRange(min=1), help="T, in G alone.")
 @click.option("--tied", is_flag=True, help="Give clients of equal speed the same probability.")
 def routing(
@@ -104,9 +102,12 @@ def routing(
     ]
     print_headed(head, rows)
     click.echo("\nOptimal routing, clients alike together")
-    header = ("clients", "speed", "probability", "staleness", "time in the system")
-    print_headed(header, _alike(networks["optimal"]))
-    click.echo(f"\n{_starts(ends)}")
+    _print_alike(networks["optimal"])
+    starts = (
+        f"{end.start} {end.value:.6g} in {end.steps} steps{'' if end.settled else ', not settled'}"
+        for end in ends
+    )
+    click.echo(f"\nStarts of the search: {'; '.join(starts)}")
 
 
 @command.command()
@@ -116,18 +117,20 @@ def routing(
 @click.option("--computation", required=True, metavar="LIST", help="Watts of each client at work.")
 @click.option("--idle", required=True, metavar="LIST", help="Watts of each client without a task.")
 @click.option(
-    "--server", type=POSITIVE, help="Updates per second of the server at work.  [default: no queue]"
+    "--server", type=options.POSITIVE, help="Updates per second of the server at work.  [default: no queue]"
 )
 @click.option(
     "--accuracy",
     default=ACCURACY,
     show_default=True,
-    type=POSITIVE,
+    type=options.POSITIVE,
     help="Mean of the squared gradient norm.",
 )
-@click.option("--smoothness", default=1.0, show_default=True, type=POSITIVE, help="L.")
-@click.option("--distance", default=GAP, show_default=True, type=POSITIVE, help="A, distance to the optimum.")
-@click.option("--noise", default=NOISE, show_default=True, type=POSITIVE, help="B = 2M² + σ².")
+@click.option("--smoothness", default=1.0, show_default=True, type=options.POSITIVE, help="L.")
+@click.option(
+    "--distance", default=GAP, show_default=True, type=options.POSITIVE, help="A, distance to the optimum."
+)
+@click.option("--noise", default=NOISE, show_default=True, type=options.POSITIVE, help="B = 2M² + σ².")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000), help="Tasks at most.")
 @click.option(
     "--figure", type=click.Path(path_type=Path, dir_okay=False), help="Draw the front (.svg, .pdf)."
@@ -176,9 +179,7 @@ def cost(
     print_costs(target, networks)
     for name in (FRONT[0.0], FRONT[1.0]):
         click.echo(f"\nRouting for {name}, clients alike together")
-        print_headed(
-            ("clients", "speed", "probability", "staleness", "time in the system"), _alike(networks[name])
-        )
+        _print_alike(networks[name])
     if figure is not None:
         draw_costs(target, networks, figure)
         click.echo(f"\nFigure: {figure}")
@@ -231,18 +232,33 @@ def print_costs(target: Cost, networks: Mapping[str, QueueingNetwork]) -> None:
 
 def draw_costs(target: Cost, networks: Mapping[str, QueueingNetwork], path: Path) -> None:
     """Draw the front of times and energies, and AsyncSGD, into a file."""
+    from reports.figures.svg import Drawing, series
+
     points = {name: (target.time(network), target.energy(network)) for name, network in networks.items()}
     base = points.pop(BASE)
-    _front_figure([*points.values()], {BASE: base}).save(path)
+
+    def paint(axes: Axes) -> None:
+        times, energies = zip(*sorted(points.values()), strict=True)
+        axes.plot(times, energies, "o-", color=series(0), markersize=6, markeredgewidth=0)
+        axes.plot(*base, "s", color=series(1), markersize=7, markeredgewidth=0)
+        axes.annotate(BASE, base, (-8, 6), textcoords="offset points", ha="right")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("Time to the accuracy")
+        axes.set_ylabel("Energy to the accuracy (J)")
+
+    title = f"Time against energy: the front, and {BASE}"
+    Drawing(paint, title, (560, 380), (72, 16, 12, 44)).save(path)
 
 
-def _alike(network: QueueingNetwork) -> list[tuple[str, ...]]:
-    """Return a row for each group of clients equal to five digits, in the order of first clients."""
+def _print_alike(network: QueueingNetwork) -> None:
+    """Print a row for each group of clients equal to five digits, in the order of first clients."""
     alike: dict[tuple[str, ...], list[int]] = {}
     columns = (network.speeds, network.p, network.staleness, network.sojourn)
     for client, values in enumerate(zip(*columns, strict=True)):
         alike.setdefault(tuple(f"{value:.5g}" for value in values), []).append(client)
-    return [(_ranges(clients), *values) for values, clients in alike.items()]
+    header = ("clients", "speed", "probability", "staleness", "time in the system")
+    print_headed(header, [(_ranges(clients), *values) for values, clients in alike.items()])
 
 
 def _ranges(clients: Sequence[int]) -> str:
@@ -254,14 +270,6 @@ def _ranges(clients: Sequence[int]) -> str:
         else:
             runs.append([client])
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-def _starts(ends: Sequence[Optimum]) -> str:
-    groups = (
-        f"{end.start} {end.value:.6g} in {end.steps} steps{'' if end.settled else ', not settled'}"
-        for end in ends
-    )
-    return f"Starts of the search: {'; '.join(groups)}"
 
 
 @command.command()
@@ -307,60 +315,35 @@ def weights(times: str | None, spread: str | None, clients: int | None, period: 
 def _f_x(spread: str, clients: int) -> tuple[Fraction, ...]:
     from fl_core.timing.duration_laws import FX
 
-    return _read("--spread", spread, "a percentage from 0 to below 100", lambda text: FX(spread=text)).means(
-        clients, 0
-    )
+    try:
+        return FX(spread=spread).means(clients, 0)
+    except ValueError:
+        raise UserError(f"--spread: must be a percentage from 0 to below 100, not '{spread}'") from None
 
 
 def _clients(option: str, text: str) -> tuple[Fraction, ...]:
     """Return the exact values of all clients, twelve for `3,1.5,10x0.5`; UserError for others."""
     values: list[Fraction] = []
     for item in text.split(","):
-        times, x, value = item.partition("x")
-        count = _read(option, times, f"a number of clients before the x of '{item}'", _count) if x else 1
-        values += [_positive(option, value if x else item)] * count
+        times, x, value = item.rpartition("x")
+        try:
+            count = int(times) if x else 1
+        except ValueError:
+            count = 0
+        if not 1 <= count <= MAX_CLIENTS:
+            expected = f"a number of clients, 1 to {MAX_CLIENTS:,}, before the x of '{item}'"
+            raise UserError(f"{option}: must be {expected}, not '{times.strip()}'")
+        values += [_positive(option, value)] * count
     return tuple(values)
-
-
-def _count(text: str) -> int:
-    if not 1 <= int(text) <= 100_000:
-        raise ValueError
-    return int(text)
 
 
 def _positive(option: str, text: str) -> Fraction:
     from fl_core.parts import exact
 
-    def positive(text: str) -> Fraction:
-        if (value := exact(text.strip())) <= 0:
-            raise ValueError
-        return value
-
-    return _read(option, text, "a positive number, such as 0.5 or 1/3", positive)
-
-
-def _read(option: str, text: str, expected: str, read: Callable[[str], T]) -> T:
-    """Return `text` parsed by `read`; UserError of a single line for a ValueError."""
     try:
-        return read(text)
+        value = exact(text.strip())
     except ValueError:
-        raise UserError(f"{option}: must be {expected}, not '{text.strip()}'") from None
-
-
-def _front_figure(front: Sequence[Point], named_points: Mapping[str, Point]) -> Drawing:
-    """Return a figure of a front of times and energies, with named points to compare with."""
-    from reports.figures.svg import Drawing, series
-
-    def paint(axes: Axes) -> None:
-        times, energies = zip(*sorted(front), strict=True)
-        axes.plot(times, energies, "o-", color=series(0), markersize=6, markeredgewidth=0)
-        for index, (name, (time, energy)) in enumerate(named_points.items(), start=1):
-            axes.plot(time, energy, "s", color=series(index), markersize=7, markeredgewidth=0)
-            axes.annotate(name, (time, energy), (-8, 6), textcoords="offset points", ha="right")
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("Time to the accuracy")
-        axes.set_ylabel("Energy to the accuracy (J)")
-
-    names = ", ".join(named_points)
-    return Drawing(paint, f"Time against energy: the front, and {names}", (560, 380), (72, 16, 12, 44))
+        value = Fraction(0)
+    if value <= 0:
+        raise UserError(f"{option}: must be a positive number, such as 0.5 or 1/3, not '{text.strip()}'")
+    return value

@@ -33,7 +33,7 @@ COLUMNS = (
     click.option(
         "--gap",
         metavar="LENGTH",
-        type=options.Finite(min=0, min_open=True),
+        type=options.POSITIVE,
         help="A longer gap between a client's jobs is an absence.  [default: 10 times the usual cycle]",
     ),
 )
