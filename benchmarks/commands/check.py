@@ -171,7 +171,6 @@ def _compare(
 
     `words` name the suite on the command line.
     """
-    from benchmarks.tracking.store import Store
     from reports.gate import baseline, gate
     from reports.gate import output as gate_output
 
@@ -195,12 +194,9 @@ def _compare(
     print_text(gate.verdict(checks, new.suite))
     accept = ""
     if differ:
-        options_of_store = {"--tracking-uri": store.tracking, "--baseline": os.path.relpath(path)}
-        if store.folder != Store().folder:
-            options_of_store["--store"] = str(store.folder)
-        store_words = chain(*((option, value) for option, value in options_of_store.items() if value))
         all_checks = gate.compare(old, new, tolerance=tolerance)  # whatever was asked here: --update asks all
-        accept = gate_output.to_accept(all_checks, command_line(["asyncfl", "check", *words, *store_words]))
+        words = ["asyncfl", "check", *words, "--baseline", os.path.relpath(path), *store.options]
+        accept = gate_output.to_accept(all_checks, command_line(words))
         print_text(accept.replace("`", ""))
     if junit:
         gate_output.write(gate_output.junit(checks, new), junit)

@@ -39,8 +39,12 @@ def _erratum(entry: Discrepancy) -> str:
         "other": _settings(entry.other),
         "module": entry.module,
     }
-    lines = [tables.entry(word, text) for word, text in rows.items() if text]
-    return "\n".join([f"{entry.id}  {entry.paper}", *lines])
+    return _block(f"{entry.id}  {entry.paper}", rows)
+
+
+def _block(title: str, rows: Mapping[str, str]) -> str:
+    """Return a title with a list entry for each text that is not empty."""
+    return "\n".join([title, *(tables.entry(word, text) for word, text in rows.items() if text)])
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
@@ -90,14 +94,12 @@ def _peer(entry: Peer) -> str:
         "note": entry.note,
         "stubs": entry.stubs,
     }
-    lines = [tables.entry(word, text) for word, text in rows.items() if text]
-    return "\n".join([f"{entry.framework} {entry.version}  {entry.algorithm}", *lines])
+    return _block(f"{entry.framework} {entry.version}  {entry.algorithm}", rows)
 
 
 def _repeat(run: Repeat) -> str:
     rows = {"setting": run.setting, "repeated": run.verdict, "note": run.note}
-    lines = [tables.entry(word, text) for word, text in rows.items() if text]
-    return "\n".join([f"{run.framework} {run.version}  {run.example}", *lines])
+    return _block(f"{run.framework} {run.version}  {run.example}", rows)
 
 
 def suite_schema() -> dict[str, Any]:

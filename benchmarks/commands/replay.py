@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +17,6 @@ from benchmarks.tables import print_headed
 from fl_core.schema import EVENTS, JOBS, MODEL, SLIPS, WALL, Kind, Name, Status, Tag
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-
     from benchmarks.tracking.run_result import RunResult
     from benchmarks.tracking.store import Store
     from fl_core.live.replay import ReplayComparison
@@ -72,18 +72,30 @@ def _outcome(entry: RunResult, store: Store) -> tuple[bool, str]:
 
 def of_file(path: Path) -> ReplayComparison:
     """Replay the run saved in a file; UserError if the run cannot be read or replayed."""
-    from pydantic import ValidationError
-
     from fl_core.import_guard import guarded, not_own
     from fl_core.live.saved_run import SavedRun
 
+    with _errors_of(str(path), " as a run.live of Flower"), guarded(not_own(path)):
+        return SavedRun.unpack(path.read_bytes()).replay()
+
+
+@contextmanager
+def _errors_of(run: str, kind: str = "") -> Iterator[None]:
+    """Raise any error as UserError about the run: a damaged log may lead the simulation anywhere."""
+    from pydantic import ValidationError
+
+    from benchmarks.suite.complaints import reason
+
     try:
-        with guarded(not_own(path)):
-            return SavedRun.unpack(path.read_bytes()).replay()
+        yield
     except ValidationError as error:
-        raise _invalid(str(path), error) from None
-    except Exception as error:  # a damaged log may lead the simulation anywhere
-        raise UserError(f"{path} cannot be replayed as a run.live of Flower: {summarised(error)}") from error
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UserError(f"{run} cannot be replayed: {place}: {reason(first)}") from None
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{run} cannot be replayed{kind}: {summarised(error)}") from error
 
 
 def runs(name: str, store: Store) -> list[RunResult]:
@@ -110,8 +122,6 @@ def runs(name: str, store: Store) -> list[RunResult]:
 
 def replayed(entry: RunResult, store: Store) -> ReplayComparison:
     """Replay a recorded run; UserError if the log cannot be read or replayed."""
-    from pydantic import ValidationError
-
     from benchmarks.tracking import parquet
     from benchmarks.tracking.artifact_locations import fetched, place
     from fl_core.experiment import Experiment
@@ -119,33 +129,17 @@ def replayed(entry: RunResult, store: Store) -> ReplayComparison:
     from fl_core.live.replay import replay
 
     tables = (JOBS, EVENTS, SLIPS, MODEL)
+    names = [DESCRIPTION, *(table.file for table in tables)]
     local = place(entry.artifact_uri, store.tracking_uri)
     refusal = not_own(local / DESCRIPTION) if local else "MLflow's record names it"
-    try:
-        with fetched(
-            entry.artifact_uri, store.tracking_uri, [DESCRIPTION, *(t.file for t in tables)]
-        ) as folder:
+    with _errors_of(f"run {entry.run_id}"):
+        with fetched(entry.artifact_uri, store.tracking_uri, names) as folder:
             description = json.loads((folder / DESCRIPTION).read_bytes())
             with guarded(refusal):
                 experiment = Experiment.model_validate(description)
             frames = [parquet.read(folder, table).astype(object) for table in tables]
-    except ValidationError as error:
-        raise _invalid(f"run {entry.run_id}", error) from None
-    except (OSError, ValueError, parquet.UnreadableTableError) as error:
-        raise UserError(f"run {entry.run_id} cannot be replayed: {error}") from None
-    jobs, events, slips, model = (
-        {str(name): column.tolist() for name, column in frame.where(frame.notna(), None).items()}
-        for frame in frames
-    )
-    try:
+        jobs, events, slips, model = (
+            {str(name): column.tolist() for name, column in frame.where(frame.notna(), None).items()}
+            for frame in frames
+        )
         return replay(experiment, jobs, events, slips, model.get(Name.MODEL, []))
-    except Exception as error:  # a damaged log may lead the simulation anywhere
-        raise UserError(f"run {entry.run_id} cannot be replayed: {summarised(error)}") from error
-
-
-def _invalid(run: str, error: ValidationError) -> UserError:
-    from benchmarks.suite.complaints import reason
-
-    first = error.errors()[0]
-    place = ".".join(map(str, first["loc"]))
-    return UserError(f"{run} cannot be replayed: {place}: {reason(first)}")
