@@ -1,11 +1,11 @@
 """The command `asyncfl`, with heavy imports only after Ctrl-C can end the process in silence."""
 
-from benchmarks import interrupts
+from benchmarks import process
 
 
 def main() -> None:
     """Run the command line; user errors are reported in a line each and end with exit code 2."""
-    interrupts.end_at_once()
+    process.end_at_once()
     from benchmarks.commands.group import execute
 
     execute()

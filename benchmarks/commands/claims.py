@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks import interrupts
+from benchmarks import process
 from benchmarks.commands import options
-from benchmarks.redaction import command_line
 from fl_core.schema import Status
 from fl_core.text import many
 
@@ -250,17 +249,12 @@ def run(
         return
     _must_be_traceable(results)
     computes = engines.engine(engine, address, workers)
-    interrupts.are_raised()
-    try:
-        failed: list[bool] = []
+    failed: list[bool] = []
+    with process.resumable(lambda: "what was in progress is saved."):
         if until_decided:
             _until_decided(plans, store, results, computes, hours, quiet=quiet)
         else:
             failed = [_run(plan, store, results, computes, quiet=quiet) for plan in plans]
-    except KeyboardInterrupt:
-        click.echo("\nStopped: what was in progress is saved.")
-        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
-        sys.exit(interrupts.EXIT)
     sys.exit(1 if any(failed) else 0)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks.commands import completion, options
+from benchmarks.commands import options
 from benchmarks.commands.report import must_be_readable
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Test two strategies against each other, paired over seeds.")
-@click.argument("first", metavar="A", shell_complete=completion.strategies)
-@click.argument("second", metavar="B", shell_complete=completion.strategies)
+@click.argument("first", metavar="A", shell_complete=options.strategy_completions)
+@click.argument("second", metavar="B", shell_complete=options.strategy_completions)
 @click.option(
     "--suite",
     metavar="SUITE",
-    shell_complete=completion.suites,
+    shell_complete=options.suite_completions,
     help="Which suite, by its name or its file.  [default: the only one that is recorded]",
 )
 @click.option(

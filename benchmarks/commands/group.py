@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from benchmarks import interrupts, stdio
+from benchmarks import process
 from benchmarks.errors import UserError, shown, summarised, users_mistake
 from benchmarks.redaction import redacted
 from fl_core.import_guard import leave_the_path, place
@@ -92,14 +92,14 @@ def execute() -> None:
     gc.set_threshold(OBJECTS, 20, 20)
     atexit.register(gc.freeze)  # or Python searches all that was imported for garbage as it ends: two seconds
     sys.excepthook = _print_traceback
-    stdio.repair()
+    process.repair_streams()
     try:
         _must_be_utf8()
         leave_the_path(Path.cwd())
         code = asyncfl(prog_name="asyncfl", standalone_mode=False)
         sys.stdout.flush()
     except click.Abort:  # by Ctrl-C
-        code = interrupts.EXIT
+        code = process.INTERRUPTED
     except click.ClickException as error:
         text, code = StringIO(), error.exit_code
         error.show(text)
@@ -115,7 +115,7 @@ def execute() -> None:
         sys.stderr.writelines(f"Error: {line}\n" for line in lines)
         code = 2
     finally:
-        stdio.drop_unwritable()
+        process.drop_unwritable_output()
     sys.exit(code)
 
 

@@ -158,18 +158,14 @@ def compute(
         out: Folder of the tables.
         rows: Computes what the tables lack of a study.
     """
-    from benchmarks import interrupts
+    from benchmarks import process
 
-    interrupts.are_raised()
     out.mkdir(parents=True, exist_ok=True)
-    try:
+    with process.resumable(lambda: "finished studies are saved."):
         for at, part in enumerate(parts):
             click.echo(f"[{at + 1}/{len(parts)}] {part.place}, study {part.number}: {', '.join(part.labels)}")
             tables = tables.with_rows(**rows(part, tables))
             tables.save(out)
-    except KeyboardInterrupt:
-        click.echo("\nStopped. Rerun the same command to continue.")
-        sys.exit(interrupts.EXIT)
     return tables
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchmarks import tables
-from benchmarks.commands import completion, options
+from benchmarks.commands import options
 from benchmarks.errors import UserError
 from benchmarks.tables import print_table
 from fl_core.text import nearest, unknown
@@ -146,8 +146,8 @@ def _print_schema(ctx: click.Context, _: click.Parameter, requested: bool) -> No
 
 
 @click.command(cls=Listing, short_help="Show parts of suites, errata, theory, frameworks.")
-@click.argument("kind", metavar="[KIND]", required=False, shell_complete=completion.kinds)
-@click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.parts)
+@click.argument("kind", metavar="[KIND]", required=False, shell_complete=options.kind_completions)
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=options.part_completions)
 @click.option(
     "--schema",
     is_flag=True,

@@ -1,15 +1,14 @@
 """Options shared by several commands."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce, wraps
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-
-from benchmarks.commands import completion
+from click.shell_completion import CompletionItem
 
 T = TypeVar("T")
 LEADERBOARD = Path(__file__).parents[1] / "leaderboard/2.0"  # tables of the board
@@ -61,7 +60,52 @@ def _show_log(ctx: click.Context, __: click.Parameter, requested: bool) -> None:
         ctx.with_resource(logs.shown())
 
 
-suite = click.argument("suite", metavar="SUITE", shell_complete=completion.suites)
+def suite_completions(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return completions with the shipped suites, and files."""
+    from benchmarks.suite.shipped import shipped
+
+    return [*_beginning(begun, list(shipped())), CompletionItem(begun, type="file")]
+
+
+def strategy_completions(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return completions with the names of strategies in suite files."""
+    from benchmarks.catalogue import entries
+
+    return _beginning(begun, {entry.name: entry.what for entry in entries("strategies")})
+
+
+def kind_completions(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return completions with the kinds of parts and, after a first letter, the parts of all kinds."""
+    from benchmarks.catalogue import FAMILIES, entries
+
+    of_kinds = _beginning(begun, [*FAMILIES, "suites", "errata", "peers", "theory"])
+    parts = {entry.name: entry.what for kind in FAMILIES for entry in entries(kind)} if begun else {}
+    return [*of_kinds, *_beginning(begun, parts)]
+
+
+def part_completions(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return completions with the parts of the kind already typed, the errata, or the frameworks."""
+    from benchmarks.catalogue import FAMILIES, entries
+
+    kind = ctx.params.get("kind")
+    if kind == "errata":
+        from benchmarks.discrepancies import discrepancies
+
+        return _beginning(begun, {entry.id: entry.paper for entry in discrepancies()})
+    if kind == "peers":
+        from benchmarks.peers import peers
+
+        return _beginning(begun, {entry.short: entry.framework for entry in peers()})
+    return _beginning(begun, {entry.name: entry.what for entry in entries(kind)}) if kind in FAMILIES else []
+
+
+def _beginning(begun: str, names: Mapping[str, str] | Iterable[str]) -> list[CompletionItem]:
+    """Return completions from the names with a beginning, with descriptions if known."""
+    helps = names if isinstance(names, Mapping) else {}
+    return [CompletionItem(name, help=helps.get(name)) for name in names if name.startswith(begun)]
+
+
+suite = click.argument("suite", metavar="SUITE", shell_complete=suite_completions)
 
 settings = click.option(
     "--set",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks import interrupts
+from benchmarks import process
 from benchmarks.commands import options
 from benchmarks.errors import warn
 from benchmarks.redaction import command_line
@@ -91,15 +91,10 @@ def complete(
             Thread(target=lambda: import_module("reports.page").warm_up(), daemon=True).start()
         return display(tasks, quiet=quiet)
 
-    interrupts.are_raised()
-    try:
+    with process.resumable(lambda: f"{session.how_far}, what was in progress is saved."):
         session.run(computes, show)
         click.echo(_what_happened(session, monotonic() - began))
         shown_all = _show_results(session, store, page=page)
-    except KeyboardInterrupt:
-        click.echo(f"\nStopped: {session.how_far}, what was in progress is saved.")
-        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
-        sys.exit(interrupts.EXIT)
     sys.exit(1 if session.now[Status.ERROR] or session.failing or not shown_all else 0)
 
 

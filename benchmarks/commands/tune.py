@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from benchmarks import interrupts
+from benchmarks import process
 from benchmarks.commands import options
 from benchmarks.commands.ui import opening
 from benchmarks.errors import must_be_ours, warn
@@ -96,14 +96,13 @@ def command(
 
     computes = engines.engine(engine, address, workers)
     driver = driver_of(campaign, computes, store, storage)
-    interrupts.are_raised()
-    try:
-        run_with_progress(driver, computes, quiet=quiet)
-    except KeyboardInterrupt:
+
+    def stopped() -> str:
         done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
-        click.echo(f"\nStopped: {done}; trials in progress will be retried.")
-        click.echo(f"Resume with: asyncfl {command_line(sys.argv[1:])}")
-        sys.exit(interrupts.EXIT)
+        return f"{done}; trials in progress will be retried."
+
+    with process.resumable(stopped):
+        run_with_progress(driver, computes, quiet=quiet)
     click.echo(_what_happened(driver, monotonic() - began))
     tuned, path = keep(driver, out, settings)
     if tuned.tuned:

@@ -19,8 +19,8 @@ from urllib.request import urlopen
 
 import click
 
-from benchmarks import interrupts
-from benchmarks.commands import completion, options
+from benchmarks import process
+from benchmarks.commands import options
 from benchmarks.errors import UserError
 from benchmarks.redaction import command_line, redacted
 from benchmarks.tracking import database
@@ -43,7 +43,7 @@ QUIET = {
 
 
 @click.command(short_help="Open the MLflow UI on the recorded runs.")
-@click.argument("suite", required=False, shell_complete=completion.suites)
+@click.argument("suite", required=False, shell_complete=options.suite_completions)
 @click.option("--tuning", is_flag=True, help="Open optuna-dashboard on the tuning campaigns instead.")
 @options.storage
 @options.store
@@ -119,7 +119,7 @@ def _dashboard(storage: str, host: str, port: int) -> None:
         raise UserError(f"{storage} does not exist. Create it with asyncfl tune SUITE")
     opened = open_storage(storage)
     click.echo(f"Campaigns in {opened.name}: http://{host}:{port} (ends with Ctrl-C)")
-    interrupts.are_raised()
+    process.raise_interrupts()
     try:
         run_server(opened.optuna, host, port)
     except KeyboardInterrupt:
@@ -129,7 +129,7 @@ def _dashboard(storage: str, host: str, port: int) -> None:
 @contextmanager
 def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Popen[str]]:
     """Run MLflow's server, and end all server processes at the end, by Ctrl-C or a signal, too."""
-    interrupts.are_raised()
+    process.raise_interrupts()
     environment = {
         **QUIET,
         **os.environ,

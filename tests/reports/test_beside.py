@@ -10,7 +10,7 @@ import pytest
 from synthetic import Fake, curve, records
 
 from benchmarks.commands import report
-from benchmarks.commands.live_differences import COLUMNS
+from benchmarks.commands.replay import COLUMNS
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
