@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.errors import UserError
@@ -70,6 +72,19 @@ def set_precision(world: World) -> None:
 
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = world.precision == "tf32"
         torch.backends.cudnn.deterministic = True
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit torch to a single thread while the context is active."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def label() -> str:

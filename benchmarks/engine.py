@@ -19,8 +19,6 @@ from benchmarks.tracking.provenance import version, versions
 if TYPE_CHECKING:  # it imports torch, which takes a second: an engine can start meanwhile
     from fl_core.problems.problem import Problem
 
-NAMES = ("local", "ray")
-
 Worlds = Mapping["Problem", int]  # the problems of a suite, with a seed of each
 
 

@@ -4,7 +4,7 @@ The entries are written by `python -m tests.peers`. It replays recorded arrivals
 code, and makes a run of each framework twice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +113,3 @@ def repeats() -> tuple[Repeat, ...]:
 def _stored() -> Mapping[str, Any]:
     stored: Mapping[str, Any] = yaml_io.parse(FILE.read_bytes())[0]
     return stored
-
-
-def save(servers: Sequence[Peer], repeats: Sequence[Repeat]) -> None:
-    """Write all entries."""
-    comment = "# Written by `python -m tests.peers` from tests/peers/frameworks.yaml; not edited by hand.\n"
-    tables = {"servers": servers, "repeats": repeats}
-    dumped = {name: [entry.model_dump(mode="json") for entry in table] for name, table in tables.items()}
-    FILE.write_text(comment + yaml_io.dump(dumped))

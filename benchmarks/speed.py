@@ -5,8 +5,7 @@ exponential delays, a heap, one thread: nn.Module, autograd, torch.optim.SGD.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from time import process_time
 
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from benchmarks.device import one_thread
 from benchmarks.suite.suite import PlannedRun
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import ComputeRequest, Execution
@@ -26,17 +26,6 @@ from fl_core.recording.interleave import simulate_together
 from fl_core.scenario import Budget
 
 Compute = Callable[[int], int]  # number of updates → number of updates computed, up to a stack more
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit torch to a single thread while the context is active."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def simulations(

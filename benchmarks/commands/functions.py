@@ -268,31 +268,21 @@ def simulate(experiment: Experiment | Mapping[str, Any]) -> Simulated:
     It computes with one thread, as workers do; calls in several threads wait for each other, since first
     models are drawn from torch's global generator. Raises UserError for mistakes in it.
     """
-    with SIMULATING:
-        return _simulated(experiment)
-
-
-def _simulated(experiment: Experiment | Mapping[str, Any]) -> Simulated:
-    import torch
     from pydantic import ValidationError
 
+    from benchmarks.device import one_thread
     from benchmarks.suite.complaints import lines_of
     from fl_core.experiment import Experiment
     from fl_core.recording.recorder import run as record_run
 
-    try:
-        valid = Experiment.model_validate(experiment)
-    except ValidationError as error:
-        raise UserError(
-            *lines_of("experiment", error, Experiment, cast(dict[str, Any], experiment))
-        ) from None
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with _mistakes():
+    with SIMULATING:
+        try:
+            valid = Experiment.model_validate(experiment)
+        except ValidationError as error:
+            document = cast(dict[str, Any], experiment)
+            raise UserError(*lines_of("experiment", error, Experiment, document)) from None
+        with one_thread(), _mistakes():
             return Simulated(valid, record_run(valid))
-    finally:
-        torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -189,10 +189,9 @@ class StudyOfScale:
 
 def written(suite: Suite) -> list[dict[str, Any]]:
     """Return the strategies of a suite in the form of a suite file, each with a label."""
-    named = zip(suite.spec.strategies, labels.strategies(suite.spec, suite.labels), strict=True)
     return [
         {"name": part.reference(), **part.model_dump(mode="json", exclude_defaults=True), "label": label}
-        for part, label in named
+        for label, part in suite.labelled(suite.points[0]).items()
     ]
 
 

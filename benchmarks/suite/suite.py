@@ -30,6 +30,7 @@ from fl_core.recording.evaluation import Evaluate
 from fl_core.recording.recorder import Record
 from fl_core.schema import JOINT, VARIANT, Kind, Tag, untuned
 from fl_core.sources import digests, named
+from fl_core.strategies.strategy import Strategy
 from fl_core.text import nearest, unknown, varying
 
 T = TypeVar("T", str, int)
@@ -201,16 +202,18 @@ class Suite:
         return untuned(
             (str(point.place), label, str(strategy.local_lr))
             for point in self.points
-            for label, strategy in zip(
-                labels.strategies(point.spec, self.labels), point.spec.strategies, strict=True
-            )
+            for label, strategy in self.labelled(point).items()
         )
 
     @property
     def highlighted(self) -> list[str]:
         """Return the labels of the highlighted strategies."""
-        entries = zip(labels.strategies(self.spec, self.labels), self.spec.strategies, strict=True)
-        return [label for label, part in entries if {label, part.reference()} & {*self.spec.highlight}]
+        picked, strategies = {*self.spec.highlight}, self.labelled(self.points[0])
+        return [label for label, part in strategies.items() if {label, part.reference()} & picked]
+
+    def labelled(self, point: GridPoint) -> dict[str, Strategy]:
+        """Return the strategies at a point of the grid by label."""
+        return dict(zip(labels.strategies(point.spec, self.labels), point.spec.strategies, strict=True))
 
     def runs(self) -> list[PlannedRun]:
         """All runs in the order of the file, seeds next to each other."""
@@ -225,8 +228,7 @@ class Suite:
         self, point: GridPoint, conditions: tuple[str, ...], varying: tuple[str, ...], name: str
     ) -> Iterator[PlannedRun]:
         """Yield the runs at a point of the grid; seeds share the validated experiment."""
-        entries = zip(point.experiments, labels.strategies(point.spec, self.labels), strict=True)
-        for untuned_experiment, label in entries:
+        for untuned_experiment, label in zip(point.experiments, self.labelled(point), strict=True):
             experiment = untuned_experiment
             if self.tuned:
                 strategy = self.tuned.strategy(point.scenario, experiment.strategy, name, label)

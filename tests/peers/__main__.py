@@ -12,13 +12,14 @@ import click
 import numpy as np
 import yaml
 
-from benchmarks import peers
+from benchmarks import peers, yaml_io
 from tests.peers import environments, sequences
 
 HERE = Path(__file__).parent
 FRAMEWORKS = HERE / "frameworks.yaml"
 MODELS = HERE / "models.json"  # what the frameworks' servers made of the sequence of quadratics
 
+COMMENT = "# Written by `python -m tests.peers` from tests/peers/frameworks.yaml; not edited by hand.\n"
 ENVIRONMENTS = HERE.parents[1] / ".peers"
 
 Framework = Mapping[str, Any]
@@ -62,7 +63,12 @@ def save(
 ) -> None:
     """Store the results, in the order of the frameworks."""
     cases = [key for key in keys("cases") if key in entries and key in models]
-    peers.save([entries[key] for key in cases], [repeats[key] for key in keys("examples") if key in repeats])
+    tables: dict[str, list[peers.Peer] | list[peers.Repeat]] = {
+        "servers": [entries[key] for key in cases],
+        "repeats": [repeats[key] for key in keys("examples") if key in repeats],
+    }
+    dumped = {name: [entry.model_dump(mode="json") for entry in table] for name, table in tables.items()}
+    peers.FILE.write_text(COMMENT + yaml_io.dump(dumped))
     lines = (f"{json.dumps(key)}: {json.dumps(models[key])}" for key in cases)
     MODELS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

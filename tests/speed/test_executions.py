@@ -8,9 +8,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from workloads import BATCH, CLIENTS, Noise, endless
 
 from benchmarks import speed as yardstick
-from benchmarks.device import chosen
+from benchmarks.device import chosen, one_thread
 from benchmarks.runs.jobs import AT_ONCE, EXECUTIONS
-from benchmarks.speed import Compute, one_thread, simulations
+from benchmarks.speed import Compute, simulations
 
 DEVICE = chosen()  # as ASYNCFL_DEVICE says
 ON_GPU = DEVICE.type == "cuda"
