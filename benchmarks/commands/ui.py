@@ -68,8 +68,7 @@ def command(
     if store.is_server:
         _print_links(_links(store, suite), store.tracking_uri)
         return
-    if _taken(host, port):
-        raise UserError(f"port {port} is in use: choose another with --port")
+    _must_be_free(host, port)
     links = _links(store, suite)
     click.echo("MLflow is starting; this takes a moment.")
     with _server(store.tracking_uri, host, port) as server:
@@ -113,8 +112,7 @@ def _dashboard(storage: str, host: str, port: int) -> None:
         from optuna_dashboard import run_server
     except ModuleNotFoundError:
         raise UserError("--tuning needs optuna-dashboard: pip install optuna-dashboard") from None
-    if _taken(host, port):
-        raise UserError(f"port {port} is in use: choose another with --port")
+    _must_be_free(host, port)
     if "://" not in storage and not Path(storage).is_file():
         raise UserError(f"{storage} does not exist. Create it with asyncfl tune SUITE")
     opened = open_storage(storage)
@@ -235,17 +233,16 @@ def _views(experiment: ExperimentEntry) -> list[tuple[str, str]]:
     ]
 
 
-def _taken(host: str, port: int) -> bool:
+def _must_be_free(host: str, port: int) -> None:
+    """Raise UserError for an address that cannot be listened on, or a port in use."""
     with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # a port that was given up just now is free
+        # A port that was given up just now is free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                return True
+                raise UserError(f"port {port} is in use: choose another with --port") from None
             raise UserError(
                 f"--host {host}: cannot listen on this address ({error.strerror}). Choose another"
             ) from None
-    return False
