@@ -25,6 +25,8 @@ Worlds = Mapping["Problem", int]  # the problems of a suite, with a seed of each
 class Engine(ABC):
     """Base class of the engines for computing jobs."""
 
+    workers: int | None  # processes; None: as many as there are cores, or GPUs
+
     def warm_up(self, module: str) -> None:  # noqa: B027 - workers may be started where jobs are
         """Begin to start workers while the caller does other things; `module` defines the jobs."""
 
@@ -61,7 +63,7 @@ class Local(Engine):
 class Ray(Engine):
     """Nodes of the Ray cluster joined by the current process."""
 
-    workers: int | None  # None: as many as there are cores, or GPUs
+    workers: int | None
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
         """Return a pool on nodes with equal libraries and the data, with settings of the current process."""

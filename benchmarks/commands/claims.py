@@ -211,9 +211,7 @@ def run(
     scale: str | None,
     folder_of_claims: Path | None,
     store: Store,
-    engine: str,
-    address: str | None,
-    workers: int | None,
+    engine: Engine,
     until_decided: bool,
     hours: float | None,
     untraceable: bool,
@@ -231,7 +229,6 @@ def run(
         raise click.UsageError("--hours needs --until-decided")
     if untraceable and until_decided:
         raise click.UsageError("--untraceable repeats stored seeds. Leave out --until-decided")
-    from benchmarks import engine as engines
 
     papers = papers_of(folder_of_claims, wanted)
     plans = [plan for paper in papers.values() for plan in plans_of(paper, chosen_of(paper, ids), scale, ids)]
@@ -248,13 +245,12 @@ def run(
         say_cost(plans, results) if until_decided else _say_size(plans)
         return
     _must_be_traceable(results)
-    computes = engines.engine(engine, address, workers)
     failed: list[bool] = []
     with process.resumable(lambda: "what was in progress is saved."):
         if until_decided:
-            _until_decided(plans, store, results, computes, hours, quiet=quiet)
+            _until_decided(plans, store, results, engine, hours, quiet=quiet)
         else:
-            failed = [_run(plan, store, results, computes, quiet=quiet) for plan in plans]
+            failed = [_run(plan, store, results, engine, quiet=quiet) for plan in plans]
     sys.exit(1 if any(failed) else 0)
 
 

@@ -85,9 +85,7 @@ def run_studies(
     copies: bool,
     store: Store,
     storage: str | None,
-    engine: str,
-    address: str | None,
-    workers: int | None,
+    engine: Engine,
     out: Path,
     dry_run: bool,
 ) -> None:
@@ -96,7 +94,6 @@ def run_studies(
     What the tables of DIR have is not run again. Tables are written after every few entries, so the command
     can be stopped at any time; the same command continues.
     """
-    from benchmarks import engine as engines
     from benchmarks.device import processes
     from benchmarks.leaderboard import board
     from reports.leaderboard.board_tables import BoardTables
@@ -113,10 +110,9 @@ def run_studies(
         ],
         tables,
     )
-    click.echo(cost(parts, tables, workers or processes()))
+    click.echo(cost(parts, tables, engine.workers or processes()))
     if not dry_run:
-        computes = engines.engine(engine, address, workers)
-        missing_rows = partial(rows, computes=computes, store=store, storage=storage)
+        missing_rows = partial(rows, computes=engine, store=store, storage=storage)
         compute(parts, tables, out, missing_rows)
         click.echo(f"Written: {out}")
 

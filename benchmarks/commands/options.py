@@ -209,19 +209,31 @@ workers = click.option(
     "--workers", metavar="N", type=COUNT, help="Processes.  [default: one a core, four on a GPU]"
 )
 
-engine = click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    help="What computes: processes on this machine, or the nodes of a Ray cluster.",
-)
 
-address = click.option(
-    "--address",
-    metavar="ADDR",
-    help="With --engine ray: HOST:PORT of the cluster's head.  [default: the cluster of this machine]",
-)
+def computing(command: Callable[..., T]) -> Callable[..., T]:
+    """Add the options for what computes; the command receives a single `engine`."""
+
+    @click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="What computes: processes on this machine, or the nodes of a Ray cluster.",
+    )
+    @click.option(
+        "--address",
+        metavar="ADDR",
+        help="With --engine ray: HOST:PORT of the cluster's head.  [default: the cluster of this machine]",
+    )
+    @workers
+    @wraps(command)
+    def with_engine(*, engine: str, address: str | None, workers: int | None, **options: Any) -> T:
+        from benchmarks import engine as engines
+
+        return command(engine=engines.engine(engine, address, workers), **options)
+
+    return with_engine
+
 
 tuned = click.option(
     "--tuned", is_flag=True, help="With the values that asyncfl tune found; recorded as SUITE-tuned."
@@ -238,4 +250,3 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 planned = _together(suite, allow_code, settings, scale, store, data_dir)  # whose runs a command is about
-computing = _together(engine, address, workers)

@@ -53,9 +53,7 @@ def command(
     store: Store,
     tuned: bool,
     tuned_from: Path | None,
-    engine: str,
-    address: str | None,
-    workers: int | None,
+    engine: Engine,
     quiet: bool,
     no_report: bool,
     no_baselines: bool,
@@ -65,18 +63,15 @@ def command(
     Finished runs are not repeated; interrupted ones continue where they stopped.
     """
     began = monotonic()
-    from benchmarks import engine as engines
-
-    computes = engines.engine(engine, address, workers)
     # First of all: it takes as long as everything up to its first use, the import of torch included.
-    computes.warm_up("benchmarks.runs.jobs")
+    engine.warm_up("benchmarks.runs.jobs")
 
     from benchmarks.runs.session import Session
     from benchmarks.suite.suite import load
 
     loaded = load(suite, settings, scale, tuned_from or tuned or None)
     session = Session(loaded, store, baselines=not no_baselines)
-    complete(session, store, computes, began, quiet=quiet, page=not no_report)
+    complete(session, store, engine, began, quiet=quiet, page=not no_report)
 
 
 def complete(

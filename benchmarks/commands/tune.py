@@ -66,9 +66,7 @@ def command(
     sampler: str | None,
     objective: str | None,
     storage: str | None,
-    engine: str,
-    address: str | None,
-    workers: int | None,
+    engine: Engine,
     out: Path | None,
     dry_run: bool,
     quiet: bool,
@@ -79,8 +77,6 @@ def command(
     interrupted ones continue.
     """
     began = monotonic()
-    from benchmarks import engine as engines
-    from benchmarks.device import processes
     from benchmarks.suite.tuned import HEAD
     from tuning.progress import run_with_progress
     from tuning.results import caveats, pasteable
@@ -91,18 +87,17 @@ def command(
     if out:
         must_be_ours(out, HEAD)
     if dry_run:
-        _show_plan(campaign, workers or processes())
+        _show_plan(campaign)
         return
 
-    computes = engines.engine(engine, address, workers)
-    driver = driver_of(campaign, computes, store, storage)
+    driver = driver_of(campaign, engine, store, storage)
 
     def stopped() -> str:
         done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
         return f"{done}; trials in progress will be retried."
 
     with process.resumable(stopped):
-        run_with_progress(driver, computes, quiet=quiet)
+        run_with_progress(driver, engine, quiet=quiet)
     click.echo(_what_happened(driver, monotonic() - began))
     tuned, path = keep(driver, out, settings)
     if tuned.tuned:
@@ -245,7 +240,7 @@ def _show(tuned_file: TunedFile, path: Path) -> None:
     click.echo(f"Tuned values: {path}")
 
 
-def _show_plan(campaign: Campaign, workers: int) -> None:
+def _show_plan(campaign: Campaign) -> None:
     study, spec = campaign.studies[0], campaign.spec
     rows = [
         (
