@@ -64,6 +64,11 @@ def place(path: Path | str, document: Mapping[str, Any], steps: Sequence[str | i
     return f"{path}:{line}" if line else str(path)
 
 
+def fault(path: Path | str, document: Mapping[str, Any], steps: Sequence[str | int], sentence: str) -> str:
+    """Return a line about a key of a document: `file:line: key: sentence`."""
+    return f"{place(path, document, steps)}: {'.'.join(map(str, steps))}: {sentence}"
+
+
 def is_in_file(document: Mapping[str, Any], steps: Sequence[str | int]) -> bool:
     """Return whether a key is in the document's file."""
     return isinstance(document, Document) and tuple(steps) in document.lines

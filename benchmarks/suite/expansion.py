@@ -87,12 +87,12 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
     """Take the grid out of a document; UserError with all faults."""
     grid = document.pop("grid", None) or {}
     if not isinstance(grid, dict):
-        location = yaml_io.place(path, document, ("grid",))
-        raise UserError(f"{location}: grid: must be a mapping of dotted keys to lists of values")
+        sentence = "must be a mapping of dotted keys to lists of values"
+        raise UserError(yaml_io.fault(path, document, ("grid",), sentence))
     wrong = [
-        f"{yaml_io.place(path, document, ('grid', axis))}: grid.{axis}: {fault}"
+        yaml_io.fault(path, document, ("grid", axis), sentence)
         for axis, values in grid.items()
-        if (fault := _grid_fault(axis, values))
+        if (sentence := _grid_fault(axis, values))
     ]
     if wrong:
         raise UserError(*wrong)
@@ -123,9 +123,7 @@ def expand(
     """
     size = math.prod(map(len, grid.values()))
     if size > MOST_POINTS:
-        raise UserError(
-            f"{yaml_io.place(path, document, ('grid',))}: grid: {too_many('points', size, MOST_POINTS)}"
-        )
+        raise UserError(yaml_io.fault(path, document, ("grid",), too_many("points", size, MOST_POINTS)))
     places = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     validated = _ValidatedValues()
     points: list[GridPoint] = []
@@ -162,8 +160,7 @@ def _document_at(path: Path, document: dict[str, Any], place: Place) -> dict[str
         try:
             put(copied, split(axis), copy.deepcopy(place[axis]))
         except ValueError as error:
-            location = yaml_io.place(path, document, ("grid", axis))
-            raise UserError(f"{location}: grid.{axis}: {error}") from None
+            raise UserError(yaml_io.fault(path, document, ("grid", axis), str(error))) from None
     return copied
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.errors import UserError
 from benchmarks.suite.document import as_part
 from benchmarks.suite.fields import MAX_LABEL_CHARACTERS, SuiteSpec
-from benchmarks.yaml_io import place
+from benchmarks.yaml_io import fault
 from fl_core.parts import Part
 from fl_core.problems.problem import Problem
 from fl_core.scenario import Scenario, Timing
@@ -115,11 +115,8 @@ def take_labels(path: Path, document: dict[str, Any]) -> tuple[str, ...]:
     ]
     for at, text in enumerate(written):
         if not isinstance(text, str) or len(text) > MAX_LABEL_CHARACTERS or not text.isprintable():
-            location = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
-            raise UserError(
-                f"{location}: must be a single line of at most {MAX_LABEL_CHARACTERS} characters, not "
-                f"{text!r}"
-            )
+            sentence = f"must be a single line of at most {MAX_LABEL_CHARACTERS} characters, not {text!r}"
+            raise UserError(fault(path, document, ("strategies", at, "label"), sentence))
     return tuple(written)
 
 

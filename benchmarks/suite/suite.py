@@ -19,7 +19,7 @@ from benchmarks.suite.fields import TUNED, SuiteSpec
 from benchmarks.suite.overrides import Setting, assignment, override, take_scale
 from benchmarks.suite.shipped import SUITES, file_of, recorded
 from benchmarks.suite.tuned import Tuned
-from benchmarks.yaml_io import place, read
+from benchmarks.yaml_io import fault, read
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.import_guard import guarded, not_own, search_beside
@@ -304,14 +304,13 @@ def build(
     labels.must_be_printable(path, "scenario", by_scenario)
     for at, name in enumerate(names):
         if name in names[:at]:
-            location = f"{place(path, document, ('strategies', at))}: strategies.{at}.label"
-            raise UserError(f"{location}: duplicate label {name!r}, also of strategy {names.index(name)}")
+            sentence = f"duplicate label {name!r}, also of strategy {names.index(name)}"
+            raise UserError(fault(path, document, ("strategies", at, "label"), sentence))
     allowed = [*names, *(part.reference() for part in suite.spec.strategies)]
     for name in suite.spec.highlight:
         if name not in allowed:
-            location = place(path, document, ("highlight",))
-            hint = f"{nearest(name, allowed)} Available: {', '.join(names)}"
-            raise UserError(f"{location}: highlight: unknown strategy {name!r}{hint}")
+            sentence = f"unknown strategy {name!r}{nearest(name, allowed)} Available: {', '.join(names)}"
+            raise UserError(fault(path, document, ("highlight",), sentence))
     return suite
 
 
