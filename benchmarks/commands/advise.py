@@ -321,16 +321,13 @@ def _network(
 
 def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: float | None) -> dict[str, Any]:
     """Return network and unit of the timing; UserError for links and job lengths of an unknown unit."""
-    from fl_core import keys
-    from fl_core.timing import traces
+    from fl_core.scenario import Timing
+    from fl_core.timing.traces import TIME_UNITS
 
     if not network:
         return {}
-    durations = written["durations"]
-    if unit is None and durations["name"] == "trace":
-        path = Path(durations["path"])
-        name = traces.time_unit(path, keys.digest(traces.content(path)))
-        unit = float(traces.TIME_UNITS[name]) if name else None
+    if unit is None and (name := Timing.model_validate(written).durations.time_unit):
+        unit = float(TIME_UNITS[name])
     if unit is None:
         raise UserError("--unit: give the seconds in a unit of the job lengths, since links are in Mbit/s")
     return {"network": dict(network), **({} if unit == 1 else {"unit": unit})}

@@ -134,10 +134,8 @@ def _show(files: Mapping[str, Any], clients: int, timing: dict[str, Any]) -> Non
 def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
     """Yield sentences on the contents of a log: rows, clients, lengths, absences."""
     from benchmarks.job_logs import counts
+    from benchmarks.yaml_io import in_a_line
     from reports.numbers import number
-
-    def dumped(law: Mapping[str, Any]) -> str:
-        return "{" + ", ".join(f"{key}: {value}" for key, value in law.items()) + "}"
 
     def text(value: float) -> str:
         return number(value, 3)
@@ -161,7 +159,7 @@ def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
     if law := absences.law:
         on, off = text(law["mean_on"]), text(law["mean_off"])
         yield f"  present for {on}{unit} and away for {off}{unit} on average; the log repeats after its end"
-        yield f"  for pauses that clients take independently: 'availability: {dumped(law)}'"
+        yield f"  for pauses that clients take independently: 'availability: {in_a_line(law)}'"
     else:
         yield "  too little for a law: always available"
 
