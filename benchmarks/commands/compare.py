@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks.commands import options
-from benchmarks.commands.report import must_be_readable
+from benchmarks.commands import options, report
 from benchmarks.errors import UserError
 from benchmarks.tables import print_text
 from fl_core.schema import CAMPAIGN, DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
@@ -114,28 +113,25 @@ def load(store: Store, suite: str | None, names: tuple[str, str]) -> RecordedSui
     """Return the runs of the given or only suite, with curves of the named strategies alone.
 
     Raises:
-        UserError: There are no runs.
+        UserError: There are no runs, or none can be read.
     """
-    from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking.reader import reading
-    from reports.records import store as records
+
+    folded = {name.casefold() for name in names}
 
     def may_be_meant(run: RunResult) -> bool:
         return bool(folded & {spelling.casefold() for spelling in _spellings(run)})
 
-    store.must_exist()
-    uri, folded = store.tracking_uri, {name.casefold() for name in names}
-    with reading(uri) as reader:
-        recorded = [name for name in reader.experiments() if name != DEFAULT and not name.endswith(CAMPAIGN)]
-    if suite is None and len(recorded) != 1:
-        raise UserError(f"choose a suite with --suite. Recorded: {', '.join(recorded) or 'none'}")
-    name = recorded_name(suite) if suite else recorded[0]
-    loaded = records.load(uri, name, may_be_meant, curves_only=True)
-    if loaded.runs:
-        return loaded
-    if name in recorded:
-        raise UserError(f"no run of '{name}' is recorded. Run it with asyncfl run")
-    raise _unknown("suite", name, recorded)
+    if suite is None:
+        store.must_exist()
+        with reading(store.tracking_uri) as reader:
+            recorded = [
+                name for name in reader.experiments() if name != DEFAULT and not name.endswith(CAMPAIGN)
+            ]
+        if len(recorded) != 1:
+            raise UserError(f"choose a suite with --suite. Recorded: {', '.join(recorded) or 'none'}")
+        suite = recorded[0]
+    return report.load(store, suite, files_of=may_be_meant, curves_only=True)
 
 
 def _spellings(run: RunResult) -> tuple[str, str, str]:
@@ -168,7 +164,7 @@ def choose(
 ) -> tuple[tuple[str, str], list[RecordedScenario]]:
     """Return the labels of both strategies, and the scenarios matching a text with runs of both.
 
-    UserError if there are none, or no run can be read.
+    UserError if there are none.
     """
     pair = _strategy(suite, first), _strategy(suite, second)
     if pair[0] == pair[1]:
@@ -182,7 +178,6 @@ def choose(
     common = [scenario for scenario in matching if set(pair) <= {cell.strategy for cell in scenario.cells}]
     if not common:
         raise UserError(f"no scenario has runs of both {' and '.join(pair)}. Run both in one suite")
-    must_be_readable(suite)
     return pair, common
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from fl_core.schema import CLAIMS
 from fl_core.text import many, nearest
 
 if TYPE_CHECKING:
+    from benchmarks.tracking.run_result import RunResult
     from benchmarks.tracking.store import Store
     from reports.records.records import RecordedSuite
     from reports.sections.section import Section
@@ -48,14 +49,23 @@ def command(suite: str, scale: str | None, store: Store, files: Path | None) -> 
         sys.exit(1)
 
 
-def load(store: Store, suite: str, scale: str | None = None, *, curves_only: bool = False) -> RecordedSuite:
-    """Return the records of a suite; UserError without any run or tuning campaign."""
+def load(
+    store: Store,
+    suite: str,
+    scale: str | None = None,
+    files_of: Callable[[RunResult], bool] | None = None,
+    *,
+    curves_only: bool = False,
+) -> RecordedSuite:
+    """Return the records of a suite; UserError without any run or tuning campaign, or if none can be read."""
     from benchmarks.suite.shipped import recorded_name
     from benchmarks.tracking.reader import reading
     from reports.records import store as records
 
     store.must_exist()
-    recorded = records.load(store.tracking_uri, recorded_name(suite, scale), curves_only=curves_only)
+    recorded = records.load(
+        store.tracking_uri, recorded_name(suite, scale), files_of, curves_only=curves_only
+    )
     must_be_readable(recorded)
     if not recorded.runs and not recorded.studies:
         address = store.tracking or store.folder

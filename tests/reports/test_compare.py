@@ -298,8 +298,8 @@ def test_strategies_go_by_label_title_or_name(tmp_path: Path) -> None:
         (("ACE", "ACE"), "cannot compare ACE with itself"),
         (("ACE", "FedBuff", "--scenario", "mars"), "scenario 'mars' is not recorded. Available: digits"),
         (("ACE", "FedBuff", "--metric", "test/los"), "Did you mean 'test/loss'?"),
-        (("ACE", "FedBuff", "--suite", "tow"), "suite 'tow' is not recorded. Did you mean 'two'?"),
-        (("ACE", "FedBuff", "--suite", "empty"), "no run of 'empty' is recorded"),
+        (("ACE", "FedBuff", "--suite", "tow"), "Did you mean 'two'?"),
+        (("ACE", "FedBuff", "--suite", "empty"), "no run of a suite 'empty' is recorded"),
     ],
 )
 def test_a_wrong_name_is_one_line_with_what_there_is(
