@@ -87,8 +87,8 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
     """Take the grid out of a document; UserError with all faults."""
     grid = document.pop("grid", None) or {}
     if not isinstance(grid, dict):
-        sentence = "must be a mapping of dotted keys to lists of values"
-        raise UserError(yaml_io.fault(path, document, ("grid",), sentence))
+        wanted = "must be a mapping of dotted keys to lists of values"
+        raise UserError(yaml_io.fault(path, document, ("grid",), wanted))
     wrong = [
         yaml_io.fault(path, document, ("grid", axis), sentence)
         for axis, values in grid.items()
