@@ -29,7 +29,7 @@ from fl_core.schema import CAMPAIGN, DEFAULT, VARIANT, Kind
 from fl_core.text import nearest
 
 if TYPE_CHECKING:
-    from benchmarks.tracking.queries import ExperimentEntry
+    from benchmarks.tracking.reader import ExperimentEntry
     from benchmarks.tracking.store import Store
 
 MOST = 10  # suites that are listed, the newest

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import UserError, warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import database
-from benchmarks.tracking.queries import INFO, ExperimentEntry, Queries, RunColumns, unexpected
 from benchmarks.tracking.run_result import RunResult
 
 if TYPE_CHECKING:
@@ -20,29 +23,32 @@ if TYPE_CHECKING:
 
 PAGE = 1000  # runs a request
 
+# Of MLflow's tables, all columns that are relied on
+COLUMNS = {
+    "experiments": ("experiment_id", "name", "lifecycle_stage"),
+    "experiment_tags": ("experiment_id", "key", "value"),
+    "runs": (
+        "run_uuid",
+        "experiment_id",
+        "status",
+        "start_time",
+        "end_time",
+        "artifact_uri",
+        "lifecycle_stage",
+    ),
+    "tags": ("run_uuid", "key", "value"),
+    "params": ("run_uuid", "key", "value"),
+    "latest_metrics": ("run_uuid", "key", "value", "is_nan"),
+}
 
-def frame(runs: RunColumns) -> pd.DataFrame:
-    """Return a table with a row for each run and the columns of `mlflow.search_runs`; times as in MLflow."""
-    import pandas as pd
 
-    columns = dict(runs.info)
-    for name in ("metrics", "params", "tags"):
-        table = getattr(runs, name)
-        columns |= {f"{name}.{key}": table[key] for key in sorted(table)}
-    types = {f"metrics.{key}": float for key in runs.metrics}
-    return pd.DataFrame(columns, dtype=object).astype(types | {"start_time": int, "end_time": int})
+@dataclass(frozen=True, slots=True)
+class ExperimentEntry:
+    """An experiment in MLflow: a suite, or a tuning campaign."""
 
-
-def results(runs: RunColumns) -> list[RunResult]:
-    """Return the result of each run."""
-    all_runs = [RunResult(*values) for values in zip(*runs.info.values(), strict=True)]
-    for name in ("tags", "params", "metrics"):
-        parts = [getattr(result, name) for result in all_runs]
-        for key, column in getattr(runs, name).items():
-            for part, value in zip(parts, column, strict=True):
-                if value is not None:
-                    part[key] = value
-    return all_runs
+    id: str
+    name: str
+    tags: Mapping[str, str]
 
 
 class Reader(ABC):
@@ -53,19 +59,14 @@ class Reader(ABC):
         """Return all experiments by name, without experiments in MLflow's bin."""
 
     @abstractmethod
-    def runs(
-        self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
-    ) -> RunColumns:
-        """Return the runs of an experiment, all or only the named runs, the newest first.
-
-        With `tags` only these tags need be there, and neither parameters nor metrics.
-        """
-
     def results(
         self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
     ) -> list[RunResult]:
-        """Return the runs of an experiment as results."""
-        return results(self.runs(experiment, ids, tags))
+        """Return the runs of an experiment, all or only the named runs, the newest first.
+
+        Deleted runs are left out. With `tags` only these tags need be there, and neither parameters nor
+        metrics.
+        """
 
 
 class ClientReader(Reader):
@@ -80,25 +81,15 @@ class ClientReader(Reader):
             for experiment in self._client.search_experiments()
         }
 
-    def runs(
+    def results(
         self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
-    ) -> RunColumns:
-        all_runs = list(self._runs(experiment, ids))
-        columns = RunColumns({name: [] for name in INFO})
-        for at, run in enumerate(all_runs):
-            info, data = run.info, run.data
-            for name, column in columns.info.items():
-                column.append(getattr(info, name))
-            kept_tags = {key: value for key, value in data.tags.items() if tags is None or key in tags}
-            for table, values in (
-                (columns.tags, kept_tags),
-                (columns.params, data.params if tags is None else {}),
-                (columns.metrics, data.metrics if tags is None else {}),
-            ):
-                for key, value in values.items():
-                    table.setdefault(key, [None] * len(all_runs))[at] = value
-        columns.info["end_time"] = [end or 0 for end in columns.info["end_time"]]
-        return columns
+    ) -> list[RunResult]:
+        results = [RunResult.of_run(run) for run in self._runs(experiment, ids)]
+        if tags is not None:
+            for result in results:
+                result.tags = {key: value for key, value in result.tags.items() if key in tags}
+                result.params, result.metrics = {}, {}
+        return results
 
     def _runs(self, experiment: str, ids: Sequence[str]) -> Iterator[Run]:
         condition = "attributes.run_id IN ({})".format(", ".join(f"'{run}'" for run in ids)) if ids else ""
@@ -111,8 +102,52 @@ class ClientReader(Reader):
                 return
 
 
-class FileReader(Queries, Reader):
-    """Reader of an SQLite file with MLflow's tables."""
+class FileReader(Reader):
+    """Reader of a consistent state of an SQLite file with MLflow's tables, by a query for each table."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.execute("BEGIN")  # all queries see one state
+
+    def experiments(self) -> dict[str, ExperimentEntry]:
+        tags: dict[int, dict[str, str]] = {}
+        for experiment, key, value in self._rows("SELECT experiment_id, key, value FROM experiment_tags"):
+            tags.setdefault(experiment, {})[key] = value
+        query = "SELECT experiment_id, name FROM experiments WHERE lifecycle_stage = 'active'"
+        rows = self._rows(query).fetchall()
+        if any(not isinstance(name, str) for _, name in rows):
+            raise sqlite3.DatabaseError("experiments.name: must be a text")
+        return {name: ExperimentEntry(str(id_), name, tags.get(id_, {})) for id_, name in rows}
+
+    def results(
+        self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
+    ) -> list[RunResult]:
+        """Return the runs of an experiment; with `tags`, also what is not of the type that MLflow writes."""
+        condition, chosen = "experiment_id = ? AND lifecycle_stage = 'active'", [int(experiment), *ids]
+        condition += f" AND run_uuid IN ({_marks(ids)})" if ids else ""
+        info = "run_uuid, CAST(experiment_id AS TEXT), status, start_time, ifnull(end_time, 0), artifact_uri"
+        query = f"SELECT {info} FROM runs WHERE {condition} ORDER BY start_time DESC, run_uuid"
+        results = {row[0]: RunResult(*row) for row in self._rows(query, *chosen)}
+        for name, table, is_nan, types, keys in (
+            ("tags", "tags", "0", "'text'", tags or ()),
+            ("params", "params", "0", "'text'", ()),
+            ("metrics", "latest_metrics", "is_nan", "'real', 'integer'", ()),
+        ):
+            values = {run: getattr(result, name) for run, result in results.items()}
+            query = f"SELECT run_uuid, key, value, {is_nan} FROM runs JOIN {table} USING (run_uuid)"
+            query += f" WHERE {condition}"
+            if tags is not None:
+                other_types = f"typeof(key) != 'text' OR typeof(value) NOT IN ({types})"
+                query += f" AND (key IN ({_marks(keys)}) OR {other_types})"
+            for run, key, value, not_a_number in self._rows(query, *chosen, *keys):
+                if not_a_number == 1:
+                    values[run][key] = nan
+                elif value is not None:
+                    values[run][key] = value
+        return list(results.values())
+
+    def _rows(self, query: str, *values: Any) -> sqlite3.Cursor:
+        return self._connection.execute(query, values)
 
 
 @contextmanager
@@ -122,7 +157,7 @@ def opened(uri: str) -> Iterator[Reader]:
     A file whose tables are not as expected is read through the client, as a warning says.
     """
     path = database.file(uri)
-    if path is not None and (reason := unexpected(path)):
+    if path is not None and (reason := _unexpected(path)):
         warn(f"{path}: {reason}. It is read through MLflow's client instead, which takes longer")
         path = None
     if path is None:
@@ -142,3 +177,39 @@ def reading(uri: str) -> Iterator[Reader]:
     except database.failures() as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"MLflow at {redacted(uri)} cannot be read: {reason}") from None
+
+
+def frame(results: Sequence[RunResult]) -> pd.DataFrame:
+    """Return a table with a row for each run and the columns of `mlflow.search_runs`; times as in MLflow."""
+    import pandas as pd
+
+    columns: dict[str, list[Any]] = {
+        "run_id": [result.run_id for result in results],
+        "experiment_id": [result.experiment_id for result in results],
+        "status": [result.state for result in results],
+        "start_time": [result.start_time for result in results],
+        "end_time": [result.end_time for result in results],
+        "artifact_uri": [result.artifact_uri for result in results],
+    }
+    types: dict[str, type] = {"start_time": int, "end_time": int}
+    for table in ("metrics", "params", "tags"):
+        rows = [getattr(result, table) for result in results]
+        for name in sorted(set().union(*rows)):
+            columns[f"{table}.{name}"] = [row.get(name) for row in rows]
+            if table == "metrics":
+                types[f"{table}.{name}"] = float
+    return pd.DataFrame(columns, dtype=object).astype(types)
+
+
+def _unexpected(path: Path) -> str:
+    """Return a message about the first missing column; empty if all required columns exist."""
+    with closing(database.open_file(path)) as connection:
+        for table, expected in COLUMNS.items():
+            columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+            if missing := [name for name in expected if name not in columns]:
+                return f"MLflow's table '{table}' has no column '{missing[0]}'"
+    return ""
+
+
+def _marks(values: Collection[str]) -> str:
+    return ", ".join("?" * len(values))

@@ -11,7 +11,6 @@ from benchmarks.errors import UserError
 from benchmarks.redaction import remember
 from benchmarks.tracking import database
 from benchmarks.tracking.artifact_locations import fetched
-from benchmarks.tracking.queries import INFO, RunColumns
 from fl_core.schema import CURVE, TAGS
 
 if TYPE_CHECKING:
@@ -119,9 +118,7 @@ class Store:
 
         with reading(self.tracking_uri) as reader:
             experiment = reader.experiments().get(suite)
-            runs = frame(
-                reader.runs(experiment.id) if experiment else RunColumns({name: [] for name in INFO})
-            )
+            runs = frame(reader.results(experiment.id) if experiment else [])
         for name, value in filters.items():
             tag = f"tags.{TAGS}{name}"
             runs = runs[runs[tag] == str(value)] if tag in runs else runs[:0]

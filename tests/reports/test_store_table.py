@@ -50,7 +50,7 @@ def test_the_client_reads_the_same_table(store: Store) -> None:
         assert by_sql.experiments() == by_client.experiments()
         experiment = by_sql.experiments()["two"].id
         pd.testing.assert_frame_equal(
-            frame(by_sql.runs(experiment)), frame(by_client.runs(experiment)), check_exact=True
+            frame(by_sql.results(experiment)), frame(by_client.results(experiment)), check_exact=True
         )
         results = by_client.results(experiment)
         chosen = [result.run_id for result in results[::2]]
