@@ -15,22 +15,23 @@ from typing import Any, Generic, Self
 from weakref import WeakValueDictionary
 
 from benchmarks import device
-from benchmarks.errors import no_room, summarised
-from benchmarks.pool.job import Capacity, PoolJob, Worker
-from benchmarks.runs.attempt import Attempt
-from benchmarks.runs.messages import Advanced, Finished, NoRoom
+from benchmarks.pool.job import Capacity, Message, PoolJob, Worker
+from benchmarks.runs.messages import Advanced, Evaluated, Finished, NoRoom, Notice
 from benchmarks.runs.recording import Recording
 from benchmarks.suite.suite import AnyTask, PlannedRun, PooledTask, Task
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance
 from fl_core.execution.auto import Auto, largest
-from fl_core.execution.execution import Execution
+from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.graphed import Graphed
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
+from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import Problem, World
-from fl_core.recording.interleave import interleave
-from fl_core.schema import Tag
+from fl_core.recording import checkpoint
+from fl_core.recording.interleave import RunSlot, interleave
+from fl_core.recording.recorder import Recorder
+from fl_core.schema import Status, Tag
 
 EXECUTIONS: dict[str, Callable[[], Execution]] = {
     "one_by_one": OneByOne,
@@ -41,6 +42,10 @@ EXECUTIONS: dict[str, Callable[[], Execution]] = {
 
 AT_ONCE = {"cpu": 8, "cuda": 64}  # runs side by side at most
 HELD = 4  # models for each client that a run may hold: a start, an update, its gradient, a row of a table
+
+SAVE_EVERY = 1.0  # seconds of a run's own between two checkpoints
+SAVE_SHARE = 0.05  # of its time at most is spent on checkpoints
+REPORT_EVERY = 0.2  # seconds of its own between two messages
 
 _provenance_here = cache(provenance)  # once a process
 
@@ -91,27 +96,20 @@ class BaselineJob(TaskJob[PooledTask]):
 
     def compute(self, worker: Worker) -> None:
         """Leave the baseline's metrics in the outbox."""
+        recording, began = self.recording(), perf_counter()
         finished: Finished | NoRoom | None = self.recorded()
         if finished is None:
             worker.tell(self, Advanced(0.0))
             try:
-                finished = self._trained()
-            except OSError as error:
-                if not no_room(error):
-                    raise
-                finished = NoRoom(no_room(error))
+                metrics = self.task.problem.pooled(self.task.seed, device.chosen())
+                fingerprint = self.task.problem.world(self.task.seed).fingerprint.items()
+                data = {name: digest for name, digest in fingerprint if name != "partition"}
+                recording.watch.here = perf_counter() - began
+                result = recording.trained(metrics, {Tag.DATA: data})
+                finished = Finished(result, metrics.get(self.task.problem.metric))
+            except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
+                finished = recording.ended_by(error)
         worker.tell(self, finished)
-
-    def _trained(self) -> Finished:
-        recording, problem, began = self.recording(), self.task.problem, perf_counter()
-        try:
-            metrics = problem.pooled(self.task.seed, device.chosen())
-            fingerprint = problem.world(self.task.seed).fingerprint.items()
-            data = {name: digest for name, digest in fingerprint if name != "partition"}
-        except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
-            return Finished(recording.failed(summarised(error), traceback.format_exc()))
-        recording.watch.here = perf_counter() - began
-        return Finished(recording.trained(metrics, {Tag.DATA: data}), metrics.get(problem.metric))
 
 
 class RunJob(TaskJob[PlannedRun]):
@@ -132,23 +130,134 @@ class RunJob(TaskJob[PlannedRun]):
         group = Companions(self, worker)
         for attempt, event in interleave(group.attempts(), inf, group.execution):
             if event is None:
-                worker.tell(group.opened.pop(attempt), attempt.finished())
+                group.opened.remove(attempt)
+                worker.tell(attempt.job, attempt.finished())
             if worker.stopping:
                 for unfinished in group.opened:
                     unfinished.leave()
                 return
 
-    def attempt(self, execution: Execution, worker: Worker) -> Attempt:
-        """Return an attempt at the run, from the beginning or the last checkpoint."""
-        worlds = worker.shared(Worlds)
-        return Attempt(
-            self.task,
-            self.recording(),
-            execution,
-            world=lambda: worlds.of(self.task.problem, self.task.seed),
-            tell=lambda message: worker.tell(self, message),
-            cancelled=lambda: worker.is_cancelled(self),
-        )
+
+class Attempt(RunSlot):
+    """Attempt at a run, recorded, saved and reported at events, independently of companions."""
+
+    def __init__(self, job: RunJob, execution: Execution, worker: Worker) -> None:
+        super().__init__()
+        self.job, self.task, self.execution, self.worker = job, job.task, execution, worker
+        self.recording = job.recording()
+        self.watch = self.recording.watch
+        self.saved = job.outbox.checkpoint(self.task.suite, self.task.key)
+        self.recorder: Recorder | None = None  # once it has begun
+        self._finished: Finished | NoRoom | None = None
+
+    def events(self) -> Iterator[Event | ComputeRequest]:
+        """Yield the simulation's events once recorded, and store the record at the end."""
+        world = self.worker.shared(Worlds).of(self.task.problem, self.task.seed)
+        recorder = self.recorder = self._resumed(world) or self._begun(world)
+        simulation, curve = recorder.simulation, recorder.record.curve
+        self.charge()
+        self._tell(Advanced(simulation.share, self._value(recorder)))  # where it begins, or goes on
+        next_message, next_save = 0.0, SAVE_EVERY
+        reported = self._report(0)
+        for event in simulation.events():
+            if not isinstance(event, ComputeRequest):
+                if recorder.see(event):
+                    self.watch.stamp(len(curve))
+                    reported = self._report(reported)
+                    if self.task.prunable and self.worker.is_cancelled(self.job):
+                        self._finished = self._ended(recorder, pruned=True)
+                        return
+                self.charge()
+                if self.seconds > next_message:
+                    self._tell(Advanced(simulation.share, self._value(recorder)))
+                    next_message = self.seconds + REPORT_EVERY
+                if self.seconds > next_save:
+                    earlier_seconds = self.seconds
+                    self.save()
+                    self.charge()
+                    next_save = self.seconds + max(SAVE_EVERY, (self.seconds - earlier_seconds) / SAVE_SHARE)
+            yield event
+        self._finished = self._ended(recorder)
+
+    def save(self) -> None:
+        """Write a checkpoint, unless the run has not begun."""
+        if self.recorder is not None:
+            self.watch.here = self.seconds
+            checkpoint.save(self.recorder, self.saved, self.watch.state())
+
+    def leave(self) -> None:
+        """Save the run for a later session; record an error if saving fails."""
+        try:
+            self.save()
+        except Exception as error:  # noqa: BLE001 - must not affect the runs beside it
+            self.error = error
+            self.finished()
+
+    def finished(self) -> Finished | NoRoom:
+        """Return the final message; the record, or the error's, is in the outbox unless the disk is full."""
+        if self._finished is None:
+            assert self.error is not None
+            self.watch.here = self.seconds
+            self._finished = self.recording.ended_by(self.error)
+        if isinstance(self._finished, Finished):
+            self.saved.unlink(missing_ok=True)
+        return self._finished
+
+    def _tell(self, message: Message) -> None:
+        self.worker.tell(self.job, message)
+
+    def _report(self, reported: int) -> int:
+        """Send all rows of a prunable run's curve from row `reported` on; return the number of rows."""
+        assert self.recorder is not None
+        curve = self.recorder.record.curve
+        if self.task.prunable:
+            for row in range(reported, len(curve)):
+                self._tell(Evaluated(row, curve[row]))
+        return len(curve)
+
+    def _ended(self, recorder: Recorder, *, pruned: bool = False) -> Finished:
+        record, world = recorder.finish(clients=not self.task.curve_only), recorder.simulation.world
+        if pruned:
+            record.status, record.reason = Status.PRUNED, "stopped by the pruner"
+        self.watch.stamp(len(record.curve))
+        self.charge()
+        self.watch.here = self.seconds
+        companions = f", {self.beside} runs side by side" if self.beside > 1 else ""
+        about = {
+            Tag.EXECUTION: self.execution.label + companions,
+            Tag.DEVICE: device.label(),
+            Tag.MEMORY_FORMAT: world.memory_format,
+            Tag.DATA: world.fingerprint,
+        }
+        return Finished(self.recording.simulated(record, about), self._value(recorder))
+
+    def _value(self, recorder: Recorder) -> float | None:
+        """Return the latest value of the problem's metric."""
+        return recorder.record.curve[-1].get(self.task.problem.metric)
+
+    def _new(self, world: World) -> Recorder:
+        run, experiment = self.task, self.task.experiment
+        return Recorder(Simulation(experiment, world), run.diagnostics.possible(experiment), run.evaluate)
+
+    def _begun(self, world: World) -> Recorder:
+        """Return a recorder of the run at the beginning, with the first model evaluated."""
+        recorder = self._new(world)
+        recorder.start()
+        self.watch.stamp(len(recorder.record.curve))
+        return recorder
+
+    def _resumed(self, world: World) -> Recorder | None:
+        """Return a recorder of the run at the last checkpoint, or None without a usable checkpoint."""
+        if not self.saved.exists():
+            return None
+        recorder = self._new(world)
+        try:
+            self.watch.restore(checkpoint.load(recorder, self.saved))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the run restarts
+            traceback.print_exc()
+            self._tell(Notice.of_restart(error))
+            return None
+        return recorder
 
 
 class Companions:
@@ -157,7 +266,7 @@ class Companions:
     def __init__(self, first: RunJob, worker: Worker) -> None:
         self.first, self.worker = first, worker
         self.execution = EXECUTIONS[first.task.execution]()
-        self.opened: dict[Attempt, RunJob] = {}
+        self.opened: list[Attempt] = []
         self._most: int | None = None  # that fit into memory, once a world is there
 
     def attempts(self) -> Iterator[Attempt | None]:
@@ -170,13 +279,12 @@ class Companions:
             elif finished := job.recorded():
                 self.worker.tell(job, finished)
             else:
-                attempt = job.attempt(self.execution, self.worker)
-                self.opened[attempt] = job
-                yield attempt
+                self.opened.append(Attempt(job, self.execution, self.worker))
+                yield self.opened[-1]
             capacity = self._capacity()
             if self.opened and capacity != reported:
                 reported = capacity
-                self.worker.tell(next(iter(self.opened.values())), Capacity(capacity))
+                self.worker.tell(self.opened[0].job, Capacity(capacity))
             room = 0 < len(self.opened) < capacity
             companion = self.worker.companion() if room else None
             job = companion if isinstance(companion, RunJob) else None

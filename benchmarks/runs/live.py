@@ -7,10 +7,10 @@ from functools import cached_property
 from time import monotonic
 from typing import Any
 
-from benchmarks.errors import UserError, no_room, summarised
+from benchmarks.errors import UserError
 from benchmarks.pool.job import Worker
 from benchmarks.runs.jobs import TaskJob, Worlds
-from benchmarks.runs.messages import Advanced, BegunAnew, Finished, NoRoom, Resumed, SlowServer
+from benchmarks.runs.messages import Advanced, Finished, NoRoom, Notice
 from benchmarks.runs.recording import Recording
 from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.keys import key
@@ -21,6 +21,11 @@ from fl_core.schema import EVENTS, JOBS, LIVE, MODEL, SLIPS, WALL, Name, Tag, To
 
 SAVE_EVERY = 5.0  # seconds between two checkpoints: clients wait meanwhile
 REPORT_EVERY = 0.5  # seconds between two messages
+
+SLOW_SERVER = Notice(
+    "the server is slower than the strategy's timer; alarms that it missed by more than "
+    f"{MAX_LATENESS_SECONDS:g} s are dropped. Lengthen --unit, or the strategy's period"
+)
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,7 @@ class LiveJob(TaskJob[PlannedLiveRun]):
             except StoppedError:
                 return
             except (Exception, SystemExit) as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
-                if reason := no_room(error):
-                    finished = NoRoom(reason)
-                else:
-                    finished = Finished(recording.failed(summarised(error), traceback.format_exc()))
+                finished = recording.ended_by(error)
         worker.tell(self, finished)
 
     def _ran(self, worker: Worker, recording: Recording) -> Finished:
@@ -108,10 +110,10 @@ class LiveJob(TaskJob[PlannedLiveRun]):
         if saved.exists():
             try:
                 watch.restore(run.load(saved))
-                worker.tell(self, Resumed(run.simulation.time, tuple(run.in_service)))
+                worker.tell(self, _resumed(run))
             except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the run restarts
                 traceback.print_exc()
-                worker.tell(self, BegunAnew(summarised(error)))
+                worker.tell(self, Notice.of_restart(error))
                 run = self._run(world, worker)
         transport = LocalProcesses(task.experiment, task.processes)
         served, last_reported, last_saved, punctual = monotonic(), 0.0, monotonic(), True
@@ -120,7 +122,7 @@ class LiveJob(TaskJob[PlannedLiveRun]):
                 end = monotonic()
                 watch.here = end - began
                 if punctual and run.log.slips[Name.SET]:
-                    worker.tell(self, SlowServer(MAX_LATENESS_SECONDS))
+                    worker.tell(self, SLOW_SERVER)
                     punctual = False
                 if end > last_reported + REPORT_EVERY:
                     worker.tell(self, Advanced(run.simulation.share))
@@ -157,3 +159,9 @@ class LiveJob(TaskJob[PlannedLiveRun]):
         return LiveRun(
             task.experiment, world, task.unit, evaluate=task.evaluate, stopping=lambda: worker.stopping
         )
+
+
+def _resumed(run: LiveRun) -> Notice:
+    """Return the notice of a resumption; jobs in service were lost with the server, and are sent again."""
+    jobs = ", ".join(f"job {index} of client {client}" for client, index in run.in_service) or "none"
+    return Notice(f"resumed at time {run.simulation.time:g}; lost with the server and sent again: {jobs}")

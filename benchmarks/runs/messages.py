@@ -1,7 +1,9 @@
 """Messages about a suite's tasks during computation."""
 
 from dataclasses import dataclass
+from typing import Self
 
+from benchmarks.errors import summarised
 from benchmarks.pool.job import Final, Message
 from benchmarks.tracking.run_result import RunResult
 
@@ -22,43 +24,16 @@ class Evaluated(Message):
     values: dict[str, float]  # of the row
 
 
+@dataclass(frozen=True, slots=True)
 class Notice(Message):
-    """Base of messages that users are told of, as text, in the midst of a task."""
+    """Message for users in the midst of a task."""
 
+    text: str
 
-@dataclass(frozen=True, slots=True)
-class BegunAnew(Notice):
-    """Restart of a run from scratch, with unchanged numbers, after an unusable checkpoint."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return f"cannot resume from checkpoint ({self.reason}); restarting from scratch"
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed(Notice):
-    """Resumption of a run in real time; jobs in service were lost with the server, and are sent again."""
-
-    time: float  # virtual
-    jobs: tuple[tuple[int, int], ...]  # client and index of each
-
-    def __str__(self) -> str:
-        jobs = ", ".join(f"job {index} of client {client}" for client, index in self.jobs) or "none"
-        return f"resumed at time {self.time:g}; lost with the server and sent again: {jobs}"
-
-
-@dataclass(frozen=True, slots=True)
-class SlowServer(Notice):
-    """A run in real time with a server that is slower than the strategy's timer."""
-
-    dropped_after: float  # lateness of an alarm, in seconds, from which alarms are dropped
-
-    def __str__(self) -> str:
-        return (
-            "the server is slower than the strategy's timer; alarms that it missed by more than "
-            f"{self.dropped_after:g} s are dropped. Lengthen --unit, or the strategy's period"
-        )
+    @classmethod
+    def of_restart(cls, error: Exception) -> Self:
+        """Return the notice that an unusable checkpoint restarts a run, which changes no number."""
+        return cls(f"cannot resume from checkpoint ({summarised(error)}); restarting from scratch")
 
 
 @dataclass(frozen=True, slots=True)

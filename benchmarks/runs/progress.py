@@ -109,7 +109,7 @@ class SessionProgress:
 def news(task: Task, message: Notice | Finished | Died) -> str:
     """Return a message about a task as a line of text."""
     if isinstance(message, Notice):
-        return f"{task.name}: {message}"
+        return f"{task.name}: {message.text}"
     if isinstance(message, Died):
         return f"{task.name}: worker died ({message.how}); will be retried"
     result = message.result

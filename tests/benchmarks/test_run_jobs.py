@@ -8,9 +8,10 @@ import pytest
 from in_process import InProcess, compute, curve_of, result_of
 from recorded import write_suite
 
-from benchmarks.runs import attempt, progress
+from benchmarks.runs import jobs, progress
 from benchmarks.runs.jobs import job_of
-from benchmarks.runs.messages import Advanced, BegunAnew, Finished, Notice, SlowServer
+from benchmarks.runs.live import SLOW_SERVER
+from benchmarks.runs.messages import Advanced, Finished, Notice
 from benchmarks.suite.suite import PlannedRun, PooledTask, Task, load, tasks
 from benchmarks.tracking.outbox import Outbox
 from fl_core.recording import recorder as measure
@@ -104,8 +105,8 @@ def test_time_spent_before_counts(tmp_path: Path, outbox: Outbox) -> None:
 def test_long_runs_are_saved_on_the_way(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempt, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(attempt, "SAVE_SHARE", 1.0)
+    monkeypatch.setattr(jobs, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(jobs, "SAVE_SHARE", 1.0)
     task = one_run(tmp_path)
     saved = outbox.checkpoint(task.suite, task.key)
     seen: set[bool] = set()
@@ -125,16 +126,16 @@ def test_a_damaged_checkpoint_is_begun_again(tmp_path: Path, outbox: Outbox, dam
     job_of(task, outbox, {}).compute(worker)
     assert curve_of(outbox, task) == measure.run(task.experiment).curve
     first = worker.told[0][1]
-    assert isinstance(first, BegunAnew)
+    assert isinstance(first, Notice)
     assert list(saved.parent.iterdir()) == [outbox.folder / task.suite / task.key]
-    assert first.reason.startswith(f"ValueError: {saved} is damaged or of an earlier version")
+    assert f"ValueError: {saved} is damaged or of an earlier version" in first.text
 
 
 def test_what_cannot_be_saved_is_an_error_that_names_it(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When it is first saved, not when the run is taken up again."""
-    monkeypatch.setattr(attempt, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(jobs, "SAVE_EVERY", 0.0)
     task = one_run(tmp_path, strategies="'sluggish:Hoarding'")
     finished = compute(task, outbox)
     assert finished.result.status == "error"
@@ -148,10 +149,10 @@ def test_what_cannot_be_saved_is_an_error_that_names_it(
     ("notice", "words"),
     [
         (
-            BegunAnew("ValueError: x is damaged (EOFError)"),
+            Notice.of_restart(ValueError("x is damaged (EOFError)")),
             "damaged (EOFError)); restarting",
         ),
-        (SlowServer(1.0), "missed by more than 1 s are dropped"),
+        (SLOW_SERVER, "missed by more than 1 s are dropped"),
     ],
 )
 def test_notices_are_seen_in_the_terminal(

@@ -13,7 +13,7 @@ from test_session import session
 from benchmarks.pool.job import Capacity, Died
 from benchmarks.runs import progress
 from benchmarks.runs.jobs import RunJob
-from benchmarks.runs.messages import Advanced, BegunAnew
+from benchmarks.runs.messages import Advanced, Notice
 from benchmarks.runs.progress import SessionProgress, TaskMessage
 from benchmarks.suite.suite import PlannedRun, load, tasks
 from benchmarks.tracking.outbox import Outbox
@@ -301,7 +301,7 @@ class TestWorkers:
         said: list[str] = []
 
         def hear(heard: TaskMessage) -> None:
-            if heard is not None and isinstance(heard[1], BegunAnew):
+            if heard is not None and isinstance(heard[1], Notice):
                 said.append(progress.news(heard[0], heard[1]))
 
         found = session(tmp_path / "small.yaml", store, hear=hear)

@@ -12,7 +12,7 @@ from scipy import stats
 from synthetic import Fake, curve, records
 
 from benchmarks.claims.comparisons import KINDS
-from benchmarks.runs.metrics import target_metrics
+from benchmarks.runs.recording import target_metrics
 from fl_core.metrics import ACCURACY
 from fl_core.problems.digits import Digits
 from fl_core.recording.recorder import Record

@@ -14,7 +14,7 @@ import pytest
 from synthetic import Fake, curve, diverged, quickstart, records, write_store
 
 from benchmarks.runs import recording
-from benchmarks.runs.metrics import total_metrics
+from benchmarks.runs.recording import total_metrics
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.problems.quadratic import Quadratic
