@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
@@ -43,15 +42,6 @@ def value(task: Task, number: float | None) -> str:
     return " ".join(filter(None, [metric.short, f"{number:.4g}", metric.unit]))
 
 
-@dataclass
-class Active:
-    """A task in progress."""
-
-    task: Task
-    share: float = 0.0
-    value: float | None = None
-
-
 class SessionProgress:
     """State of all tasks of a session."""
 
@@ -60,7 +50,7 @@ class SessionProgress:
         self.began = monotonic()
         self.taken_up: dict[str, float] = {}  # the share at which each task began or went on
         self.ended: Counter[str] = Counter()  # by status
-        self.active: dict[str, Active] = {}
+        self.active: dict[str, tuple[Task, Advanced]] = {}
 
     def see(self, event: TaskMessage) -> None:
         """Take in a message."""
@@ -69,7 +59,7 @@ class SessionProgress:
         task, message = event
         if isinstance(message, Advanced):
             self.taken_up.setdefault(task.key, message.share)
-            self.active[task.key] = Active(task, message.share, message.value)
+            self.active[task.key] = task, message
         elif not isinstance(message, Notice):
             self.active.pop(task.key, None)
         if isinstance(message, Finished):
@@ -78,9 +68,9 @@ class SessionProgress:
     @property
     def share(self) -> float:
         """Finished share of all tasks, tasks in progress included."""
-        return (self.ended.total() + sum(active.share for active in self.active.values())) / self.total
+        return (self.ended.total() + sum(message.share for _, message in self.active.values())) / self.total
 
-    def shown(self, limit: int) -> tuple[list[Active], str]:
+    def shown(self, limit: int) -> tuple[list[tuple[Task, Advanced]], str]:
         """Return the first `limit` tasks in progress, in stable order, and a text about further tasks."""
         active = list(self.active.values())
         return active[:limit], f"and {len(active) - limit} more" if len(active) > limit else ""
@@ -159,10 +149,10 @@ class Lines(Progress):
         yield self.state.waits or f"{self.state.share:.0%}"
         if self.state.remaining:
             yield self.state.remaining
-        runs, more = self.state.shown(NAMES)
-        for run in runs:
-            text = value(run.task, run.value)
-            yield f"{run.task.name}: {text}" if text else run.task.name
+        active, more = self.state.shown(NAMES)
+        for task, message in active:
+            text = value(task, message.value)
+            yield f"{task.name}: {text}" if text else task.name
         if more:
             yield more
 
@@ -213,10 +203,10 @@ class Bars(Progress):
         state = self.state
         picture = Table.grid(padding=(0, 2))
         picture.add_column(no_wrap=True, overflow="ellipsis")
-        runs, more = state.shown(ROWS)
-        for run in runs:
-            text = Text(value(run.task, run.value))
-            picture.add_row(Text(run.task.name, style="dim"), ProgressBar(1.0, run.share, width=BAR), text)
+        active, more = state.shown(ROWS)
+        for task, message in active:
+            text = Text(value(task, message.value))
+            picture.add_row(Text(task.name, style="dim"), ProgressBar(1.0, message.share, width=BAR), text)
         if more:
             picture.add_row(Text(more, style="dim"))
         bar = ProgressBar(1.0, state.share, width=BAR)

@@ -162,7 +162,7 @@ class Tracking:
             if recorded.pair in pairs and recorded.superseded != superseded:
                 trials = (run for run in experiment.runs.values() if run.parent == recorded.run_id)
                 for run in (recorded, *trials):
-                    self._supersede(run, superseded)
+                    self._mark(run, Tag.SUPERSEDED, superseded)
         finished = MlflowStatus.FINISHED
         for study in studies:
             recorded = self._study(experiment, study)
@@ -193,12 +193,7 @@ class Tracking:
             for study in studies
         }
         for run in experiment.runs.values():
-            chosen = (run.parent, run.tags.get(Tag.TRIAL, "")) in experiment.best
-            if chosen and Tag.CHOSEN not in run.tags:
-                self._tag(run, Tag.CHOSEN, "true")
-            elif Tag.CHOSEN in run.tags and not chosen:
-                self._client.delete_tag(run.run_id, Tag.CHOSEN)
-                del run.tags[Tag.CHOSEN]
+            self._mark(run, Tag.CHOSEN, (run.parent, run.tags.get(Tag.TRIAL, "")) in experiment.best)
 
     def _study(self, experiment: TrackedExperiment, tags: Mapping[str, str]) -> RunResult:
         """Return the study for the tags of a study or trial; create a missing study."""
@@ -213,13 +208,13 @@ class Tracking:
             experiment.add(RunResult.of_run(run))
         return experiment.studies[identity]
 
-    def _supersede(self, run: RunResult, superseded: bool) -> None:
-        """Mark a run as superseded, or remove the mark, if necessary."""
-        if superseded and not run.superseded:
-            self._tag(run, Tag.SUPERSEDED, "true")
-        elif run.superseded and not superseded:
-            self._client.delete_tag(run.run_id, Tag.SUPERSEDED)
-            del run.tags[Tag.SUPERSEDED]
+    def _mark(self, run: RunResult, tag: Tag, marked: bool) -> None:
+        """Mark a run with a tag, or remove the mark, if necessary."""
+        if marked and tag not in run.tags:
+            self._tag(run, tag, "true")
+        elif tag in run.tags and not marked:
+            self._client.delete_tag(run.run_id, tag)
+            del run.tags[tag]
 
     def _tag(self, run: RunResult, tag: str, value: str) -> None:
         self._client.set_tag(run.run_id, tag, value)
@@ -239,19 +234,16 @@ class Tracking:
         """
         experiment, taken = self._experiment(suite), set(places.values())
         experiment.conditions |= conditions or {}
-        replaced = [run for key, run in experiment.runs.items() if key not in places and run.place in taken]
-        chosen = [run for key, run in experiment.runs.items() if key in places]
-        for runs, superseded in ((replaced, True), (chosen, False)):
-            for run in runs:
-                self._supersede(run, superseded)
+        for key, run in experiment.runs.items():
+            if key in places or run.place in taken:
+                self._mark(run, Tag.SUPERSEDED, key not in places)
         pairs = {(scenario, strategy) for scenario, strategy, _, _ in places.values()}
         experiment.names = names_of(pairs, experiment.conditions)
         self._relabel(experiment, places)
         experiment.meant = {}
         for key, (scenario, strategy, trial, _) in places.items():
-            if trial:
-                continue
-            experiment.meant.setdefault((scenario, strategy), set()).add(key)
+            if not trial:
+                experiment.meant.setdefault((scenario, strategy), set()).add(key)
         for pair in experiment.meant:
             self._sum_up(experiment, pair)
         self._rename(experiment)

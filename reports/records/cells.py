@@ -93,14 +93,7 @@ class Cell:
 
     def having(self, status: Status) -> tuple[RunResult, ...]:
         """Return the runs of a status."""
-        return self._by_status.get(status, ())
-
-    @cached_property
-    def _by_status(self) -> dict[Status, tuple[RunResult, ...]]:
-        return {
-            status: tuple(run for run in self.runs if run.status is status)
-            for status in {run.status for run in self.runs}
-        }
+        return tuple(run for run in self.runs if run.status is status)
 
     @property
     def diverged(self) -> int:

@@ -26,15 +26,6 @@ from reports.records.studies import RecordedStudy
 OF_BYTES = (NETWORK, *(f"{OF_STRATEGY}{way}." for way in ("uplink", "downlink")), f"{OF_BUDGET}{Clock.BYTES}")
 
 
-@dataclass(frozen=True, slots=True)
-class Pooled:
-    """Centralised baseline: a model trained on all clients' data together."""
-
-    problem: str
-    seed: int
-    metrics: Mapping[str, float]
-
-
 @dataclass(frozen=True, eq=False)
 class RecordedScenario:
     """Problem × timing × budget, with the runs of every strategy."""
@@ -123,7 +114,7 @@ class RecordedSuite:
     experiment: str = ""  # MLflow's id of it
     description: str = ""
     runs: tuple[RunResult, ...] = ()
-    pooled: tuple[Pooled, ...] = ()
+    pooled: tuple[RunResult, ...] = ()  # centralised baselines
     older: tuple[RunResult, ...] = ()  # replaced by later runs, such as of other hyper-parameters
     studies: tuple[RecordedStudy, ...] = ()  # of its tuning campaign
     campaign: str = ""  # the suite whose campaign found its values, where it ran as a tuned variant of that

@@ -1,6 +1,6 @@
 """Reading a suite out of an MLflow store: SQLite file, server, or any other address."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from benchmarks.tracking.artifact_locations import fetched, place
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import reading
 from benchmarks.tracking.run_result import Files, RunResult, fault_of, must_be_current, valid_tags
-from benchmarks.tracking.values import clean, number, parsed
+from benchmarks.tracking.values import clean, parsed
 from fl_core.metrics import SURROGATE
 from fl_core.schema import (
     ARRIVALS,
@@ -33,7 +33,7 @@ from fl_core.schema import (
 )
 from fl_core.text import many, nearest
 from reports.records import packed_tables
-from reports.records.records import Pooled, RecordedSuite, latest
+from reports.records.records import RecordedSuite, latest
 from reports.records.studies import read_studies
 
 DOWNLOADS = 8  # at a time, from a server
@@ -81,7 +81,7 @@ def load(
         # The note has links, too; of rates the page says more than the description
         clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, ""))).removesuffix(UNTUNED).strip(),
         runs,
-        _pooled(run for run, kind in kinds if kind == Kind.POOLED),
+        tuple(cleaned(run) for run, kind in kinds if kind == Kind.POOLED),
         older,
         read_studies(run for run in tried if run.run_id not in faults),
         base if tuned else "",
@@ -117,14 +117,6 @@ def cleaned(run: RunResult) -> RunResult:
     """Return a run with texts that can stand in a page."""
     tags, params = ({name: clean(text) for name, text in texts.items()} for texts in (run.tags, run.params))
     return replace(run, tags=tags, params=params)
-
-
-def _pooled(runs: Iterable[RunResult]) -> tuple[Pooled, ...]:
-    """Return the centralised baselines."""
-    return tuple(
-        Pooled(run.tags.get(Tag.PROBLEM, ""), int(number(run.tags.get(Tag.SEED, "")) or 0), dict(run.metrics))
-        for run in runs
-    )
 
 
 def _with_files(

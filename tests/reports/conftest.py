@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from synthetic import POOLED, Fake, curve, write_store
-
-from reports.records.records import Pooled
+from synthetic import POOLED, Fake, baseline, curve, write_store
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +16,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
         for strategy, finals in (("FedBuff", (0.9, 0.8, 0.85)), ("ACE", (0.7, 0.75, 0.8)))
         for seed, final in enumerate(finals)
     ]
-    pooled = [*POOLED, Pooled("another problem", 0, {"test/accuracy": 0.5})]
+    pooled = [*POOLED, baseline("another problem", 0, {"test/accuracy": 0.5})]
     write_store(uri, (folder / "two").as_uri(), "two", fakes, pooled)
     write_store(uri, (folder / "empty").as_uri(), "empty", [])
     return uri

@@ -16,7 +16,7 @@ import pandas as pd
 from benchmarks.tracking import database
 from benchmarks.tracking.run_result import Files, RunResult
 from fl_core.keys import key
-from reports.records.records import Pooled, RecordedSuite, latest
+from reports.records.records import RecordedSuite, latest
 from reports.records.store import cleaned
 from tests.databases import empty_database
 
@@ -126,7 +126,7 @@ def _columns(table: Mapping[str, Sequence[float]]) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, values in table.items()}
 
 
-def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") -> RecordedSuite:
+def records(*fakes: Fake, pooled: Sequence[RunResult] = (), name: str = "suite") -> RecordedSuite:
     """The suite as it would be read from MLflow."""
     runs = []
     for at, fake in enumerate(fakes):
@@ -139,7 +139,7 @@ def records(*fakes: Fake, pooled: Sequence[Pooled] = (), name: str = "suite") ->
 
 
 def write_store(
-    uri: str, artifacts: str | None, suite: str, fakes: Sequence[Fake], pooled: Sequence[Pooled] = ()
+    uri: str, artifacts: str | None, suite: str, fakes: Sequence[Fake], pooled: Sequence[RunResult] = ()
 ) -> None:
     """Write runs to MLflow, artifacts into the given folder or wherever a server keeps them."""
     from mlflow import MlflowClient
@@ -166,8 +166,7 @@ def write_store(
         _write_files(client, run.info, fake)
         client.set_terminated(run.info.run_id, "FINISHED", fake.started + 1500)
     for one in pooled:
-        tags = {"asyncfl.kind": "pooled", "asyncfl.problem": one.problem, "asyncfl.seed": str(one.seed)}
-        run = client.create_run(experiment, START, tags)
+        run = client.create_run(experiment, START, one.tags)
         client.log_batch(
             run.info.run_id, [Metric(name, value, START, 0) for name, value in one.metrics.items()]
         )
@@ -288,6 +287,12 @@ def quickstart(seeds: int = 3) -> list[Fake]:
     return [*fakes[:lost], diverged(fakes[lost]), *fakes[lost + 1 :]]
 
 
+def baseline(problem: str, seed: int, metrics: dict[str, float]) -> RunResult:
+    """A centralised baseline as it would be read from MLflow."""
+    tags = {"asyncfl.kind": "pooled", "asyncfl.problem": problem, "asyncfl.seed": str(seed)}
+    return RunResult("", "1", "FINISHED", START, START + 900, "", tags, {}, metrics)
+
+
 POOLED = [
-    Pooled("digits", seed, {"test/accuracy": 0.968 + 0.001 * seed, "test/loss": 0.1}) for seed in range(3)
+    baseline("digits", seed, {"test/accuracy": 0.968 + 0.001 * seed, "test/loss": 0.1}) for seed in range(3)
 ]

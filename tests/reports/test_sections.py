@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic import Fake, curve, diverged, quickstart, records, write_store
+from synthetic import Fake, baseline, curve, diverged, quickstart, records, write_store
 
 from benchmarks.runs import recording
 from benchmarks.runs.recording import total_metrics
@@ -29,7 +29,6 @@ from reports import numbers
 from reports.figures import look, svg
 from reports.page import render
 from reports.records.cells import band
-from reports.records.records import Pooled
 from reports.records.store import load
 from reports.sections import cost, curves, errors, heatmap, time_to_target
 from reports.sections.clients import phase_shares
@@ -304,7 +303,7 @@ def test_bytes_are_an_axis_where_they_matter_and_are_known(params: Any, sent: bo
 def test_a_level_below_all_curves_has_room_for_its_name() -> None:
     """Less is better, and the centralised baseline is the least: its name stays above the axis."""
     loss = {"metric": "test/loss", "higher": False, "target": None}
-    suite = records(*reach([FAST, SLOW], **loss), pooled=[Pooled("digits", 0, {"test/loss": 0.05})])
+    suite = records(*reach([FAST, SLOW], **loss), pooled=[baseline("digits", 0, {"test/loss": 0.05})])
     (scenario,) = suite.scenarios()
     bands = [band(cell, "test/loss", Clock.UPDATES) for cell in scenario.cells]
     axis = curves.scale(scenario.metric, [scenario], bands)

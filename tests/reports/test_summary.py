@@ -8,12 +8,12 @@ from math import inf, isnan
 
 import numpy as np
 import pytest
-from synthetic import POOLED, START, Fake, curve, diverged, records
+from synthetic import POOLED, START, Fake, baseline, curve, diverged, records
 
 from fl_core.schema import UNTUNED, Status, Tag
 from reports.rankings import ranking
 from reports.records.cells import Cell, Spread, band, over_scenarios
-from reports.records.records import Pooled, RecordedScenario, RecordedSuite, latest
+from reports.records.records import RecordedScenario, RecordedSuite, latest
 from reports.sections.clients import (
     bin_text,
     client_summary,
@@ -152,7 +152,7 @@ def test_the_first_metric_that_a_suite_shows_ranks() -> None:
 
 
 def test_the_baseline_belongs_to_its_problem() -> None:
-    suite = records(REACHES_AT_20, pooled=[*POOLED, Pooled("other", 0, {"test/accuracy": 0.1})])
+    suite = records(REACHES_AT_20, pooled=[*POOLED, baseline("other", 0, {"test/accuracy": 0.1})])
     scenario, _ = only(suite)
     assert scenario.pooled["test/accuracy"] == pytest.approx((0.968, 0.969, 0.970))
     assert ranking(scenario).pooled[0].text == "96.9"
