@@ -31,6 +31,7 @@ from benchmarks.tracking.mlflow_entities import data_set_of, metrics_of
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import opened
+from benchmarks.tracking.run_files import Copies
 from benchmarks.tracking.run_result import (
     MAX_TAG_CHARACTERS,
     MlflowStatus,
@@ -376,10 +377,13 @@ class Tracking:
         self._client.log_batch(recorded.run_id, metrics, params, synchronous=True)
         if result.kind != Kind.TRIAL and (data_sets := data_set_of(result.tags)):
             self._client.log_inputs(recorded.run_id, data_sets)
-        self._keep(recorded, self._outbox.artifacts(result))
+        folder = self._keep(recorded, self._outbox.artifacts(result))
+        if folder is not None and result.kind == Kind.RUN:
+            copies = Copies(self._store.tracking_uri, recorded.experiment_id)
+            copies.add_run(recorded.run_id, result, folder)
 
-    def _keep(self, run: RunResult, files: Path) -> None:
-        """Keep a file, or all files of a folder, as artifacts of a run."""
+    def _keep(self, run: RunResult, files: Path) -> Path | None:
+        """Keep a file, or all files of a folder, as artifacts of a run; return the folder, if it is local."""
         uri = self._store.tracking_uri
         folder = None if self._store.is_server else artifact_locations.place(run.artifact_uri, uri)
         if folder is None:
@@ -390,6 +394,7 @@ class Tracking:
         else:
             folder.mkdir(parents=True, exist_ok=True)
             copy(files, folder)
+        return folder
 
     def _sum_up(self, experiment: TrackedExperiment, pair: Pair) -> None:
         """Log the summary of a group's seeds to the group, once all seeds are finished."""

@@ -5,34 +5,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.errors import RUN_AGAIN, warn
 from benchmarks.redaction import redacted
-from benchmarks.tracking import parquet
 from benchmarks.tracking.artifact_locations import fetched, place
-from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import reading
+from benchmarks.tracking.run_files import Copies, pack, read, state_of, tables_of, unpack
 from benchmarks.tracking.run_result import Files, RunResult, fault_of, must_be_current, valid_tags
 from benchmarks.tracking.values import clean, parsed
 from fl_core.metrics import SURROGATE
-from fl_core.schema import (
-    ARRIVALS,
-    CAMPAIGN,
-    CLIENTS,
-    CURVE,
-    DIAGNOSTICS,
-    UNTUNED,
-    UPDATES,
-    VARIANT,
-    Kind,
-    MlflowTag,
-    Name,
-    Table,
-    Tag,
-)
+from fl_core.schema import CAMPAIGN, CURVE, UNTUNED, VARIANT, Kind, MlflowTag, Tag
 from fl_core.text import many, nearest
-from reports.records import packed_tables
 from reports.records.records import RecordedSuite, latest
 from reports.records.studies import read_studies
 
@@ -130,12 +112,11 @@ def _with_files(
     stored = [run for run in runs if chosen(run)]
     places = {run.run_id: folder for run in stored if (folder := place(run.artifact_uri, tracking_uri))}
     if len(places) == len(stored):  # threads would only wait for each other's Python
-        copy = packed_tables.path_of(tracking_uri, stored[0].experiment_id) if stored else None
-        files = _read_in_place(stored, places, copy, curves_only, complete=wanted is None)
+        files = _read_in_place(stored, places, tracking_uri, curves_only)
     else:
 
         def fetch(run: RunResult) -> Files:
-            names = [table.file for table in ((CURVE,) if curves_only else _tables_of(run))]
+            names = [table.file for table in ((CURVE,) if curves_only else tables_of(run))]
             with fetched(run.artifact_uri, tracking_uri, names) as folder:
                 return _read(folder, run, curves_only, is_local=run.run_id in places)
 
@@ -145,35 +126,21 @@ def _with_files(
 
 
 def _read_in_place(
-    runs: Sequence[RunResult],
-    places: Mapping[str, Path],
-    copy: Path | None,
-    curves_only: bool,
-    complete: bool,
+    runs: Sequence[RunResult], places: Mapping[str, Path], tracking_uri: str, curves_only: bool
 ) -> dict[str, Files]:
-    """Return the tables of runs by MLflow's id, from their folders or from the packed copy of all tables.
-
-    The copy is made or renewed where all tables of a `complete` suite are read.
-    """
-    if len(runs) < packed_tables.MIN_RUNS:
-        copy = None
-    packed = packed_tables.load(copy) if copy else {}
-    current, files, added = {}, {}, 0
+    """Return the tables of runs by MLflow's id, from copies or from their folders, which then are copied."""
+    copies = Copies(tracking_uri, runs[0].experiment_id if runs else "")
+    present, missing, files = copies.load(), {}, {}
     for run in runs:
         folder = places[run.run_id]
-        state = packed_tables.state_of(folder, (table.file for table in _tables_of(run))) if copy else ""
-        copied = packed.get(run.run_id)
-        if state and copied and copied.state == state and run.metric in copied.files.curve:
-            current[run.run_id] = copied
-            files[run.run_id] = Files(copied.files.curve) if curves_only else copied.files
-            continue
-        files[run.run_id] = _read(folder, run, curves_only, is_local=True)
-        if state and not files[run.run_id].unread:
-            current[run.run_id] = packed_tables.PackedRun(state, files[run.run_id])
-            added += 1
-    needed = max(packed_tables.MIN_RUNS, packed_tables.REPACKED_FRACTION * len(packed))
-    if copy and complete and not curves_only and added >= needed:
-        packed_tables.save(copy, current)
+        state, (copied_state, packed) = state_of(folder, run), present.get(run.run_id, ("", b""))
+        tables = unpack(packed) if state and state == copied_state else None
+        if tables is None or run.metric not in tables.curve:
+            tables = _read(folder, run, curves_only, is_local=True)
+            if state and not (tables.unread or curves_only):
+                missing[run.run_id] = state, pack(tables)
+        files[run.run_id] = Files(tables.curve, unread=tables.unread) if curves_only else tables
+    copies.add(missing)
     return files
 
 
@@ -181,40 +148,3 @@ def _read(folder: Path, run: RunResult, curves_only: bool, *, is_local: bool) ->
     """Return the tables of a run; the reason for unreadable tables names a local folder."""
     files = read(folder, run, curves_only)
     return replace(files, unread=f"{files.unread} in {folder}") if files.unread and is_local else files
-
-
-def _tables_of(run: RunResult) -> tuple[Table, ...]:
-    """Return the tables of a run; diagnostics only where recorded."""
-    return (CURVE, ARRIVALS, CLIENTS, *([DIAGNOSTICS] if run.diagnosed else []))
-
-
-def read(folder: Path, run: RunResult, curves_only: bool = False) -> Files:
-    """Return the tables of a run, or only the curve; diagnostics only where recorded."""
-    files = Files()
-    try:
-        curve = parquet.arrays(folder, CURVE)
-        if run.metric not in curve:
-            raise UnreadableTableError(f"{CURVE.file}: no column {run.metric}")
-        files = replace(files, curve=curve)
-        if curves_only:
-            return files
-        clients = parquet.arrays(folder, CLIENTS)
-        arrivals = parquet.arrays(folder, ARRIVALS, [Name.CLIENT, Name.STALENESS, Name.VERSION])
-        senders = arrivals[Name.CLIENT]
-        if len(senders) < (updates := curve[UPDATES][-1]):
-            raise UnreadableTableError(f"{ARRIVALS.file}: {many(len(senders), 'row')} of {updates:,}")
-        if (senders >= len(clients[Name.CLIENT])).any():
-            raise UnreadableTableError(
-                f"{ARRIVALS.file}: column {Name.CLIENT}: must be one in {CLIENTS.file}"
-            )
-        files = replace(
-            files,
-            clients=clients,
-            staleness=np.stack(np.unique(arrivals[Name.STALENESS], return_counts=True)),
-            participation=np.bincount(senders, minlength=len(clients[Name.CLIENT])),
-        )
-        if run.diagnosed:
-            files = replace(files, diagnostics=parquet.arrays(folder, DIAGNOSTICS))
-    except UnreadableTableError as fault:
-        return replace(files, unread=str(fault))
-    return files

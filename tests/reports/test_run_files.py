@@ -1,4 +1,4 @@
-"""The packed copy of tables: the same arrays as the runs' own files, and never more trusted than these."""
+"""Copies of tables of runs: the same arrays as the runs' own files, and never more trusted than these."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_process import deliver
 from synthetic import Fake, curve, write_store
 
+from benchmarks.tracking import run_files
 from benchmarks.tracking.run_result import Files, RunResult
-from reports.records import packed_tables
+from benchmarks.tracking.store import Store
 from reports.records import store as records
 
 SEEDS = 4
 
 
 @pytest.fixture
-def uri(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def uri(store: str, tmp_path: Path) -> str:
     """The address of a store with the suite 'packed', whose tables differ in columns and types."""
-    monkeypatch.setattr(packed_tables, "MIN_RUNS", 2)
     shutil.copy(store.removeprefix("sqlite:///"), tmp_path / "mlflow.db")
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     made = curve([0.1, float("nan"), 0.9], [0, 10, 20])
@@ -50,13 +51,13 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return opened
 
 
-def loaded(uri: str) -> dict[str, Files]:
+def loaded(uri: str, suite: str = "packed") -> dict[str, Files]:
     """The tables of the suite's runs, by MLflow's id."""
-    return {run.run_id: run.files for run in records.load(uri, "packed").runs}
+    return {run.run_id: run.files for run in records.load(uri, suite).runs}
 
 
 def copy_in(folder: Path) -> Path:
-    (copy,) = (folder / packed_tables.FOLDER).iterdir()
+    (copy,) = (folder / run_files.FOLDER).iterdir()
     return copy
 
 
@@ -84,18 +85,26 @@ def test_the_copy_gives_what_the_files_give(uri: str, opened: list[str]) -> None
     assert opened == [] and all(run.files.curve and not run.files.clients for run in curves)
 
 
-def test_texts_types_and_missing_columns_come_back(tmp_path: Path) -> None:
+def test_delivery_copies_what_the_files_give(tmp_path: Path, opened: list[str]) -> None:
+    store = Store(tmp_path / "store")
+    store.make()
+    deliver(tmp_path, store)
+    delivered = loaded(store.tracking_uri, "small")
+    assert len(delivered) == 4 and opened == []
+    shutil.rmtree(store.folder / run_files.FOLDER)
+    must_be_equal(delivered, loaded(store.tracking_uri, "small"))
+    assert sorted(opened) == sorted(delivered)
+
+
+def test_texts_types_and_missing_columns_come_back() -> None:
     devices = np.array(["phone", "tablet"], dtype=object)
     runs = {
         "first": Files({"a": np.array([1, 2])}, {"device": devices}),
         "second": Files({"a": np.array([0.5, np.nan]), "b": np.array([], np.int32)}),
         "third": Files({"b": np.array([3], np.int32)}, participation=np.array([4, 5])),
     }
-    copy = tmp_path / "copy.parquet"
-    packed_tables.save(copy, {run: packed_tables.PackedRun(run, files) for run, files in runs.items()})
-    packed = packed_tables.load(copy)
-    assert {run: entry.state for run, entry in packed.items()} == {run: run for run in runs}
-    must_be_equal(runs, {run: entry.files for run, entry in packed.items()})
+    unpacked = {run: run_files.unpack(run_files.pack(files)) for run, files in runs.items()}
+    must_be_equal(runs, {run: files for run, files in unpacked.items() if files is not None})
 
 
 def test_a_changed_run_is_read_from_its_own_files(uri: str, tmp_path: Path, opened: list[str]) -> None:
@@ -131,22 +140,17 @@ def test_a_lost_copy_is_made_anew_unless_the_folder_is_closed(
     uri: str, tmp_path: Path, opened: list[str]
 ) -> None:
     from_files = loaded(uri)
-    shutil.rmtree(tmp_path / packed_tables.FOLDER)
-    (tmp_path / packed_tables.FOLDER).write_text("a file in the place of the folder")
+    shutil.rmtree(tmp_path / run_files.FOLDER)
+    (tmp_path / run_files.FOLDER).write_text("a file in the place of the folder")
     must_be_equal(from_files, loaded(uri))
-    (tmp_path / packed_tables.FOLDER).unlink()
+    (tmp_path / run_files.FOLDER).unlink()
     loaded(uri)
     opened.clear()
     must_be_equal(from_files, loaded(uri))
     assert opened == []
 
 
-def test_large_files_and_few_runs_are_not_copied(
-    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(packed_tables, "MAX_BYTES", 100)
+def test_large_files_are_not_copied(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_files, "MAX_BYTES", 100)
     loaded(uri)
-    monkeypatch.setattr(packed_tables, "MAX_BYTES", 2**20)
-    monkeypatch.setattr(packed_tables, "MIN_RUNS", SEEDS + 1)
-    loaded(uri)
-    assert not (tmp_path / packed_tables.FOLDER).exists()
+    assert not (tmp_path / run_files.FOLDER).exists()

@@ -1,0 +1,150 @@
+"""Tables of runs: their own files, and copies in a single file, since opening thousands takes minutes.
+
+Delivery copies the tables of each run, and reports copy what is missing. A copy counts as long as sizes and
+times of the run's own files stay the same. Copies are no records: they may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.tracking import database, parquet
+from benchmarks.tracking.parquet import UnreadableTableError
+from benchmarks.tracking.run_result import Files, RunResult
+from fl_core.schema import ARRIVALS, CLIENTS, CURVE, DIAGNOSTICS, UPDATES, Name, Table
+from fl_core.text import many
+
+FOLDER = "packed"  # of copies, beside the database
+TABLES, ARRAYS = ("curve", "clients", "diagnostics"), ("staleness", "participation")  # of `Files`
+MAX_BYTES = 2**20  # of a run's files; larger files take longer to read than to open
+
+Copy = tuple[str, bytes]  # state of a run's own files, and the packed tables
+
+
+def tables_of(run: RunResult) -> tuple[Table, ...]:
+    """Return the tables of a run; diagnostics only where recorded."""
+    return (CURVE, ARRIVALS, CLIENTS, *([DIAGNOSTICS] if run.diagnosed else []))
+
+
+def read(folder: Path, run: RunResult, curves_only: bool = False) -> Files:
+    """Return the tables of a run from its own files, or only the curve."""
+    files = Files()
+    try:
+        curve = parquet.arrays(folder, CURVE)
+        if run.metric not in curve:
+            raise UnreadableTableError(f"{CURVE.file}: no column {run.metric}")
+        files = replace(files, curve=curve)
+        if curves_only:
+            return files
+        clients = parquet.arrays(folder, CLIENTS)
+        arrivals = parquet.arrays(folder, ARRIVALS, [Name.CLIENT, Name.STALENESS, Name.VERSION])
+        senders = arrivals[Name.CLIENT]
+        if len(senders) < (updates := curve[UPDATES][-1]):
+            raise UnreadableTableError(f"{ARRIVALS.file}: {many(len(senders), 'row')} of {updates:,}")
+        if (senders >= len(clients[Name.CLIENT])).any():
+            raise UnreadableTableError(
+                f"{ARRIVALS.file}: column {Name.CLIENT}: must be one in {CLIENTS.file}"
+            )
+        files = replace(
+            files,
+            clients=clients,
+            staleness=np.stack(np.unique(arrivals[Name.STALENESS], return_counts=True)),
+            participation=np.bincount(senders, minlength=len(clients[Name.CLIENT])),
+        )
+        if run.diagnosed:
+            files = replace(files, diagnostics=parquet.arrays(folder, DIAGNOSTICS))
+    except UnreadableTableError as fault:
+        return replace(files, unread=str(fault))
+    return files
+
+
+def state_of(folder: Path, run: RunResult) -> str:
+    """Return sizes and times of a run's files as text; empty for large files, or where a file is missing."""
+    total, states = 0, []
+    for table in tables_of(run):
+        try:
+            status = (folder / table.file).stat()
+        except OSError:
+            return ""
+        total += status.st_size
+        states.append(f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
+    return ", ".join(states) if total <= MAX_BYTES else ""
+
+
+class Copies:
+    """Copies of the tables of an experiment's runs, in an SQLite file; none for other stores."""
+
+    def __init__(self, tracking_uri: str, experiment: str) -> None:
+        file = database.file(tracking_uri)
+        self._path = file and file.absolute().parent / FOLDER / f"{file.stem}-{experiment}.db"
+
+    def load(self) -> dict[str, Copy]:
+        """Return the copy of each run by MLflow's id; a damaged file is deleted."""
+        if self._path is None or not self._path.is_file():
+            return {}
+        try:
+            with closing(database.open_file(self._path)) as connection:
+                sound = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+                rows = connection.execute("SELECT run, state, tables FROM runs ORDER BY rowid").fetchall()
+        except sqlite3.Error:
+            sound = False
+        if not sound:
+            with suppress(OSError):
+                self._path.unlink()
+            return {}
+        return {run: (state, tables) for run, state, tables in rows}  # the newest of each run
+
+    def add_run(self, run_id: str, run: RunResult, folder: Path) -> None:
+        """Add a copy of the run's own files in `folder`, unless these cannot be read."""
+        state = state_of(folder, run) if self._path else ""
+        if state and not (tables := read(folder, run)).unread:
+            self.add({run_id: (state, pack(tables))})
+
+    def add(self, copies: Mapping[str, Copy]) -> None:
+        """Add copies by MLflow's id of the run; without effect where the file cannot be written to."""
+        if self._path is None or not copies:
+            return
+        with suppress(OSError, sqlite3.Error):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self._path, timeout=20)) as connection, connection:
+                connection.execute("PRAGMA synchronous = OFF")
+                connection.execute("CREATE TABLE IF NOT EXISTS runs (run TEXT, state TEXT, tables BLOB)")
+                rows = ((run, *copy) for run, copy in copies.items())
+                connection.executemany("INSERT INTO runs VALUES (?, ?, ?)", rows)
+
+
+def pack(files: Files) -> bytes:
+    """Return tables as bytes with a checksum: a line with names, types and shapes, then all values."""
+    columns = [
+        (table, name, np.asarray(values, str) if values.dtype == object else values)
+        for table in TABLES
+        for name, values in getattr(files, table).items()
+    ]
+    columns += [(name, "", getattr(files, name)) for name in ARRAYS]
+    layout = [(table, name, values.dtype.str, values.shape) for table, name, values in columns]
+    content = b"".join(values.tobytes() for _, _, values in columns)
+    return zlib.compress(json.dumps(layout).encode() + b"\n" + content, 1)
+
+
+def unpack(packed: bytes) -> Files | None:
+    """Return the tables in the bytes of `pack`; None if damaged."""
+    try:
+        layout, _, content = zlib.decompress(packed).partition(b"\n")
+    except (zlib.error, TypeError):
+        return None
+    tables: dict[str, dict[str, np.ndarray]] = {name: {} for name in (*TABLES, *ARRAYS)}
+    at = 0
+    for table, name, kind, shape in json.loads(layout):
+        values: np.ndarray = np.ndarray(shape, kind, content, at)
+        at += values.nbytes
+        tables[table][name] = values.astype(object if values.dtype.kind == "U" else kind)
+    staleness, participation = (tables[name][""] for name in ARRAYS)
+    return Files(tables["curve"], tables["clients"], staleness, participation, "", tables["diagnostics"])
