@@ -23,14 +23,10 @@ class WorkerHandle(ABC, Generic[J]):
         self.jobs: dict[str, J] = {}  # in progress, by key
         self.ready = True  # whether it can be given jobs
 
-    def begin(self, job: J) -> None:
-        """Compute a job in the worker, in addition to the jobs in progress."""
-        self.jobs[job.key] = job
-        self.hand_over(job)
-
     @abstractmethod
-    def hand_over(self, job: J) -> None:
-        """Send a job to the worker; a dead worker is detected on receiving."""
+    def begin(self, job: J) -> None:
+        """Send a job to the worker, in addition to `jobs`; a dead worker is detected on receiving."""
+        self.jobs[job.key] = job
 
     @abstractmethod
     def cancel(self, key: str) -> None:

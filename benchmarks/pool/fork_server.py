@@ -49,23 +49,15 @@ def same_import_path() -> Iterator[None]:
     By itself, Python puts the working directory first; a user's folder named like one of our packages would
     shadow it.
     """
+    old = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
     path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    with environment(PYTHONPATH=path, PYTHONSAFEPATH="1"):
-        yield
-
-
-@contextmanager
-def environment(**variables: str) -> Iterator[None]:
-    """Let processes started meanwhile inherit the given environment variables."""
-    old = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+    os.environ |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
     try:
         yield
     finally:
         for name, value in old.items():
-            if value is None:
-                del os.environ[name]
-            else:
+            del os.environ[name]
+            if value is not None:
                 os.environ[name] = value
 
 

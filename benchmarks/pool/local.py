@@ -34,8 +34,9 @@ class WorkerProcess(WorkerHandle[J]):
             self.process.start()
         theirs.close()  # so that its death ends the pipe
 
-    def hand_over(self, job: J) -> None:
+    def begin(self, job: J) -> None:
         """Send a job to the process."""
+        super().begin(job)
         self._send(job)
 
     def cancel(self, key: str) -> None:

@@ -82,8 +82,9 @@ class WorkerOnNode(WorkerHandle[J]):
         self.ready = False
         self.pending = actor.unfit.remote(prepare)  # the answer that is awaited
 
-    def hand_over(self, job: J) -> None:
+    def begin(self, job: J) -> None:
         """Send a job to the worker, with the driver's files of the job."""
+        super().begin(job)
         self.actor.begin.remote(job, job.files())
 
     def cancel(self, key: str) -> None:

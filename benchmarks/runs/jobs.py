@@ -104,7 +104,7 @@ class BaselineJob(TaskJob[PooledTask]):
                 metrics = self.task.problem.pooled(self.task.seed, device.chosen())
                 fingerprint = self.task.problem.world(self.task.seed).fingerprint.items()
                 data = {name: digest for name, digest in fingerprint if name != "partition"}
-                recording.watch.here = perf_counter() - began
+                recording.here = perf_counter() - began
                 result = recording.trained(metrics, {Tag.DATA: data})
                 finished = Finished(result, metrics.get(self.task.problem.metric))
             except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
@@ -145,7 +145,6 @@ class Attempt(RunSlot):
         super().__init__()
         self.job, self.task, self.execution, self.worker = job, job.task, execution, worker
         self.recording = job.recording()
-        self.watch = self.recording.watch
         self.saved = job.outbox.checkpoint(self.task.suite, self.task.key)
         self.recorder: Recorder | None = None  # once it has begun
         self._finished: Finished | NoRoom | None = None
@@ -162,7 +161,7 @@ class Attempt(RunSlot):
         for event in simulation.events():
             if not isinstance(event, ComputeRequest):
                 if recorder.see(event):
-                    self.watch.stamp(len(curve))
+                    self.recording.stamp(len(curve))
                     reported = self._report(reported)
                     if self.task.prunable and self.worker.is_cancelled(self.job):
                         self._finished = self._ended(recorder, pruned=True)
@@ -182,8 +181,8 @@ class Attempt(RunSlot):
     def save(self) -> None:
         """Write a checkpoint, unless the run has not begun."""
         if self.recorder is not None:
-            self.watch.here = self.seconds
-            checkpoint.save(self.recorder, self.saved, self.watch.state())
+            self.recording.here = self.seconds
+            checkpoint.save(self.recorder, self.saved, self.recording.state())
 
     def leave(self) -> None:
         """Save the run for a later session; record an error if saving fails."""
@@ -197,7 +196,7 @@ class Attempt(RunSlot):
         """Return the final message; the record, or the error's, is in the outbox unless the disk is full."""
         if self._finished is None:
             assert self.error is not None
-            self.watch.here = self.seconds
+            self.recording.here = self.seconds
             self._finished = self.recording.ended_by(self.error)
         if isinstance(self._finished, Finished):
             self.saved.unlink(missing_ok=True)
@@ -219,9 +218,9 @@ class Attempt(RunSlot):
         record, world = recorder.finish(clients=not self.task.curve_only), recorder.simulation.world
         if pruned:
             record.status, record.reason = Status.PRUNED, "stopped by the pruner"
-        self.watch.stamp(len(record.curve))
+        self.recording.stamp(len(record.curve))
         self.charge()
-        self.watch.here = self.seconds
+        self.recording.here = self.seconds
         companions = f", {self.beside} runs side by side" if self.beside > 1 else ""
         about = {
             Tag.EXECUTION: self.execution.label + companions,
@@ -243,7 +242,7 @@ class Attempt(RunSlot):
         """Return a recorder of the run at the beginning, with the first model evaluated."""
         recorder = self._new(world)
         recorder.start()
-        self.watch.stamp(len(recorder.record.curve))
+        self.recording.stamp(len(recorder.record.curve))
         return recorder
 
     def _resumed(self, world: World) -> Recorder | None:
@@ -252,7 +251,7 @@ class Attempt(RunSlot):
             return None
         recorder = self._new(world)
         try:
-            self.watch.restore(checkpoint.load(recorder, self.saved))
+            self.recording.restore(checkpoint.load(recorder, self.saved))
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the run restarts
             traceback.print_exc()
             self._tell(Notice.of_restart(error))

@@ -103,13 +103,13 @@ class LiveJob(TaskJob[PlannedLiveRun]):
         worker.tell(self, finished)
 
     def _ran(self, worker: Worker, recording: Recording) -> Finished:
-        task, watch, began = self.task, recording.watch, monotonic()
+        task, began = self.task, monotonic()
         saved = self.outbox.checkpoint(task.suite, task.key)
         world = worker.shared(Worlds).of(task.problem, task.seed)
         run = self._run(world, worker)
         if saved.exists():
             try:
-                watch.restore(run.load(saved))
+                recording.restore(run.load(saved))
                 worker.tell(self, _resumed(run))
             except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the run restarts
                 traceback.print_exc()
@@ -120,7 +120,7 @@ class LiveJob(TaskJob[PlannedLiveRun]):
         try:
             for _ in run.events(transport):
                 end = monotonic()
-                watch.here = end - began
+                recording.here = end - began
                 if punctual and run.log.slips[Name.SET]:
                     worker.tell(self, SLOW_SERVER)
                     punctual = False
@@ -128,17 +128,17 @@ class LiveJob(TaskJob[PlannedLiveRun]):
                     worker.tell(self, Advanced(run.simulation.share))
                     last_reported = end
                 if end > last_saved + SAVE_EVERY:
-                    run.save(saved, watch.state())
+                    run.save(saved, recording.state())
                     last_saved = monotonic()
         except StoppedError:
-            run.save(saved, watch.state())
+            run.save(saved, recording.state())
             raise
         finally:
             transport.stop()
         busy = 1 - run.service.waited / (monotonic() - served)
         record = run.finish()
-        watch.stamp(len(record.curve))
-        watch.here = monotonic() - began
+        recording.stamp(len(record.curve))
+        recording.here = monotonic() - began
         processes = min(task.processes, world.n)
         result = recording.simulated(
             record,

@@ -34,10 +34,12 @@ from fl_core.schema import (
 from fl_core.time_to_target import first_meeting
 
 
-class Stopwatch:
-    """Real time of a task over all attempts, and the time of evaluation of each row of the learning curve."""
+class Recording:
+    """Recording of a task: real time over all attempts, time of each evaluation, and the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, outbox: Outbox, task: Task, provenance: dict[Tag, Any]) -> None:
+        self.outbox, self.task = outbox, task
+        self.about = {**task.about(), **provenance}  # now: the user's code may be edited while it runs
         self.began = now()  # of the first attempt; milliseconds since 1970
         self.evaluated: list[int] = []  # of each row; milliseconds since 1970
         self.here = 0.0  # seconds of this attempt
@@ -59,15 +61,6 @@ class Stopwatch:
     def restore(self, state: tuple[int, float, list[int]]) -> None:
         """Continue from the state of an earlier attempt."""
         self.began, self._before, self.evaluated = state
-
-
-class Recording:
-    """Recording of the end of a task."""
-
-    def __init__(self, outbox: Outbox, task: Task, provenance: dict[Tag, Any]) -> None:
-        self.outbox, self.task = outbox, task
-        self.about = {**task.about(), **provenance}  # now: the user's code may be edited while it runs
-        self.watch = Stopwatch()
 
     def simulated(
         self,
@@ -123,7 +116,7 @@ class Recording:
         tables: Mapping[str, Mapping[str, Any]] | None = None,
         texts: Mapping[str, str] | None = None,
     ) -> RunResult:
-        task, watch = self.task, self.watch
+        task = self.task
         description = task.description()
         parameters = task.parameters if isinstance(task, PlannedRun) else {}
         tags: dict[Tag, Any] = {
@@ -134,19 +127,19 @@ class Recording:
             Tag.SUITE: task.suite,
             Tag.STATUS: status,
             Tag.REASON: reason,
-            Tag.WALL_SECONDS: round(watch.seconds, 3),
+            Tag.WALL_SECONDS: round(self.seconds, 3),
         }
         result = RunResult(
             run_id="",
             experiment_id="",
             state=MlflowStatus.FAILED if status is Status.ERROR else MlflowStatus.FINISHED,
-            start_time=watch.began,
+            start_time=self.began,
             end_time=now(),
             artifact_uri="",
             tags=texts_of(tags) | {MlflowTag.NAME: task.name},
             params=dict(params_of(parameters or description)),
-            metrics={**(metrics or {}), Total.WALL_SECONDS: watch.seconds},
-            evaluated=watch.evaluated if tables else [],
+            metrics={**(metrics or {}), Total.WALL_SECONDS: self.seconds},
+            evaluated=self.evaluated if tables else [],
         )
         self.outbox.put(result, description, tables, texts)
         return result

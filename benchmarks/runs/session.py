@@ -21,8 +21,7 @@ from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.run_result import RunResult
-from benchmarks.tracking.store import Store
-from benchmarks.tracking.store_lock import StoreInUseError, Turn
+from benchmarks.tracking.store import Store, StoreInUseError, Turn
 from fl_core.schema import Status, Tag
 from fl_core.text import many
 

@@ -17,8 +17,7 @@ from benchmarks.redaction import one_line, redacted
 from benchmarks.tracking import database
 from benchmarks.tracking.outbox import Announcement, Outbox, read
 from benchmarks.tracking.run_result import RunRequirements, RunResult
-from benchmarks.tracking.store import Store
-from benchmarks.tracking.store_lock import WAIT_SECONDS, StoreInUseError, Turn
+from benchmarks.tracking.store import WAIT_SECONDS, Store, StoreInUseError, Turn
 from fl_core.schema import Status
 
 if TYPE_CHECKING:

@@ -179,11 +179,10 @@ class Tracking:
         self._choose(experiment, studies)
         experiment.names = names_of(pairs, experiment.conditions)
         self._rename(experiment)
-        wanted_views = {view.tag: view.value for view in views.of_campaign(studies, experiment.names)}
-        for tag in [tag for tag in experiment.tags if tag.startswith(views.TAG + views.OURS)]:
-            if tag not in wanted_views:  # of a study, or a name, that the suite has no more
-                self._unlabel(experiment, tag)
-        for tag, value in wanted_views.items():
+        # Without those of a study, or a name, that the suite has no more
+        outdated = [tag for tag in experiment.tags if tag.startswith(views.TAG + views.OURS)]
+        current = {view.tag: view.value for view in views.of_campaign(studies, experiment.names)}
+        for tag, value in (dict.fromkeys(outdated) | current).items():
             self._label(experiment, tag, value)
         self._annotate(experiment)
 
@@ -292,7 +291,7 @@ class Tracking:
         for pair in deserted:
             self._client.delete_run(experiment.groups.pop(pair).run_id)
         for scenario in {scenario for scenario, _ in deserted} - {scenario for scenario, _ in inhabited}:
-            self._unlabel(experiment, views.View(scenario, {}).tag)
+            self._label(experiment, views.View(scenario, {}).tag, None)
 
     def write(self, *results: RunResult) -> None:
         """Write results missing in MLflow from the outbox, and complete results written only in part.
@@ -476,14 +475,11 @@ class Tracking:
         note = descriptions.of_suite(experiment.name, experiment.id, experiment.tags, page)
         self._label(experiment, MlflowTag.NOTE, note)
 
-    def _unlabel(self, experiment: TrackedExperiment, tag: str) -> None:
-        """Remove a tag of an experiment, if present."""
-        if experiment.tags.pop(tag, None) is not None:
+    def _label(self, experiment: TrackedExperiment, tag: str, value: str | None) -> None:
+        """Tag an experiment, or remove the tag, if the present value differs."""
+        if value is None and experiment.tags.pop(tag, None) is not None:
             self._client.delete_experiment_tag(experiment.id, tag)
-
-    def _label(self, experiment: TrackedExperiment, tag: str, value: str) -> None:
-        """Tag an experiment, if the present value differs."""
-        if experiment.tags.get(tag) != value:
+        elif value is not None and experiment.tags.get(tag) != value:
             self._client.set_experiment_tag(experiment.id, tag, value)
             experiment.tags[tag] = value
 

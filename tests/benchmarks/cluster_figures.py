@@ -47,7 +47,8 @@ Answers = Mapping[str, tuple[Finished, dict[str, bytes]]]  # by key
 class AtOnce(WorkerHandle[RunJob]):
     """A worker whose every job is computed already."""
 
-    def hand_over(self, job: RunJob) -> None:
+    def begin(self, job: RunJob) -> None:
+        super().begin(job)
         job.files()  # as for a real one
 
     def cancel(self, key: str) -> None:
@@ -118,7 +119,7 @@ def answered(session: Session, folder: Path) -> Answers:
     first, *_ = simulated = [task for task in session.tasks if isinstance(task, PlannedRun)]
     record = recorder.run(first.experiment)
     recording = Recording(outbox, first, provenance())
-    recording.watch.stamp(len(record.curve))
+    recording.stamp(len(record.curve))
     result = recording.simulated(record, {"execution": "one by one", "data": {}})
     files = outbox.files(first.suite, first.key)
     del files[f"{first.key}/{CHECKSUMS}"]
