@@ -25,9 +25,15 @@ from typing import TYPE_CHECKING
 
 from benchmarks.errors import warn
 from benchmarks.redaction import redacted
-from benchmarks.tracking import artifact_locations, database, descriptions, groups, views
+from benchmarks.tracking import artifact_locations, database, descriptions, views
 from benchmarks.tracking.experiment import INDEXED, TrackedExperiment, open_experiment
-from benchmarks.tracking.mlflow_entities import data_set_of, metrics_of
+from benchmarks.tracking.mlflow_entities import (
+    data_set_of,
+    diverged,
+    metrics_of_group,
+    metrics_of_run,
+    params_of_group,
+)
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import opened
@@ -372,7 +378,7 @@ class Tracking:
         from mlflow.entities import Param
 
         params = [Param(name, text) for name, text in result.params.items()]
-        metrics = list(metrics_of(result, self._outbox.curve(result)))
+        metrics = list(metrics_of_run(result, self._outbox.curve(result)))
         self._client.log_batch(recorded.run_id, metrics, params, synchronous=True)
         if result.kind != Kind.TRIAL and (data_sets := data_set_of(result.tags)):
             self._client.log_inputs(recorded.run_id, data_sets)
@@ -418,7 +424,7 @@ class Tracking:
                 self._tag(run, MlflowTag.PARENT, group.run_id)
         self._save_views(experiment, runs[0])
         try:
-            metrics = list(groups.metrics_of(runs, self._client.tracking_uri))
+            metrics = list(metrics_of_group(runs, self._client.tracking_uri))
         except UnreadableTableError:  # a lost artifact must not hold up the other writes
             self.unread = True
             return
@@ -435,11 +441,11 @@ class Tracking:
     ) -> None:
         from mlflow.entities import RunTag
 
-        lost = sum(map(groups.diverged, seeds))
+        lost = sum(map(diverged, seeds))
         seconds = sum(seed.seconds for seed in seeds)
         note = descriptions.of_group(experiment.id, seeds[0].tags, len(seeds) - lost, lost)
         tags = [RunTag(Tag.MEAN_OF, ids), RunTag(MlflowTag.NOTE, note)]
-        self._client.log_batch(group.run_id, metrics, groups.params_of(seeds), tags, synchronous=True)
+        self._client.log_batch(group.run_id, metrics, params_of_group(seeds), tags, synchronous=True)
         end = group.start_time + round(1000 * seconds)  # not when the last seed ended, perhaps days later
         self._client.set_terminated(group.run_id, MlflowStatus.FINISHED, end)
         group.tags[Tag.MEAN_OF], group.state = ids, MlflowStatus.FINISHED

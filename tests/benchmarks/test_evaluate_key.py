@@ -214,7 +214,7 @@ def test_runs_recorded_with_less_than_is_wanted_now_are_computed_again(tmp_path:
 
 
 def test_means_of_curves_whose_columns_stand_in_another_order() -> None:
-    from benchmarks.tracking.groups import mean_curve
+    from benchmarks.tracking.mlflow_entities import mean_curve
 
     one = pd.DataFrame({"iteration": [0, 1], "fp/loss": [1.0, 2.0], "test/loss": [5.0, 6.0]})
     other = pd.DataFrame({"iteration": [0, 1], "test/loss": [7.0, 8.0], "fp/loss": [None, 4.0]})

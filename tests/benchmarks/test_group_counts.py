@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from benchmarks.tracking.groups import spread
+from benchmarks.tracking.mlflow_entities import spread
 from fl_core.schema import Total
 
 WITHOUT = {Total.STALENESS_MAX: 4.0}

@@ -22,7 +22,7 @@ from recorded import runs, write_suite
 from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
-from benchmarks.tracking.groups import mean_curve, reached
+from benchmarks.tracking.mlflow_entities import mean_curve, reached
 from benchmarks.tracking.outbox import Announcement, Outbox, read
 from benchmarks.tracking.run_result import names_of
 from benchmarks.tracking.store import Store

@@ -25,7 +25,7 @@ from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from benchmarks.tracking import database
 from benchmarks.tracking import delivery as sending
 from benchmarks.tracking.delivery import Delivery, what_happened
-from benchmarks.tracking.mlflow_entities import metrics_of
+from benchmarks.tracking.mlflow_entities import metrics_of_run
 from benchmarks.tracking.outbox import Announcement, Outbox, read
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.reader import opened
@@ -353,7 +353,7 @@ def test_one_point_that_was_judged_twice_is_sent_once(tmp_path: Path, store: Sto
     for folder in outbox.waiting():
         result = sending.read(folder)
         assert result is not None
-        sent = metrics_of(result, outbox.curve(result))
+        sent = metrics_of_run(result, outbox.curve(result))
         points = [(one.key, one.value, one.timestamp, one.step) for one in sent]
         assert len(set(points)) == len(points)
     send(store, outbox)
