@@ -1,6 +1,6 @@
 """Results of runs and of groups as metrics, parameters and data sets of MLflow's.
 
-The metrics of a group, a strategy in a scenario, are the mean curve of its seeds and the spread of final values.
+A group is a strategy in a scenario. Its metrics: the mean curve of its seeds, and the spread of final values.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from benchmarks.tracking import database
 from benchmarks.tracking.run_result import RunResult
 
 if TYPE_CHECKING:
-    import pandas as pd
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
@@ -177,28 +176,6 @@ def reading(uri: str) -> Iterator[Reader]:
     except database.failures() as error:
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"MLflow at {redacted(uri)} cannot be read: {reason}") from None
-
-
-def frame(results: Sequence[RunResult]) -> pd.DataFrame:
-    """Return a table with a row for each run and the columns of `mlflow.search_runs`; times as in MLflow."""
-    import pandas as pd
-
-    columns: dict[str, list[Any]] = {
-        "run_id": [result.run_id for result in results],
-        "experiment_id": [result.experiment_id for result in results],
-        "status": [result.state for result in results],
-        "start_time": [result.start_time for result in results],
-        "end_time": [result.end_time for result in results],
-        "artifact_uri": [result.artifact_uri for result in results],
-    }
-    types: dict[str, type] = {"start_time": int, "end_time": int}
-    for table in ("metrics", "params", "tags"):
-        rows = [getattr(result, table) for result in results]
-        for name in sorted(set().union(*rows)):
-            columns[f"{table}.{name}"] = [row.get(name) for row in rows]
-            if table == "metrics":
-                types[f"{table}.{name}"] = float
-    return pd.DataFrame(columns, dtype=object).astype(types)
 
 
 def _unexpected(path: Path) -> str:

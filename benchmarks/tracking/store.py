@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
@@ -15,11 +14,6 @@ from filelock import FileLock, Timeout
 from benchmarks.errors import UserError
 from benchmarks.redaction import remember
 from benchmarks.tracking import database
-from benchmarks.tracking.artifact_locations import fetched
-from fl_core.schema import CURVE, TAGS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WAIT_SECONDS = 20.0  # for another process that shares the store
 ADDRESS_MARKS = re.compile(r"[?#]|%[0-9A-Fa-f]{2}")  # what MLflow would not read as part of a path
@@ -112,39 +106,6 @@ class Store:
                 f"no runs in {self.folder}: it has no mlflow.db. Name another folder with --store"
             )
         database.must_exist(self.tracking_uri)
-
-    def table(self, suite: str, **filters: object) -> pd.DataFrame:
-        """Return the runs of a suite in MLflow: a row per run, with the columns of `mlflow.search_runs`.
-
-        Args:
-            suite: The name under which the suite is recorded.
-            filters: Values of tags of this package, such as `kind="run"`, `strategy="FedBuff"` or `seed=3`.
-        """
-        from benchmarks.tracking.reader import frame, reading
-
-        with reading(self.tracking_uri) as reader:
-            experiment = reader.experiments().get(suite)
-            runs = frame(reader.results(experiment.id) if experiment else [])
-        for name, value in filters.items():
-            tag = f"tags.{TAGS}{name}"
-            runs = runs[runs[tag] == str(value)] if tag in runs else runs[:0]
-        return runs.reset_index(drop=True)
-
-    def curves(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Return the learning curves of runs of a `table`, a row per evaluation: `run_id`, clocks, metrics.
-
-        Raises:
-            UnreadableTableError: The file of a curve is missing or damaged.
-        """
-        import pandas as pd
-
-        from benchmarks.tracking import parquet
-
-        parts = []
-        for run, address in zip(runs["run_id"], runs["artifact_uri"], strict=True):
-            with fetched(address, self.tracking_uri, [CURVE.file]) as folder:
-                parts.append(parquet.read(folder, CURVE).assign(run_id=run))
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run_id"])
 
 
 class StoreInUseError(UserError):
