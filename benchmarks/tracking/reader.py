@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -50,31 +49,14 @@ class ExperimentEntry:
     tags: Mapping[str, str]
 
 
-class Reader(ABC):
-    """An MLflow store to read from."""
-
-    @abstractmethod
-    def experiments(self) -> dict[str, ExperimentEntry]:
-        """Return all experiments by name, without experiments in MLflow's bin."""
-
-    @abstractmethod
-    def results(
-        self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
-    ) -> list[RunResult]:
-        """Return the runs of an experiment, all or only the named runs, the newest first.
-
-        Deleted runs are left out. With `tags` only these tags need be there, and neither parameters nor
-        metrics.
-        """
-
-
-class ClientReader(Reader):
+class ClientReader:
     """Reader of a server, or of another store, through MLflow's client."""
 
     def __init__(self, client: MlflowClient) -> None:
         self._client = client
 
     def experiments(self) -> dict[str, ExperimentEntry]:
+        """Return all experiments by name, without experiments in MLflow's bin."""
         return {
             experiment.name: ExperimentEntry(experiment.experiment_id, experiment.name, experiment.tags)
             for experiment in self._client.search_experiments()
@@ -83,6 +65,7 @@ class ClientReader(Reader):
     def results(
         self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
     ) -> list[RunResult]:
+        """Return the runs of an experiment as `FileReader` does; `tags` save no time here."""
         results = [RunResult.of_run(run) for run in self._runs(experiment, ids)]
         if tags is not None:
             for result in results:
@@ -101,7 +84,7 @@ class ClientReader(Reader):
                 return
 
 
-class FileReader(Reader):
+class FileReader:
     """Reader of a consistent state of an SQLite file with MLflow's tables, by a query for each table."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -109,6 +92,7 @@ class FileReader(Reader):
         connection.execute("BEGIN")  # all queries see one state
 
     def experiments(self) -> dict[str, ExperimentEntry]:
+        """Return all experiments by name, without experiments in MLflow's bin."""
         tags: dict[int, dict[str, str]] = {}
         for experiment, key, value in self._rows("SELECT experiment_id, key, value FROM experiment_tags"):
             tags.setdefault(experiment, {})[key] = value
@@ -121,7 +105,11 @@ class FileReader(Reader):
     def results(
         self, experiment: str, ids: Sequence[str] = (), tags: Collection[str] | None = None
     ) -> list[RunResult]:
-        """Return the runs of an experiment; with `tags`, also what is not of the type that MLflow writes."""
+        """Return the runs of an experiment, all or only the named runs, the newest first.
+
+        Deleted runs are left out. With `tags` only these tags are read, neither parameters nor metrics, and
+        all that is not of the type that MLflow writes.
+        """
         condition, chosen = "experiment_id = ? AND lifecycle_stage = 'active'", [int(experiment), *ids]
         condition += f" AND run_uuid IN ({_marks(ids)})" if ids else ""
         info = "run_uuid, CAST(experiment_id AS TEXT), status, start_time, ifnull(end_time, 0), artifact_uri"
@@ -147,6 +135,9 @@ class FileReader(Reader):
 
     def _rows(self, query: str, *values: Any) -> sqlite3.Cursor:
         return self._connection.execute(query, values)
+
+
+Reader = FileReader | ClientReader
 
 
 @contextmanager
