@@ -84,37 +84,37 @@ class Copies:
 
     def __init__(self, tracking_uri: str, experiment: str) -> None:
         file = database.file(tracking_uri)
-        self._path = file and file.absolute().parent / FOLDER / f"{file.stem}-{experiment}.db"
+        self.path = file and file.absolute().parent / FOLDER / f"{file.stem}-{experiment}.db"
 
     def load(self) -> dict[str, Copy]:
         """Return the copy of each run by MLflow's id; a damaged file is deleted."""
-        if self._path is None or not self._path.is_file():
+        if self.path is None or not self.path.is_file():
             return {}
         try:
-            with closing(database.open_file(self._path)) as connection:
+            with closing(database.open_file(self.path)) as connection:
                 sound = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
                 rows = connection.execute("SELECT run, state, tables FROM runs ORDER BY rowid").fetchall()
         except sqlite3.Error:
             sound = False
         if not sound:
             with suppress(OSError):
-                self._path.unlink()
+                self.path.unlink()
             return {}
         return {run: (state, tables) for run, state, tables in rows}  # the newest of each run
 
     def add_run(self, run_id: str, run: RunResult, folder: Path) -> None:
         """Add a copy of the run's own files in `folder`, unless these cannot be read."""
-        state = state_of(folder, run) if self._path else ""
+        state = state_of(folder, run) if self.path else ""
         if state and not (tables := read(folder, run)).unread:
             self.add({run_id: (state, pack(tables))})
 
     def add(self, copies: Mapping[str, Copy]) -> None:
         """Add copies by MLflow's id of the run; without effect where the file cannot be written to."""
-        if self._path is None or not copies:
+        if self.path is None or not copies:
             return
         with suppress(OSError, sqlite3.Error):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self._path, timeout=20)) as connection, connection:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self.path, timeout=20)) as connection, connection:
                 connection.execute("PRAGMA synchronous = OFF")
                 connection.execute("CREATE TABLE IF NOT EXISTS runs (run TEXT, state TEXT, tables BLOB)")
                 rows = ((run, *copy) for run, copy in copies.items())

@@ -133,7 +133,8 @@ def _read_in_place(
     present, missing, files = copies.load(), {}, {}
     for run in runs:
         folder = places[run.run_id]
-        state, (copied_state, packed) = state_of(folder, run), present.get(run.run_id, ("", b""))
+        state = state_of(folder, run) if copies.path else ""
+        copied_state, packed = present.get(run.run_id, ("", b""))
         tables = unpack(packed) if state and state == copied_state else None
         if tables is None or run.metric not in tables.curve:
             tables = _read(folder, run, curves_only, is_local=True)
