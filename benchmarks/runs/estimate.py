@@ -130,17 +130,14 @@ def _of_baseline(baseline: PooledTask) -> float:
     return (perf_counter() - began) / TIMED_STEPS * steps
 
 
-def schedule(experiment: Experiment) -> Experiment:
-    """Return a simplified experiment for schedules: a problem of 1 number per client, and seed 0."""
-    scenario = experiment.scenario
-    problem = Quadratic(centres=((0.0,),) * scenario.problem.clients)
-    scenario = scenario.model_copy(update={"problem": problem})
-    return experiment.model_copy(update={"scenario": scenario, "seed": 0})
-
-
 def updates(experiment: Experiment) -> float:
-    """Return a run's client updates, extrapolated from the beginning of the schedule."""
-    simulation = Simulation(schedule(experiment))
+    """Return a run's client updates, extrapolated from the beginning of the schedule.
+
+    The schedule is simulated with a problem of one number for each client, and seed 0.
+    """
+    problem = Quadratic(centres=((0.0,),) * experiment.scenario.problem.clients)
+    scenario = experiment.scenario.model_copy(update={"problem": problem})
+    simulation = Simulation(experiment.model_copy(update={"scenario": scenario, "seed": 0}))
     arrivals = steps = 0
     until_first = 0, 0.0  # arrivals and share of the budget at the first step, after ACE's first pass
     for event in simulate(simulation, ScheduleOnly()):

@@ -13,7 +13,6 @@ from fl_core.schema import Kind, MlflowTag, Tag
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Experiment
 
 # The tags that an index of a suite's runs is made of; the others, which are most, are not read.
 INDEXED = (
@@ -35,8 +34,8 @@ INDEXED = (
 EXPERIMENT_KIND = "custom_model_development"  # MLflow's pages open on runs, not on language models
 
 
-def open_experiment(client: MlflowClient, store: Store, name: str, note: str = "") -> Experiment:
-    """Return the experiment named `name`; create a missing experiment, with a note.
+def create_experiment(client: MlflowClient, store: Store, name: str) -> None:
+    """Create the experiment named `name`, if it is missing.
 
     A deleted one stays in MLflow's bin under another name: its runs do not come back.
     """
@@ -48,11 +47,7 @@ def open_experiment(client: MlflowClient, store: Store, name: str, note: str = "
         client.delete_experiment(deleted)
     if experiment is None:
         location = None if store.is_server else (store.artifacts / name).as_uri()
-        tags: dict[str, str] = {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND}
-        if note:
-            tags[MlflowTag.NOTE] = note
-        experiment = client.get_experiment(client.create_experiment(name, location, tags))
-    return experiment
+        client.create_experiment(name, location, {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND})
 
 
 @dataclass(slots=True)

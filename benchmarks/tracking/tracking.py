@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from benchmarks.errors import warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import artifact_locations, database, descriptions, views
-from benchmarks.tracking.experiment import INDEXED, TrackedExperiment, open_experiment
+from benchmarks.tracking.experiment import INDEXED, TrackedExperiment, create_experiment
 from benchmarks.tracking.mlflow_entities import (
     data_set_of,
     diverged,
@@ -493,7 +493,7 @@ class Tracking:
         """Return the suite's experiment with an index of the runs; create a missing experiment."""
         experiment = self._found(suite)
         if experiment is None:
-            open_experiment(self._client, self._store, suite)
+            create_experiment(self._client, self._store, suite)
             experiment = self._found(suite)
             assert experiment is not None
         return experiment
