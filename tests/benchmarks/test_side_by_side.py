@@ -230,9 +230,9 @@ def test_a_display_names_a_few(tmp_path: Path) -> None:
         for task in found:
             board.see((task, Advanced(share)))
     shown, more = board.shown(3)
-    assert [one.task for one in shown] == found[:3] and more == "and 7 more"
+    assert [task for task, _ in shown] == found[:3] and more == "and 7 more"
     board.see((found[0], Died("killed by SIGKILL")))
-    assert [one.task for one in board.shown(9)[0]] == found[1:] and not board.shown(9)[1]
+    assert [task for task, _ in board.shown(9)[0]] == found[1:] and not board.shown(9)[1]
     line = " | ".join(progress.Lines(3)._life())
     assert line == "starting workers"
 
