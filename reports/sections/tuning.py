@@ -27,7 +27,6 @@ from reports.records.studies import (
     is_near,
     sensitivity,
 )
-from reports.sections.heatmap import level
 from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
@@ -48,6 +47,7 @@ LOCAL, SERVER = ("local_lr", "c"), "server_lr"
 TITLES = {"local_lr": "Local rate", "c": "Factor c of the local rate", "server_lr": "Server rate"}
 ROOM = 0.05  # of an axis, beyond each end of a range
 RATIO = 10  # ratio from which on a list of positive numbers is shown on a log scale
+LEVELS = len(look.LIGHT_AMOUNTS)
 LETTERS = 16  # letters of a name at an axis
 
 
@@ -375,7 +375,7 @@ def _paint_landscape(
             axes.plot(*at, "v", markerfacecolor="none", markeredgecolor=svg.MUTED, markersize=5)
         else:
             share = scale.place(height)
-            colour, _ = svg.amount(level(share if measure.higher else 1 - share, 0, 1))
+            colour, _ = svg.amount(int(LEVELS * min(share if measure.higher else 1 - share, 0.999)))
             ringed = study.best is not None and is_near(trial, study.best)
             edge, width = (svg.INK, 1.4) if ringed else (svg.MUTED, 0.5)
             axes.plot(*at, "o", color=colour, markersize=8.4, markeredgecolor=edge, markeredgewidth=width)

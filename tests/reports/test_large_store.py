@@ -98,4 +98,4 @@ def test_a_thousand_runs_in_a_real_store(tmp_path: Path) -> None:
     page = write(suite, tmp_path / "page.html")
     assert page.stat().st_size < 15_000_000
     text = page.read_text(encoding="utf-8")
-    assert all(f'id="{part}"' in text for part in ("behind", "target", "grid", "errors", "cost"))
+    assert all(f'id="{part}"' in text for part in ("behind", "target", "errors", "cost"))

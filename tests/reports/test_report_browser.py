@@ -206,16 +206,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_every_part_fits(opened: Any, whole: str, scheme: str, width: int) -> None:
     tab = opened(whole, color_scheme=scheme, viewport={"width": width, "height": 800})
     parts = tab.eval_on_selector_all("section", "all => all.map(one => one.id)")
-    assert {"behind", "curves", "target", "grid", "errors", "cost"} <= set(parts)
+    assert {"behind", "curves", "target", "errors", "cost"} <= set(parts)
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    # Numbers in a heatmap can be read on their cells: one theme's ink or paper on one of its amounts.
-    of = look.palette(dark=scheme == "dark")
-    fills = tab.eval_on_selector_all(
-        "#grid svg path", "all => [...new Set(all.map(one => getComputedStyle(one).fill))]"
-    )
-    amounts = {rgb(of[f"a{at}"]) for at in range(9)}
-    assert len(amounts & set(fills)) >= 3
-    # So can text: its size on the screen, in pixels, is font size in units of the figure times its scale.
+    # Text can be read: its size on the screen, in pixels, is font size in units of the figure times scale.
     sizes = tab.eval_on_selector_all(
         "svg[role] text",
         """all => all.filter(one => one.checkVisibility())
@@ -367,14 +360,14 @@ def test_highlighted_strategies_are_shown_everywhere(opened: Any, tmp_path: Path
     mine = "Vanilla ASGD b"  # neither of the leaders nor of the first rows
     suite = replace(records(*fakes, pooled=POOLED), highlight=(mine,))
     tab = opened(write(suite, tmp_path / "page.html").as_uri(), viewport={"width": 1280, "height": 800})
-    parts = ("answer", "behind", "curves", "target", "grid", "fairness", "staleness")
+    parts = ("answer", "behind", "curves", "target", "fairness", "staleness")
     for part in parts:
         labels = tab.locator(f"#{part} svg [data-s='{look.OWN}'], #{part} h3").evaluate_all(
             "all => all.map(one => one.dataset.s ?? one.textContent)"
         )
         assert str(look.OWN) in labels or mine in labels, part
     assert tab.locator(f"tr.own th:has-text('{mine}')").count() >= 6  # at a glance, ranked, and of costs
-    assert tab.locator("#grid .card").count() == 7 and tab.locator("#behind figure").count() == 4
+    assert tab.locator("#behind figure").count() == 4
 
 
 def test_tables_say_what_they_hold(opened: Any, whole: str) -> None:

@@ -84,7 +84,7 @@ def test_the_parts_stand_in_their_order(text: str) -> None:
     page = Page(text)
     anchors = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert anchors == [
-        "answer", "ranking", "behind", "curves", "target", "grid", "fairness", "staleness", "participation",
+        "answer", "ranking", "behind", "curves", "target", "fairness", "staleness", "participation",
         "cost", "strategies", "errata", "provenance",
     ]  # fmt: skip
     assert (

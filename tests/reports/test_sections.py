@@ -1,10 +1,10 @@
-"""Time to target, heatmaps, error terms and cost: what they show is what the runs say."""
+"""Time to target, error terms and cost: what they show is what the runs say."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from math import inf, isnan
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,11 @@ from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
 from fl_core.timing.duration_laws import Exponential
 from reports import numbers
-from reports.figures import look, svg
+from reports.figures import svg
 from reports.page import render
 from reports.records.cells import band
 from reports.records.store import load
-from reports.sections import cost, curves, errors, heatmap, time_to_target
+from reports.sections import cost, curves, errors, time_to_target
 from reports.sections.clients import phase_shares
 from reports.sections.clients import phases as phases_section
 from reports.sections.section import Results
@@ -87,72 +87,6 @@ def test_all_strokes_of_a_row_are_one_path() -> None:
     text = svg.Drawing(paint, "three strokes").__html__()
     (drawn,) = re.findall(r'<g data-s="2"><path d="([^"]*)"', text)
     assert drawn.count("M") == drawn.count("L") == 3
-
-
-def grid(partitions: list[str], timings: list[str], value: Any) -> list[Fake]:
-    return [
-        Fake(
-            f"digits · {down} · {across}", strategy, seed, partition=down, timing=across,
-            curve=curve([0.1, value(strategy, down, across) + 0.01 * seed], [0, 10]),
-        )
-        for down in partitions
-        for across in timings
-        for strategy in ("ACE", "FedBuff")
-        for seed in range(2)
-    ]  # fmt: skip
-
-
-def level(strategy: str, partition: str, delay: str) -> float:
-    return (
-        {"Dirichlet 0.1": 0.5, "Dirichlet 10": 0.7}[partition]
-        + (0.1 if strategy == "ACE" else 0)
-        - len(delay) / 100
-    )
-
-
-def test_a_grid_has_its_shape_and_its_means() -> None:
-    results = Results.of(records(*grid(["Dirichlet 10", "Dirichlet 0.1"], ["F0", "F80", "F400"], level)))
-    ((_, found),) = heatmap.grids(results.scenarios)
-    assert found["partition"].unique().tolist() == ["Dirichlet 0.1", "Dirichlet 10"]
-    assert found["delay"].unique().tolist() == ["F0", "F80", "F400"]
-    means = found.set_index(["strategy", "partition", "delay"])["mean"]
-    assert means["ACE", "Dirichlet 0.1", "F80"] == pytest.approx(0.5 + 0.1 - 0.03 + 0.005)
-    assert (means.min(), means.max()) == (pytest.approx(0.465), pytest.approx(0.785))
-    section = heatmap.section(results)
-    assert section is not None and len(section.figures) == 2 and len(section.tables) == 3
-    assert section.tables[0].numbers.shape == (12, 6)
-    assert [entry.text for entry in section.tables[1].lines[0]] == ["F0", "58.5", "78.5"]
-    drawn = str(section.figures[0][1].__html__())
-    assert all(text in drawn for text in ("58.5", "57.5", "76.5", "Dirichlet 10", "F400"))
-
-
-@pytest.mark.parametrize(
-    ("partitions", "timings", "drop"),
-    [(["a"], ["x", "y"], 0), (["a", "b"], ["x"], 0), (["a", "b"], ["x", "y"], 4)],
-    ids=["one partition", "one delay", "a hole"],
-)
-def test_what_is_no_grid_has_no_heatmap(partitions: list[str], timings: list[str], drop: int) -> None:
-    made = grid(partitions, timings, lambda *_: 0.5)[drop:]
-    assert heatmap.section(Results.of(records(*made))) is None
-
-
-def test_an_arrangement_is_a_delay_too() -> None:
-    made = grid(["a", "b"], ["always"], lambda *_: 0.5)
-    made += [replace(one, scenario=f"{one.scenario.rpartition(' · ')[0]} · delay 5") for one in made]
-    ((_, found),) = heatmap.grids(Results.of(records(*made)).scenarios)
-    assert found["delay"].unique().tolist() == ["always", "delay 5"]
-
-
-def test_a_place_where_a_seed_diverged_is_empty() -> None:
-    made = grid(["a", "b"], ["x", "y"], lambda *_: 0.5)
-    ((_, found),) = heatmap.grids(Results.of(records(diverged(made[0], 1), *made[1:])).scenarios)
-    means = found.set_index(["strategy", "partition", "delay"])["mean"]
-    assert isnan(means["ACE", "a", "x"]) and not isnan(means["FedBuff", "a", "x"])
-
-
-def test_amounts_run_from_the_first_colour_to_the_last() -> None:
-    assert [heatmap.level(value, 0, 9) for value in (0, 1, 8.9, 9)] == [0, 1, 8, 8]
-    assert heatmap.level(1, 1, 1) == len(look.LIGHT_AMOUNTS) // 2
 
 
 def computed(strategy: Strategy, seed: int) -> Fake:
