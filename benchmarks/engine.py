@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,28 +21,15 @@ if TYPE_CHECKING:  # it imports torch, which takes a second: an engine can start
 Worlds = Mapping["Problem", int]  # the problems of a suite, with a seed of each
 
 
-class Engine(ABC):
-    """Base class of the engines for computing jobs."""
-
-    workers: int | None  # processes; None: as many as there are cores, or GPUs
-
-    def warm_up(self, module: str) -> None:  # noqa: B027 - workers may be started where jobs are
-        """Begin to start workers while the caller does other things; `module` defines the jobs."""
-
-    @abstractmethod
-    def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
-        """Return a pool for a number of jobs."""
-
-
 @dataclass(frozen=True, slots=True)
-class Local(Engine):
+class Local:
     """Worker processes on the local machine."""
 
     workers: int
     parents: bool = False  # whether they may start processes themselves
 
     def warm_up(self, module: str) -> None:
-        """Start the parent process of forked workers."""
+        """Start the parent process of forked workers while the caller goes on; `module` defines the jobs."""
         from benchmarks.pool.fork_server import warm_up
 
         warm_up(module)
@@ -60,10 +46,13 @@ class Local(Engine):
 
 
 @dataclass(frozen=True, slots=True)
-class Ray(Engine):
+class Ray:
     """Nodes of the Ray cluster joined by the current process."""
 
-    workers: int | None
+    workers: int | None  # None: as many as there are cores, or GPUs
+
+    def warm_up(self, module: str) -> None:
+        """Do nothing: workers are started on the nodes."""
 
     def pool(self, jobs: int, log: Path, worlds: Worlds) -> Pool[Any, Any]:
         """Return a pool on nodes with equal libraries and the data, with settings of the current process."""
@@ -75,6 +64,9 @@ class Ray(Engine):
             environment={name: value for name, value in os.environ.items() if name.startswith("ASYNCFL_")},
             prepare=partial(must_be_fit, libraries(), worlds),
         )
+
+
+Engine = Local | Ray
 
 
 def engine(name: str, address: str | None, workers: int | None) -> Engine:

@@ -18,7 +18,7 @@ from benchmarks.suite.expansion import Grid, GridPoint, expand, read_grid
 from benchmarks.suite.fields import TUNED, SuiteSpec
 from benchmarks.suite.overrides import Setting, assignment, override, take_scale
 from benchmarks.suite.shipped import SUITES, file_of, recorded
-from benchmarks.suite.tuned import Tuned
+from benchmarks.suite.tuned import TunedFile
 from benchmarks.yaml_io import fault, read
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
@@ -168,7 +168,7 @@ class Suite:
     points: tuple[GridPoint, ...]
     scale: str | None = None
     source: Path = Path()  # of its file
-    tuned: Tuned | None = None  # what stands in for the file's own values
+    tuned: TunedFile | None = None  # what stands in for the file's own values
     labels: tuple[str, ...] = ()  # that the file gives to its strategies; empty where it gives none
     as_variant: bool = False  # whether its runs are recorded beside those of the suite as it stands
 
@@ -276,7 +276,7 @@ def load(
         )
     values = tuned_file.load(tuned if isinstance(tuned, Path) else suite.tuned_values, suite.name)
     values.check_seeds(suite.spec.seeds)
-    if values.spec.code:
+    if values.code:
         runs = {(run.scenario, run.strategy): run for run in suite.runs()}.values()
         values.warn_of_edits(digests({k: v for run in runs for k, v in named(run.description()).items()}))
     return replace(suite, tuned=values, as_variant=bool(tuned))

@@ -3,10 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import Field, NonNegativeInt, ValidationError
+from pydantic import Field, NonNegativeInt, PrivateAttr, ValidationError
 
 from benchmarks.errors import UserError, warn, writing
 from benchmarks.suite.complaints import complaints, lines_of
@@ -46,7 +45,7 @@ class TunedEntry(Frozen):
 
 
 class TunedFile(Frozen):
-    """Settings and results of a campaign."""
+    """Settings and results of a campaign; the tuned values of a suite."""
 
     suite: str
     objective: str
@@ -60,20 +59,13 @@ class TunedFile(Frozen):
     versions: dict[str, str]
     tuned: tuple[TunedEntry, ...]
     code: dict[str, str] = Field(default_factory=dict)  # digests of the user's own code, by import path
-
-
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """The tuned values of a suite, and the file with them."""
-
-    path: Path
-    spec: TunedFile
+    _path: Path = PrivateAttr(default=Path())  # of the file, once it is read
 
     def warn_of_edits(self, code: Mapping[str, str]) -> None:
         """Warn about user code, given by digests, that was edited since the values were tuned."""
-        tuned_with = self.spec.code
+        tuned_with = self.code
         if edited := [path for path in tuned_with if code.get(path, tuned_with[path]) != tuned_with[path]]:
-            warn(f"{self.path}: tuned before {', '.join(edited)} was edited. Rerun `asyncfl tune`.")
+            warn(f"{self._path}: tuned before {', '.join(edited)} was edited. Rerun `asyncfl tune`.")
 
     def strategy(
         self, scenario: Scenario, strategy: Strategy, scenario_label: str, strategy_label: str
@@ -82,25 +74,25 @@ class Tuned:
 
         The labels decide only between several matching entries. Raises UserError.
         """
-        sets = {frozenset(entry.parameters) for entry in self.spec.tuned}
+        sets = {frozenset(entry.parameters) for entry in self.tuned}
         digests = {names: digest(scenario, strategy, names) for names in sets}
-        fitting = [entry for entry in self.spec.tuned if entry.digest == digests[frozenset(entry.parameters)]]
-        labels = {(entry.scenario, entry.strategy) for entry in self.spec.tuned}
+        fitting = [entry for entry in self.tuned if entry.digest == digests[frozenset(entry.parameters)]]
+        labels = {(entry.scenario, entry.strategy) for entry in self.tuned}
         if not fitting and (scenario_label, strategy_label) in labels:
             budget, difference = scenario.budget.label(), "another scenario or other hyper-parameters"
-            if budget != self.spec.budget:
-                difference = f"a budget of {self.spec.budget}, not of {budget}"
+            if budget != self.budget:
+                difference = f"a budget of {self.budget}, not of {budget}"
             raise UserError(
-                f"{self.path}: the values of {strategy_label} in {scenario_label} were tuned for "
+                f"{self._path}: the values of {strategy_label} in {scenario_label} were tuned for "
                 f"{difference}. Rerun `asyncfl tune`."
             )
         if not fitting:
-            places = list(dict.fromkeys(entry.scenario for entry in self.spec.tuned))
+            places = list(dict.fromkeys(entry.scenario for entry in self.tuned))
             missing = (
                 scenario_label if scenario_label not in places else f"{strategy_label} in {scenario_label}"
             )
             hint = nearest(scenario_label, places) if scenario_label not in places else "."
-            raise UserError(f"{self.path}: no tuned values for {missing}{hint} Rerun `asyncfl tune`.")
+            raise UserError(f"{self._path}: no tuned values for {missing}{hint} Rerun `asyncfl tune`.")
         entry = max(
             fitting, key=lambda entry: (entry.scenario == scenario_label, entry.strategy == strategy_label)
         )
@@ -112,19 +104,19 @@ class Tuned:
         except ValueError as error:
             wrong = str(error)
         raise UserError(
-            f"{self.path}: the values of {strategy_label} in {scenario_label} do not fit: {wrong}"
+            f"{self._path}: the values of {strategy_label} in {scenario_label} do not fit: {wrong}"
         )
 
     def check_seeds(self, seeds: tuple[int, ...]) -> None:
         """Raise UserError for values tuned on any of the given seeds."""
-        if shared := sorted(set(seeds) & set(self.spec.seeds)):
+        if shared := sorted(set(seeds) & set(self.seeds)):
             raise UserError(
-                f"{self.path}: tuned on seed {shared[0]}, which the suite reports. Tune on other seeds "
+                f"{self._path}: tuned on seed {shared[0]}, which the suite reports. Tune on other seeds "
                 "(tuning.seeds)"
             )
 
 
-def load(path: Path, suite: str) -> Tuned:
+def load(path: Path, suite: str) -> TunedFile:
     """Load the values of a file; UserError if missing or not a suite's tuned values."""
     if not path.is_file():
         raise UserError(f"{suite} is not tuned: {path} does not exist. Create it with asyncfl tune")
@@ -140,7 +132,8 @@ def load(path: Path, suite: str) -> Tuned:
         refusal = not_own(path)
         if refusal and not ALLOWED.get():
             raise UserError(f"{path}: '{names[0]}' is not imported, since {refusal}: {HOW}")
-    return Tuned(path, spec)
+    spec._path = path
+    return spec
 
 
 def _check_digest(path: Path, text: bytes) -> None:

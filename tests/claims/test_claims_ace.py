@@ -152,7 +152,7 @@ def test_small_rates_are_those_that_were_tuned_for_500_iterations(
 def found_by(tuned: str, delay: str) -> list[TunedEntry]:
     """What a campaign found under a delay; its grid is wide and fine enough, of a ResNet in factors of 2."""
     suite = re.sub("(_cnn|_code.*|_resnet.*)?(_late)?$", "", tuned)
-    file = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite).spec
+    file = tuned_values.load(FOLDER / "tuned" / f"{tuned}.yaml", suite)
     assert file.budget.startswith("500 server iterations or ")
     grid = np.array(GRIDS.get(tuned) or load(suite, scale="small").spec.tuning.space["local_lr"], float)
     assert len(grid) == file.trials

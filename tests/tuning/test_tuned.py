@@ -141,4 +141,4 @@ def test_shipped_values_fit_their_suites(name: str) -> None:
     suite = load(of, scale=scale or None, tuned=True)
     assert suite.tuned is not None
     places = {(run.scenario, run.strategy) for run in suite.runs()}  # raises where a digest does not fit
-    assert places == {(entry.scenario, entry.strategy) for entry in suite.tuned.spec.tuned}
+    assert places == {(entry.scenario, entry.strategy) for entry in suite.tuned.tuned}
