@@ -1,7 +1,7 @@
 """Options shared by several commands."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce, wraps
 from math import isfinite
 from pathlib import Path
@@ -64,7 +64,7 @@ def suite_completions(_: click.Context, __: click.Parameter, begun: str) -> list
     """Return completions with the shipped suites, and files."""
     from benchmarks.suite.shipped import shipped
 
-    return [*_beginning(begun, list(shipped())), CompletionItem(begun, type="file")]
+    return [*_beginning(begun, dict.fromkeys(shipped())), CompletionItem(begun, type="file")]
 
 
 def strategy_completions(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -78,7 +78,7 @@ def kind_completions(_: click.Context, __: click.Parameter, begun: str) -> list[
     """Return completions with the kinds of parts and, after a first letter, the parts of all kinds."""
     from benchmarks.catalogue import FAMILIES, entries
 
-    of_kinds = _beginning(begun, [*FAMILIES, "suites", "errata", "peers", "theory"])
+    of_kinds = _beginning(begun, dict.fromkeys([*FAMILIES, "suites", "errata", "peers", "theory"]))
     parts = {entry.name: entry.what for kind in FAMILIES for entry in entries(kind)} if begun else {}
     return [*of_kinds, *_beginning(begun, parts)]
 
@@ -99,10 +99,9 @@ def part_completions(ctx: click.Context, _: click.Parameter, begun: str) -> list
     return _beginning(begun, {entry.name: entry.what for entry in entries(kind)}) if kind in FAMILIES else []
 
 
-def _beginning(begun: str, names: Mapping[str, str] | Iterable[str]) -> list[CompletionItem]:
-    """Return completions from the names with a beginning, with descriptions if known."""
-    helps = names if isinstance(names, Mapping) else {}
-    return [CompletionItem(name, help=helps.get(name)) for name in names if name.startswith(begun)]
+def _beginning(begun: str, names: Mapping[str, str | None]) -> list[CompletionItem]:
+    """Return completions from the names with a beginning, with their descriptions."""
+    return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(begun)]
 
 
 suite = click.argument("suite", metavar="SUITE", shell_complete=suite_completions)

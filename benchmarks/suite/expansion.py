@@ -48,6 +48,8 @@ class GridPoint:
     spec: SuiteSpec
     scenario: Scenario
     experiments: tuple[Experiment, ...]  # by strategy, under seed 0
+    conditions: tuple[str, ...] = ()  # the parts of the scenario's label: problem, partition, timing, …
+    label: str = ""  # of the scenario, unique in the suite
 
     def with_goal(self, goal: Goal | None) -> GridPoint:
         """Return the point with another budget and target."""
@@ -112,10 +114,7 @@ def _grid_fault(axis: Any, values: Any) -> str | None:
 
 
 def expand(
-    path: Path,
-    document: dict[str, Any],
-    grid: Grid,
-    settings: Sequence[Setting],
+    path: Path, document: dict[str, Any], grid: Grid, settings: Sequence[Setting]
 ) -> tuple[GridPoint, ...]:
     """Every point of the grid, validated; UserError with every mistake in the file.
 
@@ -150,7 +149,10 @@ def expand(
         raise UserError(f"{path}: {too_many('runs', runs, MOST_RUNS)}")
     if mistakes:
         raise UserError(*(line + _where(grid, failed) for line, failed in mistakes.items()))
-    return tuple(points)
+    conditions = labels.conditions([point.scenario for point in points], places)
+    names = labels.scenarios(conditions, points[0].spec.label)
+    labelled = zip(points, conditions, names, strict=True)
+    return tuple(replace(point, conditions=parts, label=name) for point, parts, name in labelled)
 
 
 def _document_at(path: Path, document: dict[str, Any], place: Place) -> dict[str, Any]:

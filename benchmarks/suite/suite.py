@@ -217,27 +217,22 @@ class Suite:
 
     def runs(self) -> list[PlannedRun]:
         """All runs in the order of the file, seeds next to each other."""
-        conditions = labels.conditions(
-            [point.scenario for point in self.points], [point.place for point in self.points]
-        )
-        names = labels.scenarios(conditions, self.spec.label)
-        scenarios = zip(self.points, conditions, varying(conditions), names, strict=True)
-        return [run for scenario in scenarios for run in self._runs_at(*scenario)]
+        distinct = varying([point.conditions for point in self.points])
+        points = zip(self.points, distinct, strict=True)
+        return [run for point, conditions in points for run in self._runs_at(point, conditions)]
 
-    def _runs_at(
-        self, point: GridPoint, conditions: tuple[str, ...], varying: tuple[str, ...], name: str
-    ) -> Iterator[PlannedRun]:
+    def _runs_at(self, point: GridPoint, varying: tuple[str, ...]) -> Iterator[PlannedRun]:
         """Yield the runs at a point of the grid; seeds share the validated experiment."""
         for untuned_experiment, label in zip(point.experiments, self.labelled(point), strict=True):
             experiment = untuned_experiment
             if self.tuned:
-                strategy = self.tuned.strategy(point.scenario, experiment.strategy, name, label)
+                strategy = self.tuned.strategy(point.scenario, experiment.strategy, point.label, label)
                 experiment = Experiment(scenario=point.scenario, strategy=strategy)
             first = PlannedRun(
                 self.name,
                 experiment,
-                scenario=name,
-                conditions=conditions,
+                scenario=point.label,
+                conditions=point.conditions,
                 varying=varying,
                 strategy=label,
                 show=self.spec.show,
@@ -297,11 +292,11 @@ def build(
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
     grid, explicit = read_grid(path, document), labels.take_labels(path, document)
-    by_scenario = _with_goals(path, expand(path, document, grid, settings))
-    suite = Suite(grid, tuple(by_scenario.values()), chosen, path, labels=explicit)
+    points = _with_goals(path, expand(path, document, grid, settings))
+    suite = Suite(grid, points, chosen, path, labels=explicit)
     names = labels.strategies(suite.spec, explicit)
     labels.must_be_printable(path, "strategy", names)
-    labels.must_be_printable(path, "scenario", by_scenario)
+    labels.must_be_printable(path, "scenario", [point.label for point in points])
     for at, name in enumerate(names):
         if name in names[:at]:
             sentence = f"duplicate label {name!r}, also of strategy {names.index(name)}"
@@ -314,11 +309,9 @@ def build(
     return suite
 
 
-def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]:
-    """Return the points by scenario, with budgets and targets; UserError for an unknown scenario."""
-    goals = points[0].spec.scenarios
-    conditions = labels.conditions([point.scenario for point in points], [point.place for point in points])
-    names = labels.scenarios(conditions, points[0].spec.label)
+def _with_goals(path: Path, points: Sequence[GridPoint]) -> tuple[GridPoint, ...]:
+    """Return the points with the budgets and targets of scenarios; UserError for an unknown scenario."""
+    goals, names = points[0].spec.scenarios, [point.label for point in points]
     if wrong := [label for label in goals if label not in names]:
         raise UserError(f"{path}: scenarios: {unknown('scenario', wrong[0], names)}")
     for label, goal in goals.items():
@@ -326,7 +319,7 @@ def _with_goals(path: Path, points: Sequence[GridPoint]) -> dict[str, GridPoint]
         for goal_key, target in (("target", goal.target), ("budget.target", goal.budget.target)):
             if reason := problem.never_reaches(target):
                 raise UserError(f"{path}: scenarios.{label}.{goal_key}: {reason}")
-    return {name: point.with_goal(goals.get(name)) for point, name in zip(points, names, strict=True)}
+    return tuple(point.with_goal(goals.get(point.label)) for point in points)
 
 
 Task = PlannedRun | PooledTask
