@@ -66,6 +66,12 @@ def delivered(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) ->
     return store
 
 
+@pytest.fixture
+def copy(delivered: Store, tmp_path: Path) -> Store:
+    """A copy of that store, for a test to add to."""
+    return Store(Path(shutil.copytree(delivered.folder, tmp_path / "copy")))
+
+
 def test_a_group_holds_the_mean_over_its_seeds(delivered: Store) -> None:
     store = delivered
     for strategy, group in groups(store).items():
@@ -290,12 +296,13 @@ def test_a_curve_that_is_damaged_holds_up_nothing(tmp_path: Path, store: Store) 
     }
 
 
-def test_a_strategy_keeps_its_colour_beside_others(tmp_path: Path, store: Store) -> None:
+def test_a_strategy_keeps_its_colour_beside_others(tmp_path: Path, copy: Store) -> None:
+    store = copy
+
     def shown(kind: str) -> dict[str, str]:
         tags = [run.data.tags for run in runs(store, kind=kind)]
         return {own["asyncfl.strategy"]: own["mlflow.runColor"] for own in tags}
 
-    deliver(tmp_path, store)
     before = shown("group")
     deliver(tmp_path, store, strategies="ace, fedbuff, asgd")
     assert shown("group") == shown("run") == before | {"ACE": shown("group")["ACE"]}
@@ -333,8 +340,8 @@ def test_groups_have_the_conditions_of_their_seeds_and_their_time_of_computing(d
         assert (group.info.end_time - group.info.start_time) / 1000 == pytest.approx(computing, abs=1e-3)
 
 
-def test_more_seeds_make_a_new_mean(tmp_path: Path, store: Store) -> None:
-    deliver(tmp_path, store)
+def test_more_seeds_make_a_new_mean(tmp_path: Path, copy: Store) -> None:
+    store = copy
     before = groups(store)
     deliver(tmp_path, store, seeds=3)
     after = groups(store)
@@ -423,9 +430,9 @@ def test_the_report_page_is_kept_beside_its_runs(tmp_path: Path, store: Store) -
     assert len(found.runs) == 4 and len(found.pooled) == 2 and found.description == "Three clients."
 
 
-def test_the_view_of_single_runs_has_columns_that_runs_have(tmp_path: Path, store: Store) -> None:
+def test_the_view_of_single_runs_has_columns_that_runs_have(tmp_path: Path, copy: Store) -> None:
     """Runs that others replaced, of another budget, are not among them."""
-    deliver(tmp_path, store)
+    store = copy
     deliver(tmp_path, store, updates=30)
     tags = experiment_tags(store)
     page = state(tags[views.TAG + dict(views.saved(tags))["Single runs"]])

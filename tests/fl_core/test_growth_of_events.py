@@ -37,9 +37,7 @@ def of_few_clients(name: str) -> dict[str, Any]:
     return {"name": name, "concurrency": AT_WORK} if takes else {"name": name}
 
 
-def operations(
-    strategy: dict[str, Any], clients: int, events: int = 150, availability: Any = "always"
-) -> int:
+def operations(strategy: dict[str, Any], clients: int, events: int = 60, availability: Any = "always") -> int:
     """Bytecode operations of the events after the first one."""
     problem = Quadratic(centres=((0.0,),) * clients)
     timing = {"durations": "exponential", "availability": availability}

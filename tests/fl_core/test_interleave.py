@@ -92,10 +92,10 @@ def test_every_strategy_runs_as_if_alone(name: str, local: Any) -> None:
     """Seeds and rates of each strategy side by side, in float64."""
     grid = [
         quadratics(name, {**local, "steps": steps}, seed, lr)
-        for seed, lr, steps in ((1, 0.05, 3), (2, 0.05, 3), (1, 0.02, 3), (3, 0.01, 2))
+        for seed, lr, steps in ((1, 0.05, 3), (1, 0.02, 3), (3, 0.01, 2))
     ]
-    together = dict(run_together(grid, at_once=3, execution=AllInFlight(max_batch=5)))
-    assert sorted(together) == [0, 1, 2, 3]
+    together = dict(run_together(grid, at_once=2, execution=AllInFlight(max_batch=5)))
+    assert sorted(together) == [0, 1, 2]
     for place, experiment in enumerate(grid):
         assert_same(together[place], run(experiment), 1e-10)
 

@@ -100,12 +100,12 @@ def test_progress_counts_the_trials_of_other_processes(first: tuple[Driver, Stor
 
 
 def test_every_strategy_gets_the_same_counted_from_the_storage(make: Make, store: Store) -> None:
-    campaign = make(strategies=["fedavg", "asgd", "fedbuff"], tuning={"trials": 3, "seeds": 2, "batch": 2})
+    campaign = make(strategies=["fedavg", "fedbuff"], tuning={"trials": 3, "seeds": 2, "batch": 2})
     driver = tune(campaign, store)
-    assert [len(study.trials) for study in driver.studies] == [3, 3, 3]
+    assert [len(study.trials) for study in driver.studies] == [3, 3]
     for study in driver.studies:
         assert [sorted(trial.by_seed) for trial in study.trials] == [[1001, 1002]] * 3
-    assert len(recorded(store, "trial")) == 2 * 9 and len(recorded(store, "study")) == 3
+    assert len(recorded(store, "trial")) == 2 * 6 and len(recorded(store, "study")) == 2
 
 
 def test_a_trial_is_a_run_under_each_of_its_seeds(first: tuple[Driver, Store]) -> None:
@@ -278,15 +278,15 @@ def test_diverged_trials_are_finite_and_counted(make: Make, store: Store) -> Non
 
 def test_a_failing_strategy_fails_its_trials_and_no_others(make: Make, store: Store) -> None:
     broken = {"name": "broken:Broken"}
-    campaign = make(strategies=["asgd", broken], tuning={"trials": 3, "space": RATE})
+    campaign = make(strategies=["asgd", broken], tuning={"trials": 2, "space": RATE})
     driver = tune(campaign, store)
     states = [Counter(trial.state for trial in study.trials) for study in driver.studies]
-    assert states == [{TrialState.COMPLETE: 3}, {TrialState.FAILED: 3}]
+    assert states == [{TrialState.COMPLETE: 2}, {TrialState.FAILED: 2}]
     entries = results.found(campaign, driver.studies).tuned
     assert [entry.strategy for entry in entries] == ["ASGD"]
     (reason,) = reasons(store)
     assert re.fullmatch(r"RuntimeError: it is broken \(\S*broken\.py:\d+\)", reason)
-    assert [study.errors() for study in driver.studies] == [[], [reason] * 3]
+    assert [study.errors() for study in driver.studies] == [[], [reason] * 2]
 
 
 def test_a_trial_without_a_value_says_why(make: Make, store: Store) -> None:
