@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from markupsafe import Markup
 
 from benchmarks.tracking.store import Store
 
@@ -94,6 +95,15 @@ def browser() -> Iterator[Any]:
         opened = play.chromium.launch(executable_path=str(CHROMIUM), args=NOTHING_EXTRA)
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves figures empty, on pages and in files: drawing them takes most of the time of a page."""
+    from reports.figures.svg import Drawing
+
+    monkeypatch.setattr(Drawing, "__html__", lambda drawing: Markup("<svg></svg>"))
+    monkeypatch.setattr(Drawing, "save", lambda drawing, path: path.touch(exist_ok=False))
 
 
 Done = subprocess.CompletedProcess[str]

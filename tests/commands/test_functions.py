@@ -139,6 +139,7 @@ def test_a_time_to_a_target_is_compared_by_medians(folder: Path) -> None:
         asyncfl.compare("fedbuf", "asgd", store=folder / "here")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_and_the_files_for_a_paper(folder: Path, tmp_path: Path) -> None:
     page = asyncfl.report("small", files=tmp_path / "paper", store=folder / "here")
     assert page == folder / "here" / "reports" / "small.html" and "FedBuff" in page.read_text()

@@ -34,7 +34,7 @@ seeds: 1
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.mark.usefixtures("fork_server")
+@pytest.mark.usefixtures("fork_server", "undrawn")
 def test_a_suite_runs_in_real_time_and_is_replayed(tmp_path: Path, typed: Typed) -> None:
     (suite := tmp_path / "small.yaml").write_text(SUITE)
     where = "--store", str(tmp_path / "store")

@@ -166,8 +166,8 @@ def test_who_is_away_at_the_start_of_the_suite_comes_back(kept: Path, tmp_path: 
 
 def test_power_adds_time_and_energy_of_the_best_routing(kept: Path, tmp_path: Path) -> None:
     out = tmp_path / "own.yaml"
-    shown = told("--clients", "4", "--computation", "2", "--idle", "0.5", "--out", str(out)).splitlines()
-    speeds = ("--speeds", "4x1", "--computation", "4x2", "--idle", "4x0.5", "--limit", "4")
+    shown = told("--clients", "2", "--computation", "2", "--idle", "0.5", "--out", str(out)).splitlines()
+    speeds = ("--speeds", "2x1", "--computation", "2x2", "--idle", "2x0.5", "--limit", "2")
     expected = CliRunner().invoke(theory.command, ["cost", *speeds]).output.splitlines()
     table = expected[(first := next(at for at, line in enumerate(expected) if line.startswith("choice"))) :]
     assert len(shown) > 6 and first
@@ -178,13 +178,13 @@ def test_power_adds_time_and_energy_of_the_best_routing(kept: Path, tmp_path: Pa
 def test_neighbours_are_sorted_by_distance() -> None:
     law = {"name": "two_speed", "jobs": "exponential"}
     own = advice.of_timing(Timing.model_validate({"durations": law}), 20, 30)
-    scenarios = [point.scenario for point in load("standard", ["seeds=1"]).points]
-    measured = {scenario.timing.label(): (scenario.timing.label(), scenario, 1.0) for scenario in scenarios}
-    found = advice.neighbours(own, measured)
-    assert found[0].name == "two-speed 20 % × 10 jobs exponential"
-    assert found[0].distance == pytest.approx(0, abs=0.05)
-    (alike,) = (there for there in found if there.name == "exponential")
-    assert alike.distance > log(10)
+    scenarios = {
+        point.scenario.timing.label(): point.scenario for point in load("standard", ["seeds=1"]).points
+    }
+    names = ("exponential", "two-speed 20 % × 10 jobs exponential")
+    near, far = advice.neighbours(own, {name: (name, scenarios[name], 1.0) for name in names})
+    assert (near.name, far.name) == names[::-1]
+    assert near.distance == pytest.approx(0, abs=0.05) and far.distance > log(10)
 
 
 def test_mistakes_are_one_line(kept: Path, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_p_values_are_those_of_paired_t_tests_adjusted_for_all_pairs_of_all_scen
     assert all(c.holds == (c.p <= 0.05) for c in found)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_difference_that_holds_is_said_first() -> None:
     rng = np.random.default_rng(1)
     close = 0.9 + rng.normal(0, 0.01, (3, 5))

@@ -74,6 +74,7 @@ def test_less_is_better_turns_the_sign() -> None:
     assert compared(made)["other"].values == pytest.approx((1, 2, 3.5))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_one_seed_shows_nothing() -> None:
     made = fakes({"best": [0.9], "other": [0.1]})
     assert compared(made) == {}
@@ -81,6 +82,7 @@ def test_one_seed_shows_nothing() -> None:
     assert remarks(records(*made))[0].startswith("One seed only")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_who_diverged_is_not_compared() -> None:
     made = fakes({"best": [0.9, 0.8], "other": [0.7, 0.6], "lost": [0.95, 0.94]})
     made = [diverged(one, 2) if one.strategy == "lost" else one for one in made]
@@ -120,6 +122,7 @@ def test_equal_strategies_are_seldom_separated_from_the_one_that_leads(
     assert wrong / suites <= 0.05 + 3 * (0.05 * 0.95 / suites) ** 0.5
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_says_it() -> None:
     best = [0.9 + noise for noise in NOISE]
     made = fakes(

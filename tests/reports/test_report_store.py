@@ -77,6 +77,7 @@ def test_a_file_that_is_no_database_is_one_clear_line(tmp_path: Path) -> None:
     assert len(caught.value.lines) == 1 and "\n" not in caught.value.lines[0]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_lost_and_damaged_files_are_named(store: str, tmp_path: Path) -> None:
     # A copy of a migrated database is quicker than a new one.
     database = Path(store.removeprefix("sqlite:///"))
