@@ -102,6 +102,7 @@ def computed(strategy: Strategy, seed: int) -> Fake:
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_error_terms_of_real_runs(store: str, tmp_path: Path) -> None:
     made = [
         computed(strategy, seed)
@@ -190,6 +191,7 @@ def test_the_median_is_one_where_some_runs_never_met_the_target() -> None:
     assert cost.entry([1.0, inf, 2.0, inf], numbers.count).text == "∞"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_figure_leads_to_its_runs() -> None:
     fakes = quickstart(1)
     suite = records(*fakes[:2], *fakes[7:9], name="quickstart")  # two strategies in two scenarios
@@ -219,8 +221,11 @@ def test_where_the_time_goes_adds_up() -> None:
     cell = with_server.scenarios[0].cells[0]
     assert phase_shares(cell).tolist() == pytest.approx([0.1, 0.3, 0.2, 0.1, 0.2, 0.1])
     many = [fake for at in range(12) for fake in reach([FAST], strategy=f"S{at}", params=LINKED)]
-    page = render(records(*(replace(fake, clients=clients) for fake in many)))
-    assert all(f"S{at}: download" in page for at in range(12))  # not only of the leaders
+    section = phases_section(Results.of(records(*(replace(fake, clients=clients) for fake in many))))
+    assert section is not None
+    ((_, figure),) = section.figures
+    drawn = figure.__html__()
+    assert all(f"S{at}: download" in drawn for at in range(12))  # not only of the leaders
 
 
 @pytest.mark.parametrize(("params", "sent", "axes"), [(LINKED, True, 4), (LINKED, False, 3), ({}, True, 3)])
@@ -231,7 +236,9 @@ def test_bytes_are_an_axis_where_they_matter_and_are_known(params: Any, sent: bo
         fakes = [replace(fake, curve={**(fake.curve or {}), "bytes": [0, 80, 160, 240]}) for fake in fakes]
     suite = records(*fakes)
     assert len(suite.scenarios()[0].clocks) == axes
-    assert ("Bytes sent" in render(suite)) == (axes == 4)
+    section = curves.section(Results.of(suite))
+    assert section is not None and len(section.figures) == axes
+    assert any("Bytes sent" in figure.__html__() for _, figure in section.figures) == (axes == 4)
 
 
 def test_a_level_below_all_curves_has_room_for_its_name() -> None:
