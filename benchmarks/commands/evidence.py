@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchmarks.commands import options
-from benchmarks.commands.leaderboard import SUITE, compute, cost, joined_tables, missing, rows, scale_option
+from benchmarks.commands.leaderboard import SUITE, compute, cost, joined_tables, rows, scale_option
 from benchmarks.errors import UserError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def command(
 
     tables = joined_tables(suite, [out])
     asked = Evidence(strategy, suite, scales, against, joined_tables(suite))
-    parts = missing(asked.studies, tables)
+    parts = [part for study in asked.studies for part in board.missing(study, tables)]
     click.echo(cost(parts, tables, workers or processes()))
     if dry_run:
         return

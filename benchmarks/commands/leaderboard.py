@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,6 @@ from benchmarks.errors import UserError
 from fl_core.text import duration, many
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from benchmarks.engine import Engine
     from benchmarks.leaderboard.board import StudyOfScale
     from benchmarks.tracking.store import Store
@@ -102,26 +101,17 @@ def run_studies(
         raise UserError("--out is missing: name a folder for the tables of your own strategy")
     numbers = numbers or (board.COPY_STUDIES if copies else board.STUDIES)
     tables = BoardTables.load(out)
-    parts = missing(
-        [
-            board.StudyOfScale(suite, scale, number, entries)
-            for scale in scales or board.scales(suite)
-            for number in numbers
-        ],
-        tables,
-    )
+    studies = [
+        board.StudyOfScale(suite, scale, number, entries)
+        for scale in scales or board.scales(suite)
+        for number in numbers
+    ]
+    parts = [part for study in studies for part in board.missing(study, tables)]
     click.echo(cost(parts, tables, engine.workers or processes()))
     if not dry_run:
         missing_rows = partial(rows, computes=engine, store=store, storage=storage)
         compute(parts, tables, out, missing_rows)
         click.echo(f"Written: {out}")
-
-
-def missing(studies: Sequence[StudyOfScale], tables: BoardTables) -> list[StudyOfScale]:
-    """Return the parts of studies that the tables do not have."""
-    from benchmarks.leaderboard import board
-
-    return [part for study in studies for part in board.missing(study, tables)]
 
 
 def cost(parts: Sequence[StudyOfScale], tables: BoardTables, processes: int) -> str:
@@ -302,14 +292,23 @@ def whole_board(suite: str = SUITE, folders: Sequence[Path] = ()) -> Board:
     Raises:
         UserError: There are no final runs, or no two entries that can be compared.
     """
+    import pandas as pd
+
+    from benchmarks import yaml_io
     from benchmarks.leaderboard import board
     from reports.leaderboard.page import Board
 
     tables = joined_tables(suite, folders)
-    places = [board.StudyOfScale(suite, scale, 1).place for scale in board.scales(suite)]
-    labels = board.StudyOfScale(suite, board.scales(suite)[0], 1).labels
-    samplers, data = published(suite)
-    result = Board(tables, board.goals(suite, tables.scales), places, labels, samplers, data)
+    studies = [board.StudyOfScale(suite, scale, 1) for scale in board.scales(suite)]
+    result = Board(
+        tables,
+        board.goals(suite, tables.scales),
+        [study.place for study in studies],
+        studies[0].labels,
+    )
+    if suite == SUITE and (rules := options.LEADERBOARD / "rules.yaml").is_file():
+        samplers = pd.read_csv(options.LEADERBOARD / "samplers.csv")
+        result = replace(result, samplers=samplers, data=yaml_io.read(rules)["data"])
     if not result.scores:
         raise UserError(
             f"{', '.join(map(str, folders)) or options.LEADERBOARD}: no population has two studies of FedAvg "
@@ -318,23 +317,9 @@ def whole_board(suite: str = SUITE, folders: Sequence[Path] = ()) -> Board:
     return result
 
 
-def published(suite: str) -> tuple[pd.DataFrame | None, dict[str, str]]:
-    """Return the pilot of samplers and the digests of the data of the package's board; nothing for others."""
-    import pandas as pd
-
-    from benchmarks import yaml_io
-
-    rules, samplers = options.LEADERBOARD / "rules.yaml", options.LEADERBOARD / "samplers.csv"
-    if suite != SUITE or not rules.is_file():
-        return None, {}
-    return pd.read_csv(samplers), yaml_io.read(rules)["data"]
-
-
 def joined_tables(suite: str = SUITE, folders: Sequence[Path] = ()) -> BoardTables:
     """Return the tables of folders and, for the board's suite, of the package, together."""
     from reports.leaderboard.board_tables import BoardTables
 
-    tables = BoardTables.load(options.LEADERBOARD) if suite == SUITE else BoardTables.empty()
-    for folder in folders:
-        tables = tables.beside(BoardTables.load(folder))
-    return tables
+    shipped = [options.LEADERBOARD] if suite == SUITE else []
+    return BoardTables.load(*shipped, *folders)

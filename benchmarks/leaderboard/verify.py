@@ -50,7 +50,7 @@ class StoredRun:
         lines = [
             f"{name} {self.row[name]:g}, again {repeated_row[name]:g}"
             for name, within in near.items()
-            if not _close(self.row[name], repeated_row[name], within)
+            if not np.isclose(self.row[name], repeated_row[name], rtol=0, atol=within, equal_nan=True)
         ]
         if self.row["status"] != repeated_row["status"]:
             lines.append(f"status {self.row['status']}, again {repeated_row['status']}")
@@ -117,7 +117,3 @@ def _again(planned: PlannedRun) -> dict[str, Any]:
     row = measured(curve, problem.metric, time)
     empty = {name: np.nan for name in OPTIONAL if row[name] == ""}
     return row | empty | {"status": str(record.status)}
-
-
-def _close(stored: float, repeated: float, within: float) -> bool:
-    return stored == repeated or (isnan(stored) and isnan(repeated)) or abs(stored - repeated) <= within

@@ -48,14 +48,16 @@ class BoardTables:
     finals: pd.DataFrame
 
     @classmethod
-    def load(cls, folder: Path) -> BoardTables:
-        """Return the tables of a folder, empty where there are none; UserError for damaged ones."""
-        return cls(**{kind: _joined(folder, kind) for kind in KINDS})
+    def load(cls, *folders: Path) -> BoardTables:
+        """Return the tables of all folders together; of a run that several have, the last one's row.
 
-    @classmethod
-    def empty(cls) -> BoardTables:
-        """Return tables without rows."""
-        return cls(**{kind: pd.DataFrame(columns=columns) for kind, columns in KINDS.items()})
+        Tables are empty where there are no files. UserError for damaged ones.
+        """
+        tables = {}
+        for kind in KINDS:
+            paths = [path for folder in folders for path in sorted(folder.glob(f"*-{kind}.csv"))]
+            tables[kind] = _joined(kind, [_read(path, kind) for path in paths])
+        return cls(**tables)
 
     @cached_property
     def scales(self) -> list[str]:
@@ -78,16 +80,10 @@ class BoardTables:
 
     def with_rows(self, **more: Iterable[Mapping[str, Any]]) -> BoardTables:
         """Return the tables with more rows, which replace those of the same runs."""
-        frames = {kind: pd.DataFrame([*more.get(kind, ())], columns=KINDS[kind]) for kind in KINDS}
-        return self.beside(BoardTables(**frames))
-
-    def beside(self, second: BoardTables) -> BoardTables:
-        """Return both tables together; of a run that both have, the other's row."""
         tables = {}
         for kind, columns in KINDS.items():
-            parts = [table for table in (getattr(self, kind), getattr(second, kind)) if len(table)]
-            joined = pd.concat(parts, ignore_index=True) if parts else getattr(self, kind)
-            tables[kind] = joined.drop_duplicates(_key(columns), keep="last", ignore_index=True)
+            fresh = pd.DataFrame([*more.get(kind, ())], columns=columns)
+            tables[kind] = _joined(kind, [getattr(self, kind), fresh])
         return BoardTables(**tables)
 
     def save(self, folder: Path) -> None:
@@ -110,12 +106,15 @@ def _key(columns: list[str]) -> list[str]:
     return [name for name in (*PLACE, "trial", "seed") if name in columns]
 
 
-def _joined(folder: Path, kind: str) -> pd.DataFrame:
-    tables = [_read(path, KINDS[kind]) for path in sorted(folder.glob(f"*-{kind}.csv"))]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=KINDS[kind])
+def _joined(kind: str, tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Return tables of a kind as a single one; of a run that several have, the last row."""
+    parts = [table for table in tables if len(table)]
+    joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=KINDS[kind])
+    return joined.drop_duplicates(_key(KINDS[kind]), keep="last", ignore_index=True)
 
 
-def _read(path: Path, columns: list[str]) -> pd.DataFrame:
+def _read(path: Path, kind: str) -> pd.DataFrame:
+    columns = KINDS[kind]
     try:
         table = pd.read_csv(
             BytesIO(reading.content(path)), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False
