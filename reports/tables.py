@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, nan
+from pathlib import Path
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pandas.api.types import is_numeric_dtype
 
 from reports.numbers import MISSING
@@ -95,6 +97,23 @@ def markdown(headings: Sequence[str], rows: Iterable[Iterable[str]], text_column
     """Return a table in Markdown; columns after the first `text_columns` columns are aligned to the right."""
     rule = ["---" if at < text_columns else "---:" for at in range(len(headings))]
     return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows))
+
+
+def markdown_templates(folder: Path) -> Environment:
+    """Return the templates of pages in Markdown in a folder."""
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "cell": lambda text: text.replace("|", "\\|"),
+        "paragraph": lambda text: re.sub(r"\s*\n\s*", " ", text.strip()) + "\n",  # in a single line
+        "sentence": lambda text: text[:1].upper() + text[1:],
+    }
+    return environment
 
 
 def csv(table: pd.DataFrame) -> str:

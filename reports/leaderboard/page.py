@@ -6,6 +6,8 @@ import json
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
 from math import inf, isnan
 from pathlib import Path
 
@@ -32,7 +34,7 @@ from reports.leaderboard.populations import (
 )
 from reports.leaderboard.rank_groups import NEIGHBOURS
 from reports.numbers import MISSING
-from reports.tables import markdown
+from reports.tables import markdown, markdown_templates
 
 STEM = "leaderboard"  # begins the names of pages and figures
 SETTINGS = f"{STEM}-settings"
@@ -77,10 +79,11 @@ class Board:
     planned_entries: Sequence[str] = ()
     samplers: pd.DataFrame | None = None
     data: Mapping[str, str] = field(default_factory=dict)
-    scores: Mapping[str, PopulationScores] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scores", board_scores(self.tables, self.goals))
+    @cached_property
+    def scores(self) -> dict[str, PopulationScores]:
+        """Scores of each population in which entries can be compared."""
+        return board_scores(self.tables, self.goals)
 
 
 def write(board: Board, folder: Path) -> Path:
@@ -92,7 +95,7 @@ def write(board: Board, folder: Path) -> Path:
         for scale in result.scales:
             figures.curves(result, scale).save(folder / f"{STEM}-{scale}.svg")
     path = folder / f"{STEM}.md"
-    path.write_text("\n".join(page(board)) + "\n", encoding="utf-8")
+    path.write_text(page(board), encoding="utf-8")
     text = "\n".join(settings_page(board.tables)) + "\n"
     (folder / f"{SETTINGS}.md").write_text(text, encoding="utf-8")
     return path
@@ -103,55 +106,30 @@ def population_name(key: str) -> str:
     return NAMES.get(key, key.replace("_", " "))
 
 
-def page(board: Board) -> Iterator[str]:
-    """Yield the lines of the page."""
+def page(board: Board) -> str:
+    """Return the page."""
     scores = board.scores
-    yield "# Leaderboard: who is soonest, for which clients\n"
-    yield f"{limits(board)}\n"
-    yield from _leaders(scores)
-    yield "\n## Rank groups\n"
-    yield (
-        "A cell shows the rank groups of an entry in a population, and its speed-up. The speed-up is the "
-        f"median time in which tuned {REFERENCE} reaches the target, divided by the median time of the "
-        "entry. An entry in groups 1–3 and one in groups 2–5 share groups 2 and 3: these runs cannot tell "
-        "which is sooner. An entry in group 1 and one in groups 2–5 share no group: the first one is "
-        "sooner. Rows are in the order of the mean speed-up over populations; entries that miss a target "
-        "come last. “Never” marks an entry if at most half of its runs reach the target. It is not ranked, "
-        "and the cell shows the share of its runs that reach the target.\n"
+    everywhere = [
+        name for name in board_order(scores) if all(name in result.leaders for result in scores.values())
+    ]
+    functions = (
+        *(agreements, as_markdown, certainty, leaders, listed, markdown, matrix, population_name),
+        *(population_table, powers, ratio_text, sampler_finding, sampler_table, tuning_table),
     )
-    yield _as_markdown(matrix(scores, linked=True))
-    yield f"\n![Heat map of the same numbers]({STEM}-heat.svg)\n"
-    yield from _missing(board)
-    yield "## How sure is that\n"
-    yield from _certainty(scores)
-    for name, result in scores.items():
-        yield f"\n## {population_name(name).capitalize()}\n"
-        about = WHAT.get(name, population_name(name))
-        scales = [f"{scale} ({result.goals[scale].clients})" for scale in result.scales]
-        yield f"{about[0].upper()}{about[1:]}. Scenarios: {'; '.join(scales)}.\n"
-        yield _as_markdown(population_table(result))
-        for scale in result.scales:
-            yield f"\n![Learning curves of the leaders, {scale}]({STEM}-{scale}.svg)"
-        yield from _beside(
-            result,
-            [scale for elsewhere in scores.values() if elsewhere is not result for scale in elsewhere.scales],
-        )
-    if board.samplers is not None:
-        yield "\n## How parameters were sampled\n"
-        yield (
-            "Before the board was run, three samplers of Optuna were compared. With each of them, four "
-            "strategies were tuned by four studies each, as on the board, and the best trial of a study made "
-            "four final runs. A cell is the median time to the target, and the share of final runs that "
-            "reach it.\n"
-        )
-        yield markdown(*sampler_table(board.samplers))
-        yield f"\n{sampler_finding(board.samplers)}"
-    yield "\n## How it is made\n"
-    yield (
-        f"{_size(board)}{_data(board)} The settings of every entry are on a [page of their "
-        f"own]({SETTINGS}.md). Made by `asyncfl leaderboard page`; nothing here is written by hand. [How to "
-        "enter, and to verify an entry](how-to/leaderboard.md). [Version 1.0, and what was wrong with "
-        "it](leaderboard-1.0.md)."
+    templates = markdown_templates(Path(__file__).parent / "templates")
+    templates.globals |= {function.__name__: function for function in functions}
+    return templates.get_template("leaderboard.md.j2").render(
+        scores=scores,
+        about=WHAT,
+        neighbours=NEIGHBOURS,
+        few=FEW,
+        limits=limits(board),
+        leading_everywhere=everywhere,
+        missing=_missing(board),
+        correlations=_correlations(scores),
+        samplers=board.samplers,
+        size=_size(board),
+        data=[f"{problem} {digest}" for problem, digest in board.data.items()],
     )
 
 
@@ -195,7 +173,7 @@ def population_table(result: PopulationScores, linked: bool = True) -> Table:
                 MISSING if result.never(name) else str(result.groups[name]),
                 _linked(name) if linked else name,
                 "never" if result.never(name) else f"{result.sooner(name):.2f} ×",
-                f"{_end(low)} to {_end(high)}",
+                f"{ratio_text(low)} to {ratio_text(high)}",
                 f"{result.met(name):.0%}",
                 _times(result.sooner_at_best[name]),
                 *(_count(result, name, column) for column in ("updates", "uploads", "downloads")),
@@ -300,7 +278,8 @@ def settings_page(tables: BoardTables) -> Iterator[str]:
         yield markdown(["Scenario", "Study", "Parameters", "Time"], rows, text_columns=3) + "\n"
 
 
-def _as_markdown(table: Table) -> str:
+def as_markdown(table: Table) -> str:
+    """Return a table in Markdown, with numbers to the right."""
     head, rows = table
     return markdown(head, rows, text_columns=1 + head.index("Entry"))
 
@@ -319,8 +298,8 @@ def _linked(name: str) -> str:
     return f"[{name}]({SETTINGS}.md#{anchor.replace(' ', '-')})"
 
 
-def _missing(board: Board) -> Iterator[str]:
-    """Yield the section on runs that are not there yet; nothing for a whole board."""
+def _missing(board: Board) -> dict[str, list[str]]:
+    """Return what the board lacks, by title; nothing for a whole board."""
     coverage = Coverage(board.tables)
     labels = {str(name).removesuffix(COPY) for name in board.tables.finals["strategy"]}
     lines = {
@@ -340,70 +319,22 @@ def _missing(board: Board) -> Iterator[str]:
             for name, scales in coverage.missing().items()
         ],
     }
-    lines = {title: names for title, names in lines.items() if names}
-    if lines:
-        yield "## What is missing\n"
-        for title, names in lines.items():
-            yield f"- {title}: {'; '.join(names)}."
-        yield ""
+    return {title: names for title, names in lines.items() if names}
 
 
-def _beside(result: PopulationScores, other_scales: Sequence[str]) -> Iterator[str]:
-    """Yield what stands beside the table of a population: other targets, and what tuning costs."""
-    targets = (
-        f"{scale}: {result.goals[scale].target:.1%}, and for the column “98 % of the best” "
-        f"{result.best_targets[scale]:.1%}; runs end after {result.goals[scale].budget:g} units of time, and "
-        f"are evaluated every {result.spacing[scale]:.3g}"
-        for scale in result.scales
-    )
-    yield (
-        f"\nTarget accuracy in {'. In '.join(targets)}. The best is the best median at the end of runs, so "
-        "this second target may change when entries are added. The 95 % interval covers the variation over "
-        f"studies and seeds, both of the entry and of {REFERENCE}, by bootstrap. Its upper end is ∞ if too "
-        f"many runs of {REFERENCE} do not reach the target. Updates, bytes and energy are counted until the "
-        "target is reached, as medians over the runs that reach it. The worst client is measured at the end "
-        "of runs."
-    )
-    powers = dict.fromkeys(result.goals[scale].power for scale in result.scales)
-    if any(powers):
-        yield f"Power of a client, for the energy: {'; '.join(powers)}."
-    if result.early:
-        yield (
-            f"{listed(result.early)}: the target is reached within {FEW} evaluations, so these speed-ups are "
-            "imprecise."
-        )
-    for names in result.identical:
-        yield (
-            f"{listed(names)} are the same algorithm with these parameters: their final runs are equal to "
-            "the last digit."
-        )
+def powers(result: PopulationScores) -> list[str]:
+    """Return the power of clients in each scenario, each once."""
+    return list(dict.fromkeys(result.goals[scale].power for scale in result.scales))
+
+
+def agreements(result: PopulationScores) -> list[str]:
+    """Return rank correlations with the order at other targets, without undefined ones."""
     orders = [(distance, result.agreement(distance)) for distance in DISTANCES]
-    words = [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
-    if words:
-        yield (
-            "Would another target give another order? The share is that of the way from the accuracy of the "
-            "initial model to the target above, and the number is the rank correlation of both orders: "
-            f"{', '.join(words)}."
-        )
-    if len(result.tables.trials):
-        yield (
-            "\nHow the speed-up depends on the number of trials. The first columns use only so many trials "
-            "of each study; the last column of trials joins all studies into one. The unit is always "
-            f"{REFERENCE} with all trials of a study. Trials are chosen on one half of the test data, and "
-            "the times of this table are measured on the same half, so these speed-ups are too optimistic, "
-            "most of all with many trials. The table above is of the other half."
-            + (
-                f" {ONE_SETTING}: parameters are tuned in the other populations, and used here without "
-                "change."
-                if other_scales
-                else ""
-            )
-            + "\n"
-        )
-        yield _as_markdown(tuning_table(result, other_scales))
+    return [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
 
 
-def _end(ratio: float) -> str:
+def ratio_text(ratio: float) -> str:
+    """Return a ratio of times in words; 0 and ∞ stand for targets that are not reached."""
     return "never" if ratio == 0 else "∞" if ratio == inf else f"{ratio:.2f}"
 
 
@@ -417,33 +348,15 @@ def _times(ratio: float) -> str:
     return "never" if ratio == 0 else f"{ratio:.2f} ×"
 
 
-def _leaders(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
-    for name, result in scores.items():
-        first = result.leaders
-        if len(first) > len(result.entries) / 2:
-            finding = (
-                f"more than half of the entries, {len(first)} of {len(result.entries)}, share the first group"
-            )
-        elif len(first) > MOST_NAMED:
-            named = ", ".join(first[:MOST_NAMED])
-            others = len(first) - MOST_NAMED
-            finding = (
-                f"{len(first)} of {len(result.entries)} share the first group: {named} and {others} more"
-            )
-        else:
-            finding = f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
-        luck = f"Ratios of times below {_end(result.resolution)} × may be luck"
-        title, what = population_name(name).capitalize(), WHAT.get(name, population_name(name))
-        yield f"- **{title}** ({what}). {finding[0].upper()}{finding[1:]}. {luck}."
-    if len(scores) < 2:
-        return
-    everywhere = [
-        entry for entry in board_order(scores) if all(entry in result.leaders for result in scores.values())
-    ]
-    if everywhere:
-        yield f"\nIn the first group of every population: {listed(everywhere)}."
-    else:
-        yield "\nNo entry is in the first group of every population."
+def leaders(result: PopulationScores) -> str:
+    """Return who leads, in words."""
+    first, count = result.leaders, len(result.entries)
+    if len(first) > count / 2:
+        return f"more than half of the entries, {len(first)} of {count}, share the first group"
+    if len(first) > MOST_NAMED:
+        named, others = ", ".join(first[:MOST_NAMED]), len(first) - MOST_NAMED
+        return f"{len(first)} of {count} share the first group: {named} and {others} more"
+    return f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
 
 
 def certainty(scores: Mapping[str, PopulationScores]) -> Table:
@@ -451,7 +364,7 @@ def certainty(scores: Mapping[str, PopulationScores]) -> Table:
     rows = [
         [
             population_name(name),
-            f"{_end(result.resolution)} ×",
+            f"{ratio_text(result.resolution)} ×",
             f"{max(result.copies.values()):.2f} ×" if result.copies else "not run",
             f"{result.board.false_statements:.1%}",
             f"{result.board.power:.0%}",
@@ -461,30 +374,17 @@ def certainty(scores: Mapping[str, PopulationScores]) -> Table:
     return ["Population", "Smallest ratio told apart", "Copies differ by", "False statements", "Power"], rows
 
 
-def _certainty(scores: Mapping[str, PopulationScores]) -> Iterator[str]:
-    yield markdown(*certainty(scores))
-    yield (
-        "\nSmallest ratio told apart: two entries whose times differ by less share a rank group. Boards on "
-        "which all entries are equal are simulated from the runs; the largest ratio of times on such a "
-        "board is below this number in 95 % of them. FedBuff, ASGD and ACE were tuned and run a second "
-        "time, and such a copy differs from its entry by luck alone. If it differs by more, its ratio "
-        "counts. Groups compare geometric means of times, but the tables show medians: two entries may "
-        "share a group although their medians differ by more. If a run of a ranked entry does not reach the "
-        "target, the time at which the run ended counts. The true time is later, so the board may miss a "
-        "difference.\n\nFalse statements: how often a simulated board, on which all entries are equal, "
-        "tells any two of them apart. Power: how often a simulated board tells two entries apart if one "
-        f"takes {NEIGHBOURS} times as long as the next sooner one. It is low, so do not conclude that "
-        "entries of the same group are equally soon.\n"
-    )
-    pairs = [(first, second) for at, first in enumerate(scores) for second in [*scores][at + 1 :]]
-    correlations = [(pair, correlation(scores[pair[0]], scores[pair[1]])) for pair in pairs]
-    words = [
+def _correlations(scores: Mapping[str, PopulationScores]) -> list[str]:
+    """Return the rank correlations between populations, without undefined ones."""
+    values = {
+        (first, second): correlation(scores[first].medians, scores[second].medians)
+        for first, second in combinations(scores, 2)
+    }
+    return [
         f"{population_name(first)} and {population_name(second)} {value:.2f}"
-        for (first, second), value in correlations
+        for (first, second), value in values.items()
         if not isnan(value)
     ]
-    if words:
-        yield f"Rank correlation between populations: {'; '.join(words)}.\n"
 
 
 def _cell(result: PopulationScores, name: str) -> str:
@@ -522,11 +422,6 @@ def _median_of_met(result: PopulationScores, name: str, column: str) -> float:
 def _worst_client(result: PopulationScores, name: str) -> str:
     value = float(result.final_runs(name)["worst_client"].median())
     return MISSING if isnan(value) else f"{value:.1%}"
-
-
-def _data(board: Board) -> str:
-    names = [f"{problem} {digest}" for problem, digest in board.data.items()]
-    return f" Digests of the data: {listed(names)}." if names else ""
 
 
 def _size(board: Board) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import exp, inf, log, nan
 
@@ -58,12 +58,12 @@ class PopulationScores:
     @cached_property
     def times(self) -> dict[str, np.ndarray]:
         """Times to target of each entry [scenarios, studies, seeds], ∞ for never; of whole entries alone."""
-        return self._blocks("time")
+        return self._blocks(self._finals["time"])
 
     @cached_property
     def _finals(self) -> pd.DataFrame:
         finals = self.tables.finals[self.tables.finals["scale"].isin(self.scales)]
-        return finals.sort_values(["study", "seed"]).assign(end=lambda rows: rows["values"].map(_last))
+        return finals.sort_values(["scale", "study", "seed"])
 
     @cached_property
     def _whole(self) -> list[str]:
@@ -71,12 +71,12 @@ class PopulationScores:
         by_scale = [whole_entries(self.tables, scale) for scale in self.scales]
         return sorted(set.intersection(*by_scale)) if by_scale else []
 
-    def _blocks(self, column: str) -> dict[str, np.ndarray]:
-        """Return a column of the final runs of each whole entry [scenarios, studies, seeds]."""
+    def _blocks(self, column: pd.Series) -> dict[str, np.ndarray]:
+        """Return a column of the final runs as numbers of each whole entry [scenarios, studies, seeds]."""
         finals = self._finals
         studies = finals.loc[finals["strategy"] == REFERENCE, "study"].nunique()
         shape = (len(self.scales), studies, -1)
-        by_entry = finals.sort_values(["scale", "study", "seed"]).groupby("strategy")[column]
+        by_entry = column.groupby(finals["strategy"])
         return {name: by_entry.get_group(name).to_numpy(float).reshape(shape) for name in self._whole}
 
     @property
@@ -92,7 +92,7 @@ class PopulationScores:
     @cached_property
     def medians(self) -> dict[str, np.ndarray]:
         """Median time of each entry, copies included, in each scenario [scenarios]."""
-        return {name: np.median(times, axis=(1, 2)) for name, times in self.times.items()}
+        return _medians(self.times)
 
     def sooner(self, name: str) -> float:
         """Return how many times as fast as the reference an entry is, the geometric mean over scenarios.
@@ -139,22 +139,19 @@ class PopulationScores:
             marks = self.goals[row["scale"]].marks
             return time_to_target(times, values, targets[row["scale"]] - ROUNDING, True, marks)
 
-        reached = self._finals.assign(reached=self._finals.apply(time, axis=1))
-        return replace(self, tables=BoardTables(self.tables.trials, reached))._blocks("reached")
+        return self._blocks(self._finals.apply(time, axis=1))
 
     @cached_property
     def best_targets(self) -> dict[str, float]:
         """Return the second target of each scenario: `OF_BEST` of the best entry's median at the end."""
-        ends = self._blocks("end")
-        best = np.max([np.median(ends[name], axis=(1, 2)) for name in self.entries], axis=0)
+        ends = _medians(self._blocks(self._finals["values"].map(_last)))
+        best = np.max([ends[name] for name in self.entries], axis=0)
         return {scale: OF_BEST * float(value) for scale, value in zip(self.scales, best, strict=True)}
 
     @cached_property
     def sooner_at_best(self) -> dict[str, float]:
         """Return how many times as fast as the reference each entry meets the second target."""
-        medians = {
-            name: np.median(times, axis=(1, 2)) for name, times in self.times_to(self.best_targets).items()
-        }
+        medians = _medians(self.times_to(self.best_targets))
         return {name: _sooner(medians[REFERENCE], medians[name]) for name in self.entries}
 
     def agreement(self, distance: float) -> float:
@@ -171,13 +168,7 @@ class PopulationScores:
             scale: first[scale] + distance * (self.goals[scale].target - first[scale])
             for scale in self.scales
         }
-        rescored = replace(self, tables=self._with_times(self.times_to(targets)))
-        return correlation(self, rescored)
-
-    def _with_times(self, times: Mapping[str, np.ndarray]) -> BoardTables:
-        rows = self._finals[self._finals["strategy"].isin(times)].sort_values(["scale", "study", "seed"])
-        parts = [part.assign(time=times[str(name)].ravel()) for name, part in rows.groupby("strategy")]
-        return BoardTables(self.tables.trials, pd.concat(parts))
+        return correlation(self.medians, _medians(self.times_to(targets)))
 
     def tuned_with(self, name: str, trials: int | None) -> float:
         """Return the time to target that an entry is expected to have on the tuning half with fewer trials.
@@ -402,17 +393,18 @@ def board_order(scores: Mapping[str, PopulationScores]) -> list[str]:
     return sorted({name for population in scores.values() for name in population.entries}, key=key)
 
 
-def correlation(first: PopulationScores, second: PopulationScores) -> float:
-    """Return Spearman's rank correlation of the entries that two populations share; NaN below six."""
-    names = [name for name in first.entries if name in second.entries]
+def correlation(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> float:
+    """Return Spearman's rank correlation of the entries with median times in both; NaN below six."""
+    names = [name for name in first if name in second and not name.endswith(COPY)]
     if len(names) < 6:
         return nan
     with np.errstate(divide="ignore"):  # a target that the first model meets
-        logs = [
-            np.array([np.log(population.medians[name]).mean() for name in names])
-            for population in (first, second)
-        ]
-    return spearman(*(np.nan_to_num(population, posinf=LAST) for population in logs))
+        logs = [np.array([np.log(medians[name]).mean() for name in names]) for medians in (first, second)]
+    return spearman(*(np.nan_to_num(means, posinf=LAST) for means in logs))
+
+
+def _medians(times: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: np.median(of_entry, axis=(1, 2)) for name, of_entry in times.items()}
 
 
 def _last(values: str) -> float:
