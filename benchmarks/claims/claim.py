@@ -67,6 +67,7 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Band = tuple[Finite | None, Finite | None]  # None where it is open
 Where = dict[str, Any]  # dotted keys of a suite → required values
 SCALES = ("small", "paper")
+SEEDS = (8, 16, 32, 64)  # at which claims without looks of their own are judged
 ScaleName = Annotated[str, Field(pattern="^(small|paper)$")]
 
 Arrangement = Literal["paper", "code", "reading", "ours"]  # which experiment it is
@@ -170,6 +171,11 @@ class Claim(Sample):
     note: str = ""  # what the paper leaves open, and our reading of it
     needs: dict[ScaleName, Need] = Field(default_factory=dict)
     seen: str = ""  # of a refuted claim, or of one without any effect: what was seen
+
+    @property
+    def plan(self) -> tuple[int, ...]:
+        """Numbers of seeds at which the claim is judged."""
+        return self.looks or SEEDS
 
     @property
     def holds(self) -> Band | None:

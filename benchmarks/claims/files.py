@@ -74,7 +74,7 @@ class Head(Frozen):
     found: dict[str, Any] = Field(default_factory=dict)  # id of a theorem → result of its test
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Paper:
     """All claims of a paper."""
 

@@ -29,14 +29,6 @@ from fl_core.text import nearest
 Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
 
 
-class SampleError(UserError):
-    """Error for a sample without definite runs, with the place in the file and the reason."""
-
-    def __init__(self, where: str, what: str) -> None:
-        super().__init__(f"{where}: {what}")
-        self.where, self.what = where, what
-
-
 @dataclass(frozen=True)
 class ClaimPlan:
     """Plan of the runs for claims of a paper at a scale, in the form of a suite."""
@@ -102,7 +94,7 @@ class ClaimPlan:
                 by_sample[name] = self._scenario(sample.scenario).picked(sample, claim.clock)
             except ValueError as error:
                 location = f"{self.paper.files[sample.scenario]}: claims.{claim.id}"
-                raise SampleError(location, f"{name}: {error} (scale {self.scale})") from None
+                raise UserError(f"{location}: {name}: {error} (scale {self.scale})") from None
         return by_sample
 
     def problems(self, claim: Claim) -> list[str]:
@@ -122,6 +114,12 @@ class ClaimPlan:
                 self.name, name, expanded(self.paper, name, self.scale, self.seeds)
             )
         return self._scenarios[name]
+
+
+@cache
+def plan_of_seed(paper: Paper, scale: str, seed: int = 0) -> ClaimPlan:
+    """Return the plan of a single seed, without claims; the same one each time, since it reads suites."""
+    return ClaimPlan(paper, scale, (), (seed,))
 
 
 @dataclass(frozen=True)
@@ -257,22 +255,13 @@ def _number(value: Any) -> Fraction | None:
 
 def mistakes(papers: Iterable[Paper]) -> list[str]:
     """Return the mistakes in scenarios and samples at any scale, each once; nothing is run."""
-    faults: dict[str, list[str]] = {}  # what is wrong → where
+    lines: dict[str, None] = {}
     for paper in papers:
         plans = {scale: ClaimPlan(paper, scale, ()) for scale in SCALES}
         for claim in paper.claims.values():
             for scale in paper.scales(claim):
                 try:
                     plans[scale].picked(claim)
-                except SampleError as error:
-                    faults.setdefault(error.what, []).append(error.where)
                 except UserError as error:
-                    for line in error.lines:
-                        faults.setdefault(line, []).append("")
-    return [_once(fault, places) for fault, places in faults.items()]
-
-
-def _once(fault: str, places: Sequence[str]) -> str:
-    many = len(dict.fromkeys(places)) - 1
-    prefix = f"{places[0]}{f' and {many} others' if many else ''}: " if places[0] else ""
-    return f"{prefix}{fault}"
+                    lines |= dict.fromkeys(error.lines)
+    return list(lines)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from benchmarks.claims.plan import ClaimPlan
     from benchmarks.engine import Engine
     from benchmarks.tracking.store import Store
-    from reports.claims.cost import Open
     from reports.claims.readings import Reading
 
 
@@ -71,24 +70,14 @@ def results_of(folder: Path | None) -> Path:
     return RESULTS
 
 
-def chosen_of(paper: Paper, ids: tuple[str, ...]) -> list[Claim]:
-    """Return the claims of a paper with matching ids, or all claims without ids."""
-    patterns = ids or ("*",)
-    return [
-        claim
-        for claim in paper.claims.values()
-        if any(fnmatch.fnmatchcase(claim.id, id_) for id_ in patterns)
-    ]
-
-
-def plans_of(
-    paper: Paper, claims: list[Claim], scale: str | None, ids: tuple[str, ...]
-) -> Iterator[ClaimPlan]:
-    """Yield the plans of a paper's claims, scale by scale."""
+def plans_of(paper: Paper, scale: str | None, ids: tuple[str, ...]) -> Iterator[ClaimPlan]:
+    """Yield the plans of a paper's claims with matching ids, scale by scale; without ids, of all claims."""
     from benchmarks.claims.plan import ClaimPlan
 
     by_scale: dict[str, list[Claim]] = {}
-    for claim in claims:
+    for claim in paper.claims.values():
+        if not any(fnmatch.fnmatchcase(claim.id, id_) for id_ in ids or ("*",)):
+            continue
         possible = [
             at
             for at in paper.scales(claim)
@@ -115,9 +104,7 @@ def cost(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None
     """
     papers = papers_of(folder_of_claims, wanted).values()
     larger_ids = ("*",) if scale else ()  # claims that need more stand by their scale
-    plans = [
-        plan for paper in papers for plan in plans_of(paper, list(paper.claims.values()), scale, larger_ids)
-    ]
+    plans = [plan for paper in papers for plan in plans_of(paper, scale, larger_ids)]
     if larger := say_cost(plans, results_of(folder_of_claims), by_claim=wanted is not None):
         click.echo("What needs more than two cores runs if it is named, on a GPU with --device cuda:")
     for plan in larger:
@@ -128,12 +115,13 @@ def cost(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None
 def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -> list[ClaimPlan]:
     """Print open claims and needed runs; return plans with claims beyond an evening on two cores."""
     from benchmarks.tables import print_headed
+    from reports.claims.cost import still_open
 
     rows: list[tuple[str, ...]] = []
     claims: list[tuple[str, ...]] = []
     larger: list[ClaimPlan] = []
     for plan in plans:
-        waiting_claims = open_claims(plan, results)
+        waiting_claims = still_open(plan, results)
         runs = {run for waiting in waiting_claims for run in waiting.under(waiting.seeds)}
         if any(plan.paper.needs(waiting.claim, plan.scale) for waiting in waiting_claims):
             larger.append(plan)
@@ -149,13 +137,6 @@ def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -
         click.echo()
         print_headed(("claim, which may share runs", "scale", "seeds", "runs"), claims)
     return larger
-
-
-def open_claims(plan: ClaimPlan, results: Path) -> list[Open]:
-    """Return the open claims of a plan."""
-    from reports.claims.cost import still_open
-
-    return still_open(plan.paper, plan.scale, plan.claims, results)
 
 
 def untraceable_plans(plans: list[ClaimPlan], results: Path) -> Iterator[ClaimPlan]:
@@ -229,12 +210,11 @@ def run(
         raise click.UsageError("--hours needs --until-decided")
     if untraceable and until_decided:
         raise click.UsageError("--untraceable repeats stored seeds. Leave out --until-decided")
+    from benchmarks.errors import UserError
 
     papers = papers_of(folder_of_claims, wanted)
-    plans = [plan for paper in papers.values() for plan in plans_of(paper, chosen_of(paper, ids), scale, ids)]
+    plans = [plan for paper in papers.values() for plan in plans_of(paper, scale, ids)]
     if ids and not plans:
-        from benchmarks.errors import UserError
-
         raise UserError(
             f"--id {' '.join(ids)}: no claim of that name can run; `asyncfl claims show ID` says why"
         )
@@ -242,7 +222,12 @@ def run(
     if untraceable:
         plans = list(untraceable_plans(plans, results))
     if dry_run:
-        say_cost(plans, results) if until_decided else _say_size(plans)
+        if until_decided:
+            say_cost(plans, results)
+            return
+        for plan in plans:
+            size = f"{many(len(plan.claims), 'claim')}, {many(len(plan.runs()), 'run')}"
+            click.echo(f"{plan.name}: {size}, finished ones included")
         return
     _must_be_traceable(results)
     failed: list[bool] = []
@@ -267,12 +252,6 @@ def _must_be_traceable(results: Path) -> None:
             f"claims run: the repository has {fault}, so that numbers could not be traced. Commit first, or "
             "keep numbers of your own with --claims DIR."
         )
-
-
-def _say_size(plans: list[ClaimPlan]) -> None:
-    for plan in plans:
-        size = f"{many(len(plan.claims), 'claim')}, {many(len(plan.runs()), 'run')}"
-        click.echo(f"{plan.name}: {size}, finished ones included")
 
 
 def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quiet: bool) -> bool:
@@ -332,14 +311,15 @@ def _until_decided(
     from time import monotonic
 
     from benchmarks.claims.plan import ClaimPlan
+    from reports.claims.cost import still_open
 
     end = monotonic() + 3600 * hours if hours is not None else inf
     given_up: set[tuple[str, tuple[int, ...]]] = set()  # seeds that were run and are still missing
     while monotonic() < end:
-        open_plans = [(plan, waiting) for plan in plans for waiting in open_claims(plan, results)]
         open_plans = [
             (plan, waiting)
-            for plan, waiting in open_plans
+            for plan in plans
+            for waiting in still_open(plan, results)
             if (waiting.claim.id, waiting.next_look) not in given_up
         ]
         if not open_plans:
@@ -399,20 +379,27 @@ def command(
     if ctx.invoked_subcommand is not None:
         _must_stand_behind(ctx)
         return
+    from benchmarks.errors import writing
     from reports.claims.readings import all_of
 
     if wanted and (markdown or readme):
         raise click.UsageError("--markdown and --readme cover all papers. Leave out --paper")
-    chosen = papers_of(folder_of_claims, wanted)
-    readings = all_of(chosen.values(), results_of(folder_of_claims))
-    if readme:
+    chosen, results = papers_of(folder_of_claims, wanted), results_of(folder_of_claims)
+    readings = all_of(chosen.values(), results)
+    if readme or markdown:
         from reports.claims import markdown as pages
 
-        click.echo(pages.readme(readings), nl=False)
-    if markdown:
-        _write_pages(readings, markdown, results_of(folder_of_claims))
+        if readme:
+            click.echo(pages.readme(readings), nl=False)
+        if markdown:
+            with writing(f"--markdown {markdown}"):
+                for path in pages.write(readings, markdown, results):
+                    click.echo(f"Written: {path}")
     if html:
-        _write_page(readings, html)
+        from reports.claims import html as page
+
+        with writing(f"--html {html}"):
+            click.echo(f"Claims: {page.write(readings, html)}")
     if not (readme or markdown or html):
         _print(readings, detailed=wanted is not None)
 
@@ -448,23 +435,6 @@ def _print(readings: list[Reading], detailed: bool) -> None:
             print_headed(table.HEADER, [table.line(reading) for reading in group])
             click.echo()
     print_text(f"{matrix.LEGEND} All readings of one: asyncfl claims show ID.")
-
-
-def _write_pages(readings: list[Reading], folder: Path, results: Path) -> None:
-    from benchmarks.errors import writing
-    from reports.claims import markdown
-
-    with writing(f"--markdown {folder}"):
-        for path in markdown.write(readings, folder, results):
-            click.echo(f"Written: {path}")
-
-
-def _write_page(readings: list[Reading], path: Path) -> None:
-    from benchmarks.errors import writing
-    from reports.claims import html
-
-    with writing(f"--html {path}"):
-        click.echo(f"Claims: {html.write(readings, path)}")
 
 
 @command.command()

@@ -5,34 +5,25 @@ from dataclasses import dataclass
 
 from benchmarks.claims.claim import Need
 from benchmarks.claims.comparisons import Theorem
-from benchmarks.claims.plan import ClaimPlan
+from benchmarks.claims.plan import plan_of_seed
 from benchmarks.errors import UserError
-from reports.claims.main_results import SCOPES, Outcome, Scope, scope
+from reports.claims.main_results import SCOPES, Outcome, Scope, scope, tally
 from reports.claims.readings import Reading
 
-
-class RanOn:
-    """The data and the network of readings; each scenario is read once."""
-
-    def __init__(self) -> None:
-        self._plans: dict[tuple[str, str], ClaimPlan] = {}
-
-    def __call__(self, reading: Reading) -> str:
-        """Return data and network of a reading (`mnist, logistic`); empty if code needs to be allowed.
-
-        Of a theorem, the name of its test.
-        """
-        if isinstance(reading.claim, Theorem):
-            return reading.claim.function
-        paper, scale = reading.paper, reading.scale
-        plan = self._plans.setdefault((paper.name, scale), ClaimPlan(paper, scale, ()))
-        try:
-            return "; ".join(plan.problems(reading.claim))
-        except UserError:
-            return ""
-
-
 NO_NETWORK = {"logistic", "linear"}
+
+
+def ran_on(reading: Reading) -> str:
+    """Return data and network of a reading (`mnist, logistic`); empty if code needs to be allowed.
+
+    Of a theorem, the name of its test.
+    """
+    if isinstance(reading.claim, Theorem):
+        return reading.claim.function
+    try:
+        return "; ".join(plan_of_seed(reading.paper, reading.scale).problems(reading.claim))
+    except UserError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +41,16 @@ class Basis:
         return f"{words}: {self.holding} of {self.decided}" if self.decided else words
 
 
-def basis(outcome: Outcome, ran_on: RanOn) -> Basis:
+def basis(outcome: Outcome) -> Basis:
     """Return the best workload of decided readings; within a scope, a neural network ranks first."""
     if not outcome.decided:
         return Basis(outcome, None)
-    labelled_readings = [
-        (scope(reading), _has_network(ran_on(reading)), reading) for reading in outcome.decided
-    ]
-    best, without = min(
-        (SCOPES.index(scope_name), not network) for scope_name, network, _ in labelled_readings
-    )
-    readings = [
-        reading
-        for scope_name, network, reading in labelled_readings
-        if (SCOPES.index(scope_name), not network) == (best, without)
-    ]
-    holding = sum(reading.word == "confirmed" for reading in readings)
-    return Basis(outcome, SCOPES[best], not without, holding, len(readings))
+    by_workload: dict[tuple[int, bool], list[Reading]] = {}
+    for reading in outcome.decided:
+        workload = SCOPES.index(scope(reading)), not _has_network(ran_on(reading))
+        by_workload.setdefault(workload, []).append(reading)
+    best, without = min(by_workload)
+    return Basis(outcome, SCOPES[best], not without, *tally(by_workload[best, without]))
 
 
 def _has_network(problems: str) -> bool:
@@ -75,7 +59,7 @@ def _has_network(problems: str) -> bool:
     return any(model and model not in NO_NETWORK for model in models)
 
 
-def groups(results_of_papers: Sequence[Outcome], ran_on: RanOn) -> Iterator[tuple[str, list[Basis]]]:
+def groups(results_of_papers: Sequence[Outcome]) -> Iterator[tuple[str, list[Basis]]]:
     """Yield captions and main results by best workload and network, the closest to the papers first."""
     captions: dict[tuple[Scope | None, bool], str] = {
         ("paper's workload", True): "The paper's workload, a neural network",
@@ -85,7 +69,7 @@ def groups(results_of_papers: Sequence[Outcome], ran_on: RanOn) -> Iterator[tupl
         ("toy", False): "Toys: quadratics, and tests of theorems",
         (None, False): "Nothing that is decided",
     }
-    results = [basis(outcome, ran_on) for outcome in results_of_papers]
+    results = [basis(outcome) for outcome in results_of_papers]
     for key, caption in captions.items():
         if mine := [result for result in results if (result.scope, result.network) == key]:
             yield caption, mine

@@ -7,12 +7,10 @@ from pathlib import Path
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.files import Paper
-from benchmarks.claims.plan import ClaimPlan
+from benchmarks.claims.plan import ClaimPlan, plan_of_seed
 from benchmarks.claims.stored_numbers import RESULTS, Number
 from reports.claims.readings import readings
-from reports.claims.verdicts import SEEDS
-
-OPEN = {"not run", "undecided", "leans for", "leans against", "compatible"}
+from reports.claims.rules import OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,52 +32,41 @@ class Open:
         return len(self.runs) * len(self.seeds)
 
 
-def still_open(
-    paper: Paper,
-    scale: str,
-    claims: Iterable[Claim],
-    folder: Path = RESULTS,
-) -> list[Open]:
-    """Return claims more seeds may decide, fewest missing runs first; claims may share runs."""
+def still_open(plan: ClaimPlan, folder: Path = RESULTS) -> list[Open]:
+    """Return claims of a plan that more seeds may decide, fewest missing runs first; they may share runs."""
+    paper, scale = plan.paper, plan.scale
     verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
-    plan = ClaimPlan(paper, scale, (), (0,))  # keys of one seed stand for those of all
-    have = seeds_of(
-        current(paper, scale, stored_numbers.read(stored_numbers.path(paper.name, scale, folder)), {0: plan})
-    )
+    stored = stored_numbers.read(stored_numbers.path(paper.name, scale, folder))
+    have = seeds_of(current(paper, scale, stored))
     undecided = []
-    for claim in claims:
+    for claim in plan.claims:
         verdict, stored_seeds = verdicts[claim.id], have.get(claim.id, set())
-        looks = claim.looks or SEEDS
-        later = [look for look in looks if not set(range(look)) <= stored_seeds]
-        if claim.unjudged or (verdict.word not in OPEN and stored_seeds) or not later:
+        later = [look for look in claim.plan if not set(range(look)) <= stored_seeds]
+        if claim.unjudged or (verdict.word not in {"not run", *OPEN} and stored_seeds) or not later:
             continue
         enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
         missing, soon = (tuple(sorted(set(range(look)) - stored_seeds)) for look in (enough, later[0]))
-        runs = frozenset(run.key for by_seed in plan.picked(claim).values() for run in by_seed[0])
+        picked = plan_of_seed(paper, scale, 0).picked(claim)  # keys of one seed stand for those of all
+        runs = frozenset(run.key for by_seed in picked.values() for run in by_seed[0])
         undecided.append(Open(claim, missing, soon, runs))
     return sorted(undecided, key=lambda waiting: waiting.missing)
 
 
-def current(
-    paper: Paper, scale: str, stored: Sequence[Number], plans: dict[int, ClaimPlan] | None = None
-) -> list[Number]:
+def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
     """Return stored numbers of the runs selected by current entries; none for a changed entry.
 
-    A change concerns all seeds of an entry, so that the first of them is compared; `plans` are those of a
-    single seed that are expanded already.
+    A change concerns all seeds of an entry, so that the first of them is compared.
     """
     by_claim: dict[str, list[Number]] = {}
     for number in stored:
-        if number.seed is not None:
-            by_claim.setdefault(number.claim, []).append(number)
-    plans = {} if plans is None else plans
+        by_claim.setdefault(number.claim, []).append(number)
     up_to_date = []
     for id_, numbers in by_claim.items():
         claim = paper.claims.get(id_)
         if claim is None or scale not in paper.scales(claim):
             continue
-        seed = min(number.seed for number in numbers if number.seed is not None)
-        picked = plans.setdefault(seed, ClaimPlan(paper, scale, (), (seed,))).picked(claim)
+        seed = min(number.seed for number in numbers)
+        picked = plan_of_seed(paper, scale, seed).picked(claim)
         keys = {name: [run.key for run in by_seed[seed]] for name, by_seed in picked.items()}
         if all(number.runs.split() == keys.get(number.sample) for number in numbers if number.seed == seed):
             up_to_date += numbers
@@ -88,11 +75,8 @@ def current(
 
 def seeds_of(numbers: Iterable[Number]) -> dict[str, set[int]]:
     """Return the seeds with a number for every sample of a claim, by claim."""
-    by_claim: dict[str, dict[str, set[int]]] = {}
-    for number in numbers:
-        if number.seed is not None:
-            by_claim.setdefault(number.claim, {}).setdefault(number.sample, set()).add(number.seed)
-    return {claim: set.intersection(*seeds.values()) for claim, seeds in by_claim.items()}
+    by_claim = stored_numbers.values(numbers)
+    return {claim: set.intersection(*map(set, samples.values())) for claim, samples in by_claim.items()}
 
 
 def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> list[Number]:
@@ -101,4 +85,4 @@ def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> lis
     claims = {number.claim for number in fresh}
     stored = [number for number in stored_numbers.read(file) if number.claim in claims]
     older = [number for number in stored if (number.claim, number.seed) not in renewed]
-    return sorted([*current(paper, scale, older), *fresh], key=lambda number: number.seed or 0)
+    return sorted([*current(paper, scale, older), *fresh], key=lambda number: number.seed)

@@ -12,7 +12,6 @@ from benchmarks.claims.claim import Claim
 from benchmarks.claims.comparisons import Better, Contrast, Same, Value
 from reports import numbers
 from reports.claims.rules import Verdict, Word
-from reports.claims.terminal import quantity
 
 WIDTH, HEIGHT, EDGE = 240.0, 18.0, 8.0  # units of a strip; free at both ends
 ROOM = 3.0  # times the spread of effects and edges, beyond which intervals are cut
@@ -121,16 +120,3 @@ def strip(drawn: DrawnEffect, axis: Axis, word: Word, description: str) -> Marku
 
 def _box(name: str, low_x: float, high_x: float, top: float, bottom: float) -> str:
     return f'<path class="{name}" d="M{low_x:.1f} {top:g}H{high_x:.1f}V{bottom:g}H{low_x:.1f}Z"/>'
-
-
-def what(claim: Claim) -> str:
-    """Return the plotted quantity of a claim in words; empty for a theorem."""
-    if not claim.needs_runs:
-        return ""
-    if isinstance(claim, Value):
-        form = "found − printed" if claim.printed is not None else ""
-    elif isinstance(claim, Better):
-        form = "A − B, more is better for A"
-    else:
-        form = {"ratio": "ratio", "rank": "Spearman’s ρ", "contrast": "contrast"}.get(claim.kind, "")
-    return ": ".join(filter(None, (quantity(claim), form)))

@@ -13,7 +13,6 @@ from benchmarks.claims.stored_numbers import RESULTS
 from fl_core.schema import CLAIMS
 from fl_core.text import many
 from reports.claims import basis, forest, matrix, overview
-from reports.claims.basis import RanOn
 from reports.claims.main_results import outcomes
 from reports.claims.readings import THEOREM, Reading, by_scale, readings
 from reports.claims.terminal import (
@@ -22,9 +21,7 @@ from reports.claims.terminal import (
     arranged,
     besides,
     found,
-    interval,
-    number,
-    quantity,
+    measured_quantity,
     ranked,
     said,
     sides,
@@ -76,7 +73,7 @@ def _rows(group: Sequence[Reading]) -> Iterator[Row]:
     by_row: dict[tuple[str, str], list[Reading]] = {}
     for reading in group:
         if reading.ran:
-            by_row.setdefault((reading.claim.row, forest.what(reading.claim)), []).append(reading)
+            by_row.setdefault((reading.claim.row, measured_quantity(reading.claim)), []).append(reading)
     for (name, axis_title), row in by_row.items():
         effects = [(reading, forest.effect(reading.claim, reading.verdict)) for reading in ranked(row)]
         drawn = [effect for _, effect in effects if effect]
@@ -108,7 +105,7 @@ def render(readings: Sequence[Reading]) -> str:
         blocks=shown_blocks,
         summary=matrix.summary(results),
         overview=overview.figure(results),
-        basis=list(basis.groups(results, RanOn())),
+        basis=list(basis.groups(results)),
         missing=basis.missing(results),
         matrices=[(mine, matrix.columns(mine)) for mine in matrix.by_paper(results)],
         matrix=matrix,
@@ -118,10 +115,9 @@ def render(readings: Sequence[Reading]) -> str:
 
 def template(name: str) -> Template:
     """Return a template of the claims folder, with the style sheet and the script of the report page."""
-    words = (anchor, arranged, besides, found, interval, many, number, quantity, ranked, said, sides, worded)
+    words = (anchor, arranged, basis.ran_on, besides, found, many, matrix.scoped, ranked, said, sides, worded)
     folder = environment().overlay(loader=FileSystemLoader(TEMPLATES))
-    named = {word.__name__: word for word in (*words, matrix.scoped)}
-    folder.filters = {**folder.filters, **named, "ran_on": RanOn()}
+    folder.filters = {**folder.filters, **{word.__name__: word for word in words}}
     return folder.get_template(name)
 
 

@@ -19,7 +19,7 @@ repeat the comparison of another entry on runs that they share.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -29,13 +29,12 @@ from benchmarks.claims.files import MainResult, Paper
 from reports.claims.pooled import PooledEffect, pooled
 from reports.claims.printed_tables import tables
 from reports.claims.readings import Reading
+from reports.claims.rules import DECIDED, OPEN
 
 MainWord = Literal["holds", "mostly holds", "mixed", "mostly fails", "fails", "undecided", "not run"]
 Scope = Literal["paper's workload", "stand-ins", "toy"]
 SCOPES: tuple[Scope, ...] = ("paper's workload", "stand-ins", "toy")  # the best first
-DECIDED = frozenset({"confirmed", "refuted", "equal", "no effect"})
 MOSTLY = 0.8  # share of decided readings from which a result mostly holds
-OPEN = frozenset({"leans for", "leans against", "compatible", "undecided"})
 MAX_VALUES = 6  # of a condition that is shown
 GENERAL_CONDITIONS = ("arrangement", "workload", "scale")  # of every reading, whatever its case
 
@@ -68,14 +67,10 @@ class Outcome:
         return [reading for reading in self.deciding if reading.word in DECIDED]
 
     @property
-    def holding(self) -> list[Reading]:
-        """Decided readings with a confirmed claim."""
-        return [reading for reading in self.decided if reading.word == "confirmed"]
-
-    @property
     def share(self) -> float | None:
         """Fraction of decided readings holding; None without decided readings."""
-        return len(self.holding) / len(self.decided) if self.decided else None
+        holding, decided = tally(self.deciding)
+        return holding / decided if decided else None
 
     @property
     def word(self) -> MainWord:
@@ -83,7 +78,7 @@ class Outcome:
         if self.share is None:
             return "undecided" if any(reading.ran for reading in self.readings) else "not run"
         words = {reading.word for reading in self.deciding}
-        word = word_of(len(self.holding), len(self.decided))
+        word = word_of(*tally(self.deciding))
         if word in {"holds", "mostly holds"} and not all(table.own.passes for table in tables(self.deciding)):
             return "mixed"
         if word == "holds" and "leans against" in words:
@@ -93,12 +88,10 @@ class Outcome:
     @property
     def scopes(self) -> dict[Scope, tuple[int, int]]:
         """Counts of holding and decided readings by scope, the closest to the paper first."""
-        counts: dict[Scope, tuple[int, int]] = {}
-        for name in SCOPES:
-            held = [reading.word == "confirmed" for reading in self.decided if scope(reading) == name]
-            if held:
-                counts[name] = sum(held), len(held)
-        return counts
+        counts = {
+            name: tally(reading for reading in self.decided if scope(reading) == name) for name in SCOPES
+        }
+        return {name: (holding, decided) for name, (holding, decided) in counts.items() if decided}
 
     @cached_property
     def pooled(self) -> tuple[PooledEffect, ...]:
@@ -146,6 +139,12 @@ def _explained(counts: Sequence[tuple[int, int]]) -> tuple[float, float]:
     raw = between / (total * share * (1 - share))
     adjusted = 1 - (1 - raw) * (total - 1) / (total - n) if total > n else 0.0
     return max(0.0, adjusted), raw
+
+
+def tally(readings: Iterable[Reading]) -> tuple[int, int]:
+    """Return the number of decided readings that hold, and of all decided readings."""
+    words = [reading.word for reading in readings if reading.word in DECIDED]
+    return words.count("confirmed"), len(words)
 
 
 def word_of(holding: int, decided: int) -> MainWord:

@@ -17,13 +17,12 @@ from benchmarks.claims.stored_numbers import RESULTS
 from fl_core.text import many
 from reports import numbers
 from reports.claims import basis, matrix, overview, simulated
-from reports.claims.basis import RanOn
-from reports.claims.main_results import DECIDED, Outcome, outcomes
+from reports.claims.main_results import Outcome, outcomes
 from reports.claims.readings import THEOREM, Reading, by_scale
-from reports.claims.rules import Verdict, flat
+from reports.claims.rules import DECIDED, Verdict, flat, paired
 from reports.claims.terminal import MEANS, arranged, interval, number, ranked, remarks, sides, worded
 from reports.inference import ERROR, paired_effect
-from reports.tables import markdown
+from reports.tables import markdown, markdown_templates
 
 MADE = "Made by `asyncfl claims --markdown docs`"
 KINDS: dict[Evidence, str] = {
@@ -32,149 +31,7 @@ KINDS: dict[Evidence, str] = {
     "bound": "Further proven bounds, seen to hold",
 }
 HEADER = ("Claim", "Verdict", "Claimed", "Found", "Seeds", "Arrangement")
-WORDS = """\
-## The words
-
-A paper's *main result* is tested by *readings*: experiments, printed numbers and theorems. A reading is
-*decided* if its test has a clear outcome. The word of a main result follows from its decided readings;
-[some readings](#how-to-read-this) are shown and not counted:
-
-| Word | Decided readings that hold |
-| --- | --- |
-| *holds* | all |
-| *mostly holds* | at least 80 % |
-| *mixed* | between 20 and 80 % |
-| *mostly fails* | at most 20 % |
-| *fails* | none |
-| *undecided* | none is decided yet |
-| *not run* | none has run yet |
-
-If all other readings hold, but every seed of an undecided reading points against the result, the word is
-*mostly holds* and not *holds*; likewise *mostly fails* and not *fails*.
-
-A printed table whose own check does not pass (systematic differences, [below](#how-a-verdict-is-made)) is
-*mixed* at best.
-
-Beside each word stand the decided readings that hold by *scope*: on *the paper's workload* (its data and
-model), on *stand-ins* (other data or a smaller model), and on *toys* (quadratics, and theorems). A failure
-contradicts the paper only on the paper's workload, in the paper's experiment, and within its conditions.
-*Fails* on a stand-in is a finding about the stand-in.
-"""
-HOW = """\
-## How to read this
-
-- **Arrangement**: whose experiment a reading is. It is *the paper's*, that of *its code* with all defects,
-  *an interpretation* where the text leaves the experiment open, or *ours*. If an arrangement is an
-  interpretation in one reading, it is so in every reading that uses it.
-- **Workload**: the paper's data and model, or a stand-in. On the page of a paper, the column *Arrangement*
-  names both.
-- **Matrix**: a column is an arrangement and a workload. *2/21* in a cell means that 2 of 21 decided
-  readings hold. Squares show the readings
-  (if there are more than five, five squares show their shares): 🟩 holds, 🟥 fails, 🟦 no difference, 🟢
-  holds in every seed but is not decided yet, 🔴 fails in every seed but is not decided yet, ⬜ undecided, or
-  compatible with a printed number but imprecise. The name of a main result leads to all of its readings,
-  each with effect and interval.
-- **Not counted in the word**, but shown, and counted in the cells: *twins*, which repeat the comparison of
-  another reading on the same runs; statements of *ours*; and readings outside the *conditions* under which
-  the paper makes its statement. No reading belongs to two main results.
-- **Pooled**: the mean effect over clusters, with its interval, and a prediction interval for one more
-  cluster. A cluster is an arrangement, a delay or routing, a workload and a scale: the readings of one
-  scenario at one scale, on one data set. Clusters are random effects (Paule and Mandel, with the interval of
-  Hartung and Knapp). Fewer than three clusters have no interval, and their means are shown. Methods that are
-  to lead are pooled apart; times, energies and counts as logarithms of ratios.
-- **Found**, on the page of a paper: the advantage of A over B, where A is the method that the statement
-  names first. It is positive if A is better, whatever the metric. Below it are the values of A and B: means
-  over seeds, or medians where runs collapse. For a claim that is not a comparison, *Found* is our value of
-  the number in the column *Claimed*. The level of the interval is that of its look (see below).
-- **No interval** is shown if the seeds cannot exclude any value at the level of the look: there is one
-  seed, or too few for a sign-flip test; all paired differences are equal; more than half of the differences
-  are equal, and at most six are not; or the denominator of a ratio may be 0.
-- **Kinds of evidence** are counted apart: experiments; printed numbers and theorems that could have failed;
-  and proven bounds that were seen to hold, with the ratio of bound to measured value. A cell of the matrix
-  adds up all three kinds. A property of our code alone is a software test, and not a claim of the paper.
-- **Failures** have classes: on a stand-in, in another arrangement, outside the paper's conditions,
-  underspecified, ours, or a contradiction of the paper. A class explains a failure, and does not hide it.
-
-## How a verdict is made
-
-- Scenario, comparison and margin of every reading are fixed before its seeds are drawn. Later changes are
-  listed [below](#changes-after-numbers-were-seen).
-- Runs are paired: with the same scenario and seed, all methods get the same data, first model, job lengths
-  and mini-batches.
-- *A better than B* **holds** if A is ahead, and **fails** if A is behind. They are **equal** if the
-  difference is certainly smaller than the margin of the reading, and there is **no effect** if the
-  difference is exactly 0 in every seed. If the interval leaves out 0 and also lies inside the margin, the
-  verdict is ahead or behind, and not equal. *A like B* holds inside the margin, and fails outside.
-- A verdict needs both a t-test and an exact sign-flip test. The t-test is corrected for skewness (Hall); if
-  the estimated skewness is less than one half against the finding, one half is taken. The p-value of the
-  sign-flip test must be at most 5 %, which needs at least six seeds. If no test decides, but all seeds are
-  on one side, the word is *ahead (behind, holds, fails) in k of k seeds*.
-- *Where runs collapse*, the sign test decides about the median seed, and there is no verdict on spreads. A
-  run collapses if it diverges, never reaches its target, or ends below half of the 75th percentile of its
-  method's final accuracies over seeds.
-- *A printed number* has a margin: half a point of accuracy, or a quarter of the standard deviation of the
-  numbers in its table, whichever is smaller. *A like B* has half a point where the reading names no margin.
-  The interval of our mean over all seeds is widened by the noise of the paper's mean, which has as many
-  runs as the paper says (one if it does not say), and by rounding. Inside the margin the number **holds**,
-  outside it **fails**, otherwise it is *compatible, imprecise*. If the paper has a single run, the number
-  fails only if fewer than 2.5 % of our seeds would be as far from our mean.
-- A printed *table* **passes** if no cell fails, and if no group of cells with the same value of a condition
-  differs on average, significantly and by more than the margin. *Placebos* are the same table with the
-  numbers of two neighbouring conditions exchanged. The share of placebos that pass is given: a table whose
-  placebos pass says little.
-- *A theorem*, or a printed number that needs no training, is decided by a test in `tests/papers/`, whose
-  name is given: the value is within its band, or equal to nine digits or to all that are printed.
-- *Spreads over seeds* are compared by distances from the median (Brown and Forsythe), *ranks* by all of
-  their permutations.
-- Seeds are added by a plan, mostly up to 8, 16, 32 and 64. A *look* is a test after such a step. The error
-  of 5 % of a line of a plan is split over its looks, and within a look over its tests (Holm; Shaffer where
-  a comparison has two hypotheses). An interval has the level of its look.
-- *Small* scale is what two cores can do; *paper* is as large as in the paper. Each has its own verdicts.
-
-## How to object
-
-[Your main result reads *mixed* or *fails*](how-to/your-result.md) says how to see every reading, and how to
-send yours.
-"""
-RATE = """\
-## How often a verdict is false
-
-This is measured (`asyncfl claims simulate`). For each of {rows} lines of the plans, {campaigns} campaigns
-are simulated. A campaign draws seeds from the stored numbers, shifted so that the true effect is 0 or
-exactly the margin, and goes through the whole procedure. **{rate:.1f} %** of all campaigns end with a false
-verdict; by the t-test alone it was 10 to 15 %. Lines above 5 %: {worst}. If the true rate of a line is 5 %,
-up to {luck} of its {campaigns} campaigns are false by chance.
-"""
-UNTRACED = "†"
-PROVENANCE = """\
-## Where the numbers come from
-
-{traced:,} of {all:,} stored numbers ({share:.0f} %) come from a commit of the repository without
-uncommitted changes. Since {since} only such numbers are stored. {lost:,} numbers name one of {commits}
-commits that the repository does not have. The digest of the data stands beside numbers since the commit that
-added it: of {recent:,} numbers since {since}, {undigested:,} have none. The mark {mark} beside the seeds of a
-reading means that some of its numbers come from elsewhere: they are shown and judged like the others.
-`asyncfl claims run --untraceable` runs them again, and new numbers replace them.
-"""
-CHANGES = """\
-## Changes after numbers were seen
-
-Each change of a class, margin, rule or space of an entry after numbers of it were seen
-(`benchmarks/claims/decisions/`). An entry that changes without a line here fails a test, by a digest, and so
-does a main result to which readings are added, or from which they are taken. Digests begin on 2026-11-23, of
-main results on 2026-11-26, and see additions from 2026-11-27; what was changed before was read off the
-history of the repository.
-"""
-
-
-BASIS = """\
-For each main result, the workload closest to the paper's among its decided readings, and how many of the
-readings on that workload hold. Results without a neural network here say nothing about neural networks.
-"""
-GLANCE = """\
-How many main results have a decided reading, and how close to the paper the closest one is. A word without a
-neural network says nothing about neural networks:
-"""
+UNTRACED = "†"  # marks the seeds of a reading
 WITHIN_A_DAY = {"ten minutes", "two hours", "half a day", "17 hours", "a day"}  # of a GPU
 COSTS = """\
 Rough estimates: the number of gradients times the operations of a gradient, at 60 GFLOP/s a core (measured
@@ -201,27 +58,34 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
     """Return path → text of claims.md, the figure claims.svg, and claims/PAPER.md for each paper."""
     papers = {reading.paper.name: reading.paper for reading in readings}
     all_results = outcomes(readings)
-    by_paper = matrix.by_paper(all_results)
-    matrices = [_matrix(mine, f"claims/{mine[0].paper.name}.md") for mine in by_paper]
-    first = [
-        "# What the papers claim, and what came of it",
-        f"{MADE} from stored numbers. Each main result leads to all of its readings.",
-        matrix.summary(all_results),
-        "![Forest plot of all main results: word, share that holds, and pooled effect](claims.svg)",
-        *_glance(all_results),
-        WORDS,
-        *_divided(all_results),
-        *_basis(all_results),
-        *_other_measures(all_results),
-        "## All readings, by arrangement and workload",
-        *matrices,
-        HOW,
-        *_rate(results),
-        *_provenance(papers.values(), results),
-        *_changes(papers.values(), results),
-    ]
+    missing = basis.missing(all_results)
+    decisions = [decision for paper in papers.values() for decision in register.decisions(paper, results)]
+    template = markdown_templates(Path(__file__).parent / "templates").get_template("claims.md.j2")
+    text = template.render(
+        made=MADE,
+        costs=COSTS,
+        summary=matrix.summary(all_results),
+        bases=list(basis.groups(all_results)),
+        missing=missing,
+        within_a_day=[group for group in missing if group[1].gpu in WITHIN_A_DAY],
+        divided=[outcome for outcome in all_results if matrix.where(outcome)],
+        other_measures=[
+            (outcome, part)
+            for outcome in all_results
+            for part in outcome.pooled
+            if not overview.in_points(part)
+        ],
+        matrices=[_matrix(mine, _page_name(mine[0])) for mine in matrix.by_paper(all_results)],
+        rate=_rate(results),
+        numbers=_provenance(papers.values(), results),
+        decisions=sorted(decisions, key=lambda decision: decision.date, reverse=True),
+        link=lambda outcome: _link(outcome, _page_name(outcome)),
+        many=many,
+        where=matrix.where,
+        written=matrix.written,
+    )
     return {
-        "claims.md": _joined(first),
+        "claims.md": text,
         "claims.svg": overview.file(all_results),
         **{f"claims/{name}.md": _page(paper, readings) for name, paper in papers.items()},
     }
@@ -248,6 +112,10 @@ def _matrix(mine: Sequence[Outcome], page: str = "") -> str:
     return _table((mine[0].paper.title, "Outcome", *map(matrix.title, columns)), rows)
 
 
+def _page_name(outcome: Outcome) -> str:
+    return f"claims/{outcome.paper.name}.md"
+
+
 def _link(outcome: Outcome, page: str) -> str:
     """Return a link to the heading of a main result; the words of the heading make the anchor."""
     anchor = re.sub(r"[^\w\- ]", "", _heading(outcome).lower()).replace(" ", "-")
@@ -259,104 +127,44 @@ def _heading(outcome: Outcome) -> str:
     return outcome.result.words.replace("²", "2")
 
 
-def _divided(results: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the section on the conditions under which results hold that neither hold nor fail throughout."""
-    rows = [
-        (_link(outcome, f"claims/{outcome.paper.name}.md"), outcome.word, condition)
-        for outcome in results
-        if (condition := matrix.where(outcome))
-    ]
-    if rows:
-        yield f"## Where readings disagree\n\n{_table(('Main result', 'Word', 'Holds where'), rows)}"
+def _rate(results: Path) -> dict[str, object]:
+    """Return the simulated rate of false verdicts and the worst rows; nothing without simulations."""
+    rates = simulated.stored(results)
+    if not rates:
+        return {}
+    campaigns = rates[0].campaigns
+    worst = [rate for rate in sorted(rates, key=lambda rate: -rate.share) if rate.share > ERROR]
+    texts = [f"{rate.row} ({rate.paper}, {rate.scale}) {100 * rate.share:.0f} %" for rate in worst]
+    return {
+        "rows": len(rates),
+        "campaigns": campaigns,
+        "rate": f"{100 * sum(rate.share for rate in rates) / len(rates):.1f}",
+        "worst": ", ".join(texts) or "none",
+        "luck": int(binom.ppf(0.95, campaigns, ERROR)),
+    }
 
 
-def _glance(results: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the counts of main results by their closest decided workload, and the gain of a day of a GPU."""
-    ran_on = RanOn()
-    rows = [(caption, str(len(mine))) for caption, mine in basis.groups(results, ran_on)]
-    yield f"{GLANCE}\n{_table(('Closest workload of a decided reading', 'Main results'), rows)}"
-    gains = [
-        f"{title.partition(' (')[0]}: {need.runs}, about {need.gpu}, {many(len(mine), 'main result')}"
-        for title, need, mine in basis.missing(results)
-        if need.gpu in WITHIN_A_DAY
-    ]
-    if gains:
-        lines = "\n".join(f"- {gain}" for gain in gains)
-        yield f"What a day of one GPU would add, each line by itself:\n\n{lines}"
-
-
-def _other_measures(results: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the section on pooled effects that the figure leaves out, with their measures."""
-    rows = [
-        (_link(outcome, f"claims/{outcome.paper.name}.md"), outcome.word, matrix.written(part))
-        for outcome in results
-        for part in outcome.pooled
-        if not overview.in_points(part)
-    ]
-    if rows:
-        yield f"## Effects that are not accuracies\n\n{_table(('Main result', 'Word', 'Effect'), rows)}"
-
-
-def _basis(results: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the sections on workloads behind the outcomes, and on readings to be gained with a GPU."""
-    rows = [
-        (caption, str(len(mine)), "; ".join(map(str, mine)))
-        for caption, mine in basis.groups(results, RanOn())
-    ]
-    header = ("Closest workload", "Results", "Which, and readings that hold there")
-    yield f"## Which workloads were run\n\n{BASIS}\n{_table(header, rows)}"
-    costs = [
-        (title, need.runs, need.gpu, "; ".join(f"{outcome.result.words} ({n})" for outcome, n in mine))
-        for title, need, mine in basis.missing(results)
-    ]
-    if costs:
-        needed = ("Paper", "Runs", "On a GPU, about", "Main results, and the readings that they would get")
-        yield f"## What a GPU would add\n\n{COSTS}\n{_table(needed, costs)}"
-
-
-def _rate(results: Path) -> Iterator[str]:
-    """Yield the section on the simulated rate of false verdicts, by row."""
-    if rates := simulated.stored(results):
-        share = 100 * sum(rate.share for rate in rates) / len(rates)
-        worst = [rate for rate in sorted(rates, key=lambda rate: -rate.share) if rate.share > ERROR]
-        texts = [f"{rate.row} ({rate.paper}, {rate.scale}) {100 * rate.share:.0f} %" for rate in worst]
-        campaigns = rates[0].campaigns
-        luck = int(binom.ppf(0.95, campaigns, ERROR))
-        lines = ", ".join(texts) or "none"
-        yield RATE.format(campaigns=campaigns, rows=len(rates), rate=share, worst=lines, luck=luck)
-
-
-def _provenance(papers: Iterable[Paper], results: Path) -> Iterator[str]:
-    """Yield the section on the share of stored numbers traceable to a commit."""
+def _provenance(papers: Iterable[Paper], results: Path) -> dict[str, object]:
+    """Return counts of the stored numbers that can be traced to a commit; nothing without numbers."""
     files = (stored_numbers.path(paper.name, scale, results) for paper in papers for scale in SCALES)
     stored = [number for file in files for number in stored_numbers.read(file)]
-    if stored:
-        traced = sum(stored_numbers.traceable(number.origin) for number in stored)
-        lost = stored_numbers.LOST_COMMITS
-        commits = [{name.removesuffix("+") for name in stored_numbers.commits(n.origin)} for n in stored]
-        recent = [number for number in stored if number.when >= stored_numbers.TRACED_SINCE]
-        yield PROVENANCE.format(
-            traced=traced,
-            all=len(stored),
-            share=100 * traced / len(stored),
-            mark=UNTRACED,
-            since=stored_numbers.TRACED_SINCE[:10],
-            lost=sum(bool(named & lost) for named in commits),
-            commits=len(lost),
-            recent=len(recent),
-            undigested=sum(" data " not in number.origin for number in recent),
-        )
-
-
-def _changes(papers: Iterable[Paper], results: Path) -> Iterator[str]:
-    """Yield the section with the register of decisions, newest first."""
-    decisions = [(decision, paper) for paper in papers for decision in register.decisions(paper, results)]
-    rows = [
-        (entry.date, ", ".join(f"`{id_}`" for id_ in entry.entries), entry.change, entry.known, entry.reason)
-        for entry, _ in sorted(decisions, key=lambda pair: pair[0].date, reverse=True)
-    ]
-    if rows:
-        yield f"{CHANGES}\n{_table(('Date', 'Entries', 'Change', 'Outcome known then', 'Reason'), rows)}"
+    if not stored:
+        return {}
+    traced = sum(stored_numbers.traceable(number.origin) for number in stored)
+    lost = stored_numbers.LOST_COMMITS
+    commits = [{name.removesuffix("+") for name in stored_numbers.commits(n.origin)} for n in stored]
+    recent = [number for number in stored if number.when >= stored_numbers.TRACED_SINCE]
+    return {
+        "traced": f"{traced:,}",
+        "all": f"{len(stored):,}",
+        "share": f"{100 * traced / len(stored):.0f}",
+        "mark": UNTRACED,
+        "since": stored_numbers.TRACED_SINCE[:10],
+        "lost": f"{sum(bool(named & lost) for named in commits):,}",
+        "commits": len(lost),
+        "recent": f"{len(recent):,}",
+        "undigested": f"{sum(' data ' not in number.origin for number in recent):,}",
+    }
 
 
 def _page(paper: Paper, readings: Iterable[Reading]) -> str:
@@ -396,8 +204,7 @@ def _entries(entries: Sequence[Reading]) -> Iterator[str]:
         return
     texts = (text for reading in entries for text in (reading.claim.note, _reason(reading)) if text)
     notes = {text: f"(note {number})" for number, text in enumerate(dict.fromkeys(texts), start=1)}
-    ran_on = RanOn()
-    yield _table(HEADER, [_row(reading, notes, ran_on(reading)) for reading in entries])
+    yield _table(HEADER, [_row(reading, notes) for reading in entries])
     if notes:
         yield "\n".join(f"{number}. {text}" for number, text in enumerate(notes, start=1))
 
@@ -414,8 +221,8 @@ def _reason(reading: Reading) -> str:
     return "; ".join(reading.verdict.remarks) if reading.word in {"no effect", "reported"} else ""
 
 
-def _row(reading: Reading, notes: Mapping[str, str], ran_on: str) -> tuple[str, ...]:
-    claim, verdict = reading.claim, reading.verdict
+def _row(reading: Reading, notes: Mapping[str, str]) -> tuple[str, ...]:
+    claim, verdict, ran_on = reading.claim, reading.verdict, basis.ran_on(reading)
     place = ": ".join(filter(None, (f"{reading.scale} scale", ran_on))) if claim.needs_runs else f"`{ran_on}`"
     statement = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
     return (
@@ -442,8 +249,8 @@ def _of_all_seeds(reading: Reading) -> str:
     claim, verdict = reading.claim, reading.verdict
     if not isinstance(claim, Better) or verdict.word not in DECIDED:
         return ""
-    seeds = sorted(reading.values["a"].keys() & reading.values["b"].keys())
-    values = [claim.sign * (reading.values["a"][seed] - reading.values["b"][seed]) for seed in seeds]
+    seeds, (a, b) = paired(claim, reading.values)
+    values = claim.sign * (a - b)
     if len(seeds) <= verdict.seeds or not np.isfinite(values).all():
         return ""
     effect = paired_effect(values)

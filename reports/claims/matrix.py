@@ -10,13 +10,12 @@ from typing import get_args
 from benchmarks.claims.claim import Arrangement, Evidence, Workload
 from fl_core.text import many
 from reports import numbers
-from reports.claims.forest import what as measured
-from reports.claims.main_results import DECIDED, MainWord, Outcome, decides, word_of
+from reports.claims.main_results import MainWord, Outcome, decides, tally, word_of
 from reports.claims.pooled import PooledEffect, leader
 from reports.claims.printed_tables import PrintedTable, TableCheck, tables
 from reports.claims.readings import Reading
-from reports.claims.rules import Word
-from reports.claims.terminal import ARRANGED, SAID, quantity, ranked
+from reports.claims.rules import OPEN, Word
+from reports.claims.terminal import ARRANGED, SAID, measured_quantity, quantity, ranked
 
 # Square of a main result's word, the best first.
 OUTCOMES: dict[MainWord, str] = {
@@ -30,7 +29,6 @@ OUTCOMES: dict[MainWord, str] = {
 }
 NEARLY = 1.1  # times the error of a table's own numbers
 LEGEND = "2/21: 2 of 21 decided readings hold with this arrangement; * on a stand-in."
-OPEN: tuple[Word, ...] = ("leans for", "leans against", "compatible", "undecided")
 Column = tuple[Arrangement, Workload]
 COLUMNS: tuple[Column, ...] = tuple(product(get_args(Arrangement), get_args(Workload)))
 BAR = 5  # squares, at most
@@ -69,16 +67,16 @@ def cell(outcome: Outcome, column: Column) -> list[Reading]:
 
 def share(readings: Sequence[Reading]) -> float:
     """Return the share of decided readings holding; NaN without decided readings."""
-    decided = [reading for reading in readings if reading.word in DECIDED]
-    return sum(reading.word == "confirmed" for reading in decided) / len(decided) if decided else nan
+    holding, decided = tally(readings)
+    return holding / decided if decided else nan
 
 
 def count(readings: Sequence[Reading]) -> str:
     """Return the fraction of decided readings holding, as 2/21; without decided readings, the number open."""
-    decided = [reading for reading in readings if reading.word in DECIDED]
+    holding, decided = tally(readings)
     if not decided:
         return f"{len(readings)} open" if readings else "–"
-    return f"{sum(reading.word == 'confirmed' for reading in decided)}/{len(decided)}"
+    return f"{holding}/{decided}"
 
 
 def bar(readings: Sequence[Reading]) -> str:
@@ -92,31 +90,10 @@ def bar(readings: Sequence[Reading]) -> str:
 
 def state(readings: Sequence[Reading]) -> str:
     """Return the joint finding of decided readings: `hold`, `fail`, `differ`, or `open` without any."""
-    words = {reading.word for reading in readings if reading.word in DECIDED}
-    if not words:
+    holding, decided = tally(readings)
+    if not decided:
         return "open"
-    return "differ" if words > {"confirmed"} else "hold" if words == {"confirmed"} else "fail"
-
-
-def _found(reading: Reading) -> float:
-    """Return the number found; NaN without a number."""
-    return nan if reading.verdict.found is None else reading.verdict.found
-
-
-def typical(readings: Sequence[Reading]) -> Reading | None:
-    """Return the reading of median effect, of the commonest kind and metric; None without an experiment.
-
-    Only decided ones count where there are any.
-    """
-    alike: dict[tuple[str, tuple[str, ...]], list[Reading]] = {}
-    decided = [reading for reading in readings if reading.word in DECIDED]
-    for reading in decided or readings:
-        if reading.claim.needs_runs and isfinite(_found(reading)):
-            metrics = tuple(metric.name for metric in reading.claim.metrics)
-            alike.setdefault((reading.claim.kind, metrics), []).append(reading)
-    majority: list[Reading] = max(alike.values(), key=len, default=[])
-    majority = sorted(majority, key=_found)
-    return majority[(len(majority) - 1) // 2] if majority else None
+    return "hold" if holding == decided else "differ" if holding else "fail"
 
 
 def summary(results: Sequence[Outcome]) -> str:
@@ -214,7 +191,7 @@ def written(part: PooledEffect) -> str:
 def measured_in(part: PooledEffect) -> str:
     """Return the measure of a pooled effect in words."""
     if not part.log:
-        return measured(part.typical)
+        return measured_quantity(part.typical)
     amount = quantity(part.typical).removeprefix("log of ")
     ratios = {"better": "B over A", "value": "found over printed"}
     return f"{amount}: {ratios.get(part.typical.kind, 'ratio')}"
@@ -302,8 +279,9 @@ def _of_kind(outcome: Outcome, evidence: Evidence) -> str:
     if not mine:
         return ""
     if evidence == "bound":
-        held = [_found(reading) for reading in mine if reading.word == "confirmed"]
-        ends = (min(held), max(held)) if held else ()
+        held = [reading.verdict for reading in mine if reading.word == "confirmed"]
+        bounds = [nan if verdict.found is None else verdict.found for verdict in held]
+        ends = (min(bounds), max(bounds)) if bounds else ()
         slack = [numbers.number(end, 2) for end in ends if isfinite(end)]
         text = f"{len(held)} of {many(len(mine), 'bound')} seen to hold"
         return f"{text}, {' to '.join(slack)} times what is measured" if slack else text

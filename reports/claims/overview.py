@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from benchmarks.claims.comparisons import Same, Value
 from reports import numbers
 from reports.claims import matrix
-from reports.claims.main_results import MainWord, Outcome
+from reports.claims.main_results import MainWord, Outcome, tally
 from reports.claims.pooled import PooledEffect
 from reports.figures import look
 
@@ -154,14 +154,13 @@ def _row(row: PlotRow) -> Iterator[str]:
 
 def _bar(outcome: Outcome, middle: float) -> Iterator[str]:
     """Yield a bar of decided readings (holding, without difference, failing), and counts as text."""
-    decided = outcome.decided
+    holding, decided = tally(outcome.deciding)
     if not decided:
         return
-    failing = sum(reading.word == "refuted" for reading in decided)
-    holding = len(outcome.holding)
+    failing = sum(reading.word == "refuted" for reading in outcome.decided)
     x = float(BAR)
-    for n, colour in ((holding, "holds"), (len(decided) - holding - failing, "equal"), (failing, "fails")):
-        width = BAR_WIDTH * n / len(decided)
+    for n, colour in ((holding, "holds"), (decided - holding - failing, "equal"), (failing, "fails")):
+        width = BAR_WIDTH * n / decided
         if n:
             size = f'width="{width:.1f}" height="10"'
             yield f'<rect x="{x:.1f}" y="{middle - 5:.1f}" {size} fill="var(--{colour})"/>'

@@ -24,6 +24,7 @@ from scipy.optimize import brentq
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.comparisons import Better, Contrast, Ratio, Value
 from reports.claims.readings import Reading
+from reports.claims.rules import paired
 from reports.inference import LEVEL, t_quantile
 
 MIN_CLUSTERS = 3  # to estimate the variance between clusters
@@ -129,20 +130,19 @@ def estimate(reading: Reading) -> tuple[float, float]:
     claim, verdict = reading.claim, reading.verdict
     if not logs(claim) or isinstance(claim, Contrast):
         return found(reading), standard_error(reading)
-    names = list(claim.samples)
-    seeds = sorted(set.intersection(*(set(reading.values.get(name, ())) for name in names)))[: verdict.seeds]
-    table = np.array([[reading.values[name][seed] for seed in seeds] for name in names])
-    if len(seeds) < 2 or not np.isfinite(table).all() or (table <= 0).any():
+    table = paired(claim, reading.values)[1][:, : verdict.seeds]
+    seeds = table.shape[1]
+    if seeds < 2 or not np.isfinite(table).all() or (table <= 0).any():
         return nan, inf
     if isinstance(claim, Value):
         values = np.log(table[0] / float(claim.printed or nan))
     elif isinstance(claim, Better):
         values = claim.sign * np.log(table[0] / table[1])
-    elif len(names) == 2:
+    elif len(table) == 2:
         values = np.log(table[0] / table[1])
     else:
         return nan, inf
-    error = float(values.std(ddof=1)) / sqrt(len(seeds))
+    error = float(values.std(ddof=1)) / sqrt(seeds)
     return float(values.mean()), error or inf
 
 

@@ -8,7 +8,7 @@ two algorithms. A rule by which placebos pass says nothing, nor does one that a 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import nan
 
@@ -16,8 +16,9 @@ import numpy as np
 
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.comparisons import Value
+from reports.claims.pooled import found
 from reports.claims.readings import Reading
-from reports.claims.rules import Values, Word
+from reports.claims.rules import Word
 from reports.claims.verdicts import verdicts
 from reports.inference import ERROR, Effect, paired_effect, simultaneous_level
 
@@ -64,22 +65,8 @@ class PrintedTable:
     placebos: tuple[TableCheck, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedCell:
-    """A cell already run: claim, our numbers, mean of our numbers, and printed number."""
-
-    claim: Value
-    values: Values
-    ours: float
-    printed: float
-
-    def exchanged(self, printed: float, text: str) -> "PrintedCell":
-        """Return the cell with another printed number."""
-        return PrintedCell(self.claim.model_copy(update={"printed": text}), self.values, self.ours, printed)
-
-
 def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
-    """Return the comparisons with all printed tables of the readings."""
+    """Return the comparisons with all printed tables of the readings, whose cells are those that have run."""
     by_file: dict[str, list[Reading]] = {}
     for reading in readings:
         if reading.ran and reading.claim.table and reading.verdict.found is not None:
@@ -87,33 +74,31 @@ def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
     return [_table(mine) for mine in by_file.values()]
 
 
-def _table(readings: Sequence[Reading]) -> PrintedTable:
-    cells = [printed_cell(reading) for reading in readings]
-    margin = max(cell.claim.allowed for cell in cells)
+def _table(cells: Sequence[Reading]) -> PrintedTable:
+    margin = max(_claim(cell).allowed for cell in cells)
     return PrintedTable(
-        readings[0].claim.place,
+        cells[0].claim.place,
         len(cells),
         margin,
-        sum(p is not None and p <= ERROR for p in (reading.verdict.unlike for reading in readings)),
-        paired_effect([cell.ours - cell.printed for cell in cells]),
+        sum(p is not None and p <= ERROR for p in (cell.verdict.unlike for cell in cells)),
+        paired_effect([found(cell) for cell in cells]),
         _check("", cells, margin),
         tuple(_check(name, wrong, margin) for name in _conditions(cells) if (wrong := placebo(cells, name))),
     )
 
 
-def printed_cell(reading: Reading) -> PrintedCell:
-    """Return the cell of a reading that has run."""
-    claim = reading.claim
-    assert isinstance(claim, Value) and claim.printed is not None and reading.verdict.found is not None
-    return PrintedCell(claim, reading.values, reading.verdict.found, float(claim.printed))
+def _claim(cell: Reading) -> Value:
+    assert isinstance(cell.claim, Value)
+    return cell.claim
 
 
-def _check(name: str, cells: Sequence[PrintedCell], margin: float) -> TableCheck:
+def _check(name: str, cells: Sequence[Reading], margin: float) -> TableCheck:
     """Judge all cells by the rule of printed numbers, and the groups of each condition."""
-    ours, printed = np.array([cell.ours for cell in cells]), np.array([cell.printed for cell in cells])
-    claims: dict[str, Claim] = {cell.claim.id: cell.claim for cell in cells}
+    ours = np.array([cell.verdict.found for cell in cells])
+    printed = np.array([float(_claim(cell).printed or nan) for cell in cells])
+    claims = {cell.claim.id: cell.claim for cell in cells}
     judged = verdicts(claims, {cell.claim.id: cell.values for cell in cells})
-    by_group: dict[tuple[str, str], list[PrintedCell]] = {}
+    by_group: dict[tuple[str, str], list[Reading]] = {}
     for cell in cells:
         for condition, value in cell.claim.case.items():
             by_group.setdefault((condition, str(value)), []).append(cell)
@@ -130,21 +115,21 @@ def _check(name: str, cells: Sequence[PrintedCell], margin: float) -> TableCheck
 
 
 def _group(
-    condition: str, value: str, cells: Sequence[PrintedCell], margin: float, level: float
+    condition: str, value: str, cells: Sequence[Reading], margin: float, level: float
 ) -> GroupDifference:
-    away = [cell.ours - cell.printed for cell in cells]
+    away = [found(cell) for cell in cells]
     effect = paired_effect(away, level)
     differs = (effect.low > 0 or effect.high < 0) and abs(effect.mean) > margin
     return GroupDifference(condition, value, effect, sum(distance > 0 for distance in away), differs)
 
 
-def _conditions(cells: Sequence[PrintedCell]) -> list[str]:
+def _conditions(cells: Sequence[Reading]) -> list[str]:
     """Return the conditions with more than a single value."""
     names = dict.fromkeys(name for cell in cells for name in cell.claim.case)
     return [name for name in names if len({cell.claim.case.get(name) for cell in cells}) > 1]
 
 
-def placebo(cells: Sequence[PrintedCell], name: str) -> list[PrintedCell]:
+def placebo(cells: Sequence[Reading], name: str) -> list[Reading]:
     """Return cells with printed numbers swapped between neighbouring values of a condition, where possible.
 
     Values are paired in their order: the first with the second, the third with the fourth.
@@ -163,11 +148,12 @@ def placebo(cells: Sequence[PrintedCell], name: str) -> list[PrintedCell]:
     for cell in cells:
         partner_cell = at.get(place(cell.claim, partner.get(cell.claim.case[name])))
         if partner_cell is not None:
-            wrong.append(cell.exchanged(partner_cell.printed, str(partner_cell.claim.printed)))
+            claim = cell.claim.model_copy(update={"printed": _claim(partner_cell).printed})
+            wrong.append(replace(cell, claim=claim))
     return wrong
 
 
-def _follows(cells: Sequence[PrintedCell], key: str, name: str) -> bool:
+def _follows(cells: Sequence[Reading], key: str, name: str) -> bool:
     """Return whether a condition has a single value for each value of another."""
     pairs = {(str(cell.claim.case.get(name)), str(cell.claim.case.get(key))) for cell in cells}
     return len(pairs) == len({first for first, _ in pairs})

@@ -41,6 +41,8 @@ Word = Literal[
     "not run",
     "reported",
 ]
+DECIDED: frozenset[Word] = frozenset({"confirmed", "refuted", "equal", "no effect"})
+OPEN: tuple[Word, ...] = ("leans for", "leans against", "compatible", "undecided")
 EQUAL = 1e-9  # relative
 POWER = 0.8  # power of a test with as many seeds as would decide
 BOTH = 0.9  # at each of two edges, so that both are met with POWER
@@ -81,6 +83,12 @@ class Look:
     question: bytes = b""  # numbers and rule; equal ones are one question
     needed: Callable[[float], int | None] = _never  # seeds with which a test of that level would decide
     lean: Word | None = None  # the side on which all seeds are: the word where no test decides
+
+
+def paired(claim: Claim, values: Values) -> tuple[list[int], Array]:
+    """Return the seeds that all samples of a claim have, and the numbers [samples, seeds]."""
+    seeds = sorted(set.intersection(*(set(values.get(name, ())) for name in claim.samples)))
+    return seeds, np.array([[values[name][seed] for seed in seeds] for name in claim.samples])
 
 
 def tested(claim: Claim, table: Array, level: float) -> Look:

@@ -17,7 +17,6 @@ from reports.claims.matrix import scoped, sentence
 from reports.claims.readings import Reading, all_of, readings, scales
 from reports.claims.rules import Verdict
 from reports.claims.terminal import ORDER, arranged, besides, interval, line, said
-from reports.claims.verdicts import SEEDS
 
 SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at_least", "arguments", "found")
 
@@ -51,7 +50,7 @@ def of_claim(paper: Paper, claim: Claim, folder: Path) -> str:
         "judged": ", ".join(criteria),
         "clock": claim.clock or "",
         "rates": claim.rates or "",
-        "looks": f"at {', '.join(map(str, claim.looks or SEEDS))} seeds" if claim.needs_runs else "",
+        "looks": f"at {', '.join(map(str, claim.plan))} seeds" if claim.needs_runs else "",
         "test": claim.test if isinstance(claim, Theorem) else "",
         "note": claim.note,
         "seen": claim.seen,

@@ -18,8 +18,8 @@ from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Report,
 from benchmarks.claims.files import Paper
 from benchmarks.claims.stored_numbers import RESULTS
 from fl_core.streams import stream
-from reports.claims.rules import collapses
-from reports.claims.verdicts import SEEDS, verdicts
+from reports.claims.rules import collapses, paired
+from reports.claims.verdicts import verdicts
 from reports.inference import Array
 
 FILE = "false-verdicts.csv"  # beside the numbers
@@ -44,7 +44,7 @@ class SimulatedRow:
         values = {}
         for id_, claim in self.claims.items():
             table = self.numbers[id_]
-            stored, largest_look = table.shape[1], (claim.looks or SEEDS)[-1]
+            stored, largest_look = table.shape[1], claim.plan[-1]
             picked = drawn.setdefault(stored, rng.integers(stored, size=64))[:largest_look]
             law = centred(claim, table, at_margin)
             moved = law[:, picked]
@@ -76,9 +76,8 @@ def _table(claim: Claim, by_sample: Mapping[str, Mapping[int, float]]) -> Array 
     """Return stored numbers [samples, seeds]; None if too few for a first look, not finite, or all alike."""
     if isinstance(claim, Report | Rank) or claim.unjudged or not claim.samples.keys() <= by_sample.keys():
         return None
-    seeds = sorted(set.intersection(*(set(by_seed) for by_seed in by_sample.values())))
-    table = np.array([[by_sample[name][seed] for seed in seeds] for name in claim.samples])
-    if len(seeds) < (claim.looks or SEEDS)[0] or not np.isfinite(table).all() or not table.std(1).any():
+    seeds, table = paired(claim, by_sample)
+    if len(seeds) < claim.plan[0] or not np.isfinite(table).all() or not table.std(1).any():
         return None
     return table
 

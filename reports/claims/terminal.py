@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchmarks.claims.claim import Arrangement, Claim, Failure
+from benchmarks.claims.comparisons import Better, Value
 from reports import numbers
 from reports.claims.readings import Reading
 from reports.claims.rules import Verdict, Word
@@ -91,6 +92,19 @@ def quantity(claim: Claim) -> str:
         named.append(along if sample.reach is None else f"{claim.clock} to a {text}")
     text = " and ".join(dict.fromkeys(named))
     return f"log of {text}" if getattr(claim, "log", False) else text
+
+
+def measured_quantity(claim: Claim) -> str:
+    """Return the measured quantity and the form of its comparison in words; empty for a theorem."""
+    if not claim.needs_runs:
+        return ""
+    if isinstance(claim, Value):
+        form = "found − printed" if claim.printed is not None else ""
+    elif isinstance(claim, Better):
+        form = "A − B, more is better for A"
+    else:
+        form = {"ratio": "ratio", "rank": "Spearman’s ρ", "contrast": "contrast"}.get(claim.kind, "")
+    return ": ".join(filter(None, (quantity(claim), form)))
 
 
 def number(verdict: Verdict) -> str:

@@ -1,6 +1,6 @@
 """Verdicts on the numbers of claims, by rules fixed before any number was seen.
 
-A claim is judged at the looks of its plan (`Looks`) until it is decided. Before the first
+A claim is judged at the looks of its plan (`Claim.plan`) until it is decided. Before the first
 look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
 The tests of a row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held
 against the band that the claim names: inside it the claim is *confirmed*, outside *refuted*, across its edge
@@ -30,7 +30,7 @@ exact at every look.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 
@@ -42,31 +42,15 @@ from reports.claims import rules
 from reports.claims.rules import Look, Values, Verdict, Word
 from reports.inference import ERROR, holm_by_question, simultaneous_level
 
-SEEDS = (8, 16, 32, 64)
 
+def share(plan: Sequence[int], look: int) -> float:
+    """Return the share of the error spent at a look, counted from 0; the shares of all looks add up to 1.
 
-@dataclass(frozen=True, slots=True)
-class Looks:
-    """Looks at increasing numbers of seeds; a decision at any look is final."""
-
-    seeds: Sequence[int] = SEEDS
-
-    def reached(self, n: int) -> tuple[int, ...]:
-        """Return the looks allowed by n seeds, counted from 0."""
-        return tuple(look for look, seeds in enumerate(self.seeds) if seeds <= n)
-
-    def share(self, look: int) -> float:
-        """Return the share of the error spent at a look; the shares of all looks add up to 1."""
-        earlier = self.seeds[look - 1] if look else 0
-        return (self.seeds[look] - earlier) / self.seeds[-1]
-
-    def level(self, look: int) -> float:
-        """Return the level of an interval at a look."""
-        return 1 - ERROR * self.share(look)
-
-    def p(self, p: float, look: int) -> float:
-        """Return a p-value at a look, adjusted for the whole plan: the smallest over all looks is valid."""
-        return min(1.0, p / self.share(look))
+    Args:
+        plan: Increasing numbers of seeds, one for each look.
+        look: The look.
+    """
+    return (plan[look] - (plan[look - 1] if look else 0)) / plan[-1]
 
 
 def verdicts(claims: Mapping[str, Claim], values: Mapping[str, Values]) -> dict[str, Verdict]:
@@ -87,39 +71,36 @@ def looks(claim: Claim, values: Values) -> list[Look]:
     """Return the result at each look allowed by the seeds; a single result where looks do not apply."""
     if isinstance(claim, Theorem):
         return [Look(rules.tested_without_runs(claim))]
-    names = list(claim.samples)
-    seeds = sorted(set.intersection(*(set(values.get(name, ())) for name in names)))
+    seeds, table = rules.paired(claim, values)
     if not seeds:
         return [Look(Verdict("not run"))]
-    table = np.array([[values[name][seed] for seed in seeds] for name in names])  # [samples, seeds]
     if isinstance(claim, Report):
         return [Look(rules.reported(table[0]))]
-    plan = Looks(claim.looks or SEEDS)
-    reached = plan.reached(len(seeds))
+    reached = [at for at, n in enumerate(claim.plan) if n <= len(seeds)]
     if not reached:
-        few = f"{len(seeds)} of the {plan.seeds[0]} seeds of the first look"
+        few = f"{len(seeds)} of the {claim.plan[0]} seeds of the first look"
         return [Look(replace(rules.shown(claim, table), remarks=(few,)))]
     if isinstance(claim, Value) and claim.band is None:
-        return [_of_plan(rules.tested(claim, table, plan.level(reached[-1])), plan, reached[-1])]
-    return [
-        _of_plan(rules.tested(claim, table[:, : plan.seeds[at]], plan.level(at)), plan, at) for at in reached
-    ]
+        return [_look(claim, table, reached[-1])]
+    return [_look(claim, table[:, : claim.plan[at]], at) for at in reached]
 
 
-def _of_plan(look: Look, plan: Looks, at: int) -> Look:
-    """Return a look with p-values adjusted for the whole plan."""
-    tests = {name: (plan.p(p, at), word) for name, (p, word) in look.tests.items()}
-    return replace(look, tests=tests, needed=partial(_seeds, look.needed, plan, at))
+def _look(claim: Claim, table: np.ndarray, at: int) -> Look:
+    """Return a look with p-values adjusted for the whole plan: the smallest over all looks is valid."""
+    spent = share(claim.plan, at)
+    look = rules.tested(claim, table, 1 - ERROR * spent)
+    tests = {name: (min(1.0, p / spent), word) for name, (p, word) in look.tests.items()}
+    return replace(look, tests=tests, needed=partial(_seeds, look.needed, claim.plan, at))
 
 
-def _seeds(needed: Callable[[float], int | None], plan: Looks, at: int, level: float) -> int | None:
+def _seeds(needed: Callable[[float], int | None], plan: Sequence[int], at: int, level: float) -> int | None:
     """Return the seeds to decide: of the first later look with enough, or a number beyond the plan."""
     seeds = None
-    for later in range(min(at + 1, len(plan.seeds) - 1), len(plan.seeds)):
-        seeds, planned_seeds = needed(1 - (1 - level) * plan.share(later)), plan.seeds[later]
-        if seeds is None or (seeds <= planned_seeds and later > at):
-            return None if seeds is None else planned_seeds
-    return seeds if seeds is not None and seeds > plan.seeds[-1] else None
+    for later in range(min(at + 1, len(plan) - 1), len(plan)):
+        seeds = needed(1 - (1 - level) * share(plan, later))
+        if seeds is None or (seeds <= plan[later] and later > at):
+            return None if seeds is None else plan[later]
+    return seeds if seeds is not None and seeds > plan[-1] else None
 
 
 def _row(all_looks: Mapping[str, Sequence[Look]]) -> dict[str, Verdict]:

@@ -278,7 +278,7 @@ def test_seeds_without_a_clean_commit_are_run_again(toy: Path) -> None:
         for sample in "ab"
     ]
     stored_numbers.merge(stored_numbers.path("toy", "small", toy / "results"), ["T-better/slow"], numbers)
-    [everything] = plans_of(papers(toy)["toy"], [papers(toy)["toy"].claims["T-better/slow"]], "small", ())
+    [everything] = plans_of(papers(toy)["toy"], "small", ("T-better/slow",))
     [plan] = untraceable_plans([everything], toy / "results")
     assert [claim.id for claim in plan.claims] == ["T-better/slow"]
     assert sorted((run.experiment.seed, run.strategy) for run in plan.runs()) == sorted(

@@ -1,5 +1,6 @@
 """Files of claims: entries that stand for many, mistakes told by file and key, scenarios that become runs."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +168,16 @@ def test_mistakes_in_entries(tmp_path: Path, change: dict[str, Any], words: str)
     assert line.startswith(f"{tmp_path / 'toy.yaml'}:{at}: {words}")
 
 
-def test_mistakes_in_scenarios_and_samples_are_told_once(tmp_path: Path) -> None:
+def test_mistakes_in_scenarios_are_told_once_and_those_in_samples_by_entry(tmp_path: Path) -> None:
     twice = [CLAIM, {**CLAIM, "id": "T-row/other"}]
     with pytest.raises(UserError, match=r"another entry has this id"):
         written(tmp_path, CLAIM, CLAIM)
     paper = written(tmp_path, *({**one, "b": {"strategy": "ace"}} for one in twice))
-    [line, other] = mistakes([paper])
-    assert "T-row/case and 1 others: b: ace means 2 of those in inline. Available: ASGD, ACE" in line
-    assert line.endswith("(scale small)") and other.endswith("(scale paper)")
+    for line, (case, scale) in zip(
+        mistakes([paper]), product(("case", "other"), ("small", "paper")), strict=True
+    ):
+        assert f"toy.yaml: claims.T-row/{case}: b: ace means 2 of those in inline." in line
+        assert line.endswith(f"(scale {scale})")
     bad = {**SCENARIOS["inline"], "budget": {"update": 3}, "scales": {"small": {}}}
     [line, *_] = mistakes([written(tmp_path, *twice, inline=bad)])
     text = (tmp_path / "toy.yaml").read_text().splitlines()

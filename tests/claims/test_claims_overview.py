@@ -10,8 +10,7 @@ import pytest
 
 from benchmarks.claims.files import MainResult, Paper
 from reports.claims import basis, matrix, overview
-from reports.claims.basis import RanOn
-from reports.claims.main_results import Outcome
+from reports.claims.main_results import Outcome, tally
 from reports.claims.pooled import RandomEffects
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,7 +43,7 @@ def test_bars_have_the_shares_of_readings(main_results: list[Outcome]) -> None:
     root = ET.fromstring(overview.file([one]))
     widths = [float(rect.get("width", 0)) for rect in root.iter(f"{SVG}rect") if rect.get("fill")]
     failing = sum(reading.word == "refuted" for reading in one.decided)
-    shares = [len(one.holding), len(one.decided) - len(one.holding) - failing, failing]
+    shares = [tally(one.deciding)[0], len(one.decided) - tally(one.deciding)[0] - failing, failing]
     assert widths == pytest.approx([overview.BAR_WIDTH * n / len(one.decided) for n in shares], abs=0.1)
 
 
@@ -72,21 +71,20 @@ def test_results_between_holds_and_fails_say_where_they_hold(main_results: list[
         assert one.result.words in row and f"| {one.word} |" in row
         counts = [(int(held), int(n)) for held, n in re.findall(r"\((\d+) of (\d+)\)", row)]
         if one.divide:
-            assert sum(held for held, _ in counts) == len(one.holding)
+            assert sum(held for held, _ in counts) == tally(one.deciding)[0]
             assert sum(n for _, n in counts) == len(one.decided)
 
 
 def test_words_stand_under_what_they_rest_on(main_results: list[Outcome]) -> None:
     """Each main result once; where a network is claimed, one was trained."""
-    ran_on = RanOn()
-    groups = dict(basis.groups(main_results, ran_on))
+    groups = dict(basis.groups(main_results))
     assert sorted(one.outcome.result.id for mine in groups.values() for one in mine) == sorted(
         one.result.id for one in main_results
     )
     for caption, network in (("a neural network", True), ("without a neural network", False)):
         for one in groups[f"The paper's workload, {caption}"]:
             own = [reading for reading in one.outcome.decided if reading.workload == "paper"]
-            texts = [ran_on(reading) for reading in own if reading.claim.needs_runs]
+            texts = [basis.ran_on(reading) for reading in own if reading.claim.needs_runs]
             assert any("cnn" in text or "resnet" in text for text in texts) is network
     (update,) = (one for mine in groups.values() for one in mine if one.outcome.result.id == "per-update")
     assert (update.network, update.holding, update.decided) == (True, 1, 1)  # what fails are stand-ins

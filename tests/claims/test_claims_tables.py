@@ -12,7 +12,7 @@ from benchmarks.claims.claim import Sample
 from benchmarks.claims.comparisons import KINDS, Same, Value
 from benchmarks.claims.files import FOLDER, MainResult, Paper
 from reports.claims.main_results import Outcome
-from reports.claims.printed_tables import PrintedCell, PrintedTable, placebo, printed_cell, tables
+from reports.claims.printed_tables import PrintedTable, placebo, tables
 from reports.claims.readings import Reading, readings
 from reports.claims.verdicts import verdicts
 
@@ -91,7 +91,7 @@ def test_placebos_of_the_shipped_tables_fail(anarchic: Paper) -> None:
             assert wrong.correlation < one.own.correlation and wrong.error > one.own.error
 
 
-def with_numbers(outcome: Outcome, wrong: list[PrintedCell]) -> Outcome:
+def with_numbers(outcome: Outcome, wrong: list[Reading]) -> Outcome:
     """The main result with the claims of these cells, judged again."""
     judged = verdicts({cell.claim.id: cell.claim for cell in wrong}, {c.claim.id: c.values for c in wrong})
     remade = (Reading(outcome.paper, c.claim, "paper", judged[c.claim.id], c.values) for c in wrong)
@@ -101,7 +101,7 @@ def with_numbers(outcome: Outcome, wrong: list[PrintedCell]) -> Outcome:
 @pytest.mark.parametrize("name", ["table-2-logistic", "table-3-logistic"])
 def test_no_placebo_of_a_printed_table_has_a_word_that_holds(name: str, main_results: list[Outcome]) -> None:
     (one,) = (one for one in main_results if one.result.id == name)
-    own = [printed_cell(reading) for reading in one.readings if reading.ran]
+    own = [reading for reading in one.readings if reading.ran]
     assert with_numbers(one, own).word == one.word
     conditions = [wrong.name for table in tables(one.readings) for wrong in table.placebos]
     assert len(conditions) >= 3

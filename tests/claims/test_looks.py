@@ -2,24 +2,29 @@
 
 import pytest
 
-from reports.claims.verdicts import SEEDS, Looks
+from benchmarks.claims.claim import SEEDS
+from reports.claims.verdicts import looks, share
 from reports.inference import holm, holm_by_question
+from tests.claims.test_verdicts import BETTER, UNSURE, pair
 
 
 @pytest.mark.parametrize("seeds", [SEEDS, (5, 16, 32, 64), (8,)])
-def test_all_looks_together_spend_five_per_cent(seeds: tuple[int, ...]) -> None:
-    plan = Looks(seeds)
-    assert sum(1 - plan.level(at) for at in range(len(seeds))) == pytest.approx(0.05)
+def test_all_looks_together_spend_the_whole_error(seeds: tuple[int, ...]) -> None:
+    assert sum(share(seeds, at) for at in range(len(seeds))) == pytest.approx(1)
 
 
 def test_shares_by_hand() -> None:
-    assert [Looks().share(at) for at in range(4)] == [1 / 8, 1 / 8, 1 / 4, 1 / 2]
-    assert Looks().p(0.01, 1) == pytest.approx(0.08)
-    assert Looks().p(0.5, 0) == 1
+    assert [share(SEEDS, at) for at in range(4)] == [1 / 8, 1 / 8, 1 / 4, 1 / 2]
 
 
-def test_a_look_waits_for_all_of_its_seeds() -> None:
-    assert [len(Looks().reached(n)) for n in (7, 8, 15, 16, 40, 64, 100)] == [0, 1, 1, 2, 3, 4, 4]
+@pytest.mark.parametrize(
+    ("n", "judged_at"),
+    [(7, [7]), (8, [8]), (15, [8]), (16, [8, 16]), (40, [8, 16, 32]), (100, [8, 16, 32, 64])],
+)
+def test_a_look_waits_for_all_of_its_seeds(n: int, judged_at: list[int]) -> None:
+    verdicts = [look.shown for look in looks(BETTER, pair((UNSURE * 13)[:n]))]
+    assert [verdict.seeds for verdict in verdicts] == judged_at
+    assert (verdicts[0].word == "not run") is (n < 8)
 
 
 def test_holm_counts_a_question_until_all_of_its_hypotheses_fall() -> None:
