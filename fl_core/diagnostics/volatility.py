@@ -11,13 +11,11 @@ class Volatility:
     """The steps v_{k+1} − v_k of a curve, and spikes.
 
     A spike is a point above both its neighbours, or below both, by more than three times the curve's median
-    |step|. Its height is the lesser of the two differences: a lasting drop is no spike.
+    |step|. A lasting drop is no spike.
     """
 
     step_std: float  # standard deviation of the steps
     spikes: int
-    highest: float  # height of the highest spike, 0 without one
-    mean_height: float  # 0 without a spike
 
 
 TIMES = 3.0  # of the median |step|
@@ -38,10 +36,5 @@ def volatility(values: Sequence[float]) -> Volatility:
     steps = np.diff(curve)
     earlier, after = steps[:-1], steps[1:]
     lesser = np.where(earlier * after < 0, np.minimum(np.abs(earlier), np.abs(after)), 0.0)
-    heights = lesser[lesser > TIMES * np.median(np.abs(steps))]
-    return Volatility(
-        step_std=float(steps.std()),
-        spikes=len(heights),
-        highest=float(heights.max(initial=0.0)),
-        mean_height=float(heights.mean()) if len(heights) else 0.0,
-    )
+    spikes = np.count_nonzero(lesser > TIMES * np.median(np.abs(steps)))
+    return Volatility(step_std=float(steps.std()), spikes=int(spikes))

@@ -6,7 +6,7 @@ least energy. Their formulas are derived here anew, from the bound G and the pro
 - *Updates*. 8G bounds the mean of E‖∇f‖² over T rounds (`routing`). With G = A/(ηT) + aη + bη², a = (LB/n²)
   Σ 1/p_i and b = (L²Bm/n²) Σ N̄_i/p_i², accuracy ε is reached after T = A/(η(ε/8 − aη − bη²)) rounds. The
   step size with the fewest is η* = (ε/8)/(a + √(a² + 3bε/8)). As η* ≤ ε/(16a) and η*² ≤ ε/(24b), it is
-  within the limit of the bound (`routing.step_limit`: B/(4a), and B/(8b) for its square) if ε ≤ 3B.
+  within the limit of the bound (B/(4a), and B/(8b) for its square) if ε ≤ 3B.
 - *Time* is T/λ: updates over throughput.
 - *Energy*. Client i is busy for a share λp_i/μ_i of the time, so that an update costs Σ I_i/λ + Σ (C_i − I_i)
   p_i/μ_i joules, with C_i watts at work and I_i watts idle.

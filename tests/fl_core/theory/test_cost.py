@@ -10,7 +10,8 @@ from scipy.optimize import minimize, minimize_scalar
 
 from fl_core.theory.cost import Cost
 from fl_core.theory.optimum import optimise, optimise_jointly
-from fl_core.theory.routing import G, H, QueueingNetwork, balanced, step_limit, uniform
+from fl_core.theory.routing import G, H, QueueingNetwork, balanced, uniform
+from tests.papers.asyncsgd import step_limit
 
 POSITIVE = st.floats(0.1, 10)
 

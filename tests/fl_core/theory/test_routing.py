@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fl_core.theory.routing import G, H, QueueingNetwork, balanced, step_limit, uniform
+from fl_core.theory.routing import G, H, QueueingNetwork, balanced, uniform
 from tests.papers import asyncsgd
+from tests.papers.asyncsgd import g_balanced, g_uniform, step_limit
 
 CLUSTERS = np.repeat([0.01, 0.1, 1.0], 10)  # §5.2: mean service 100, 10 and 1
 PER_ROUND = G(lr=0.01, gap=15, noise=209, rounds=3000)
@@ -42,10 +43,10 @@ def test_closed_forms(network):
     n = len(speeds)
     same = np.full(n, speeds[0])
     assert PER_ROUND.value(QueueingNetwork(uniform(n), same, tasks)) == pytest.approx(
-        PER_ROUND.uniform(n, tasks)
+        g_uniform(PER_ROUND, n, tasks)
     )
     even = QueueingNetwork(balanced(speeds), speeds, tasks)
-    assert PER_ROUND.value(even) == pytest.approx(PER_ROUND.balanced(speeds, tasks))
+    assert PER_ROUND.value(even) == pytest.approx(g_balanced(PER_ROUND, speeds, tasks))
     assert even.throughput == pytest.approx(speeds.sum() * tasks / (n + tasks - 1))
     np.testing.assert_allclose(even.relative_delay, (tasks - 1) / n, atol=1e-12)
 
@@ -55,7 +56,7 @@ def test_uniform_routing_does_not_care_for_speeds(network):
     _, speeds, tasks = network
     n = len(speeds)
     assert PER_ROUND.value(QueueingNetwork(uniform(n), speeds, tasks)) == pytest.approx(
-        PER_ROUND.uniform(n, tasks)
+        g_uniform(PER_ROUND, n, tasks)
     )
 
 
@@ -194,9 +195,9 @@ def test_bounds_worked_by_hand():
     assert G(0.1, 3, 5, 9).value(WORKED) == pytest.approx(3 + 2 / 3 + 10 / 43)
     assert H(0.1, 3, 5).value(WORKED) == pytest.approx((30 + 2 / 3 + 79 / 259) * 259 / 172)
     # 3 + .2·5 (1 + .2·3·2)
-    assert g.uniform(7, 3) == pytest.approx(5.2)
+    assert g_uniform(g, 7, 3) == pytest.approx(5.2)
     # 3 + .2·5·7/9 (1 + 1/2 + 1/4) + .04·5·3·2·49/27 (1 + 1/4 + 1/16)
-    assert g.balanced(np.array([1.0, 2.0, 4.0]), 3) == pytest.approx(3 + 49 / 36 + 1.2 * 343 / 144)
+    assert g_balanced(g, np.array([1.0, 2.0, 4.0]), 3) == pytest.approx(3 + 49 / 36 + 1.2 * 343 / 144)
 
 
 @pytest.mark.parametrize(
