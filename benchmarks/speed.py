@@ -22,7 +22,7 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation
 from fl_core.problems.problem import CPU
-from fl_core.recording.interleave import simulate_together
+from fl_core.recording.interleave import RunSlot, interleave
 from fl_core.scenario import Budget
 
 Compute = Callable[[int], int]  # number of updates → number of updates computed, up to a stack more
@@ -32,16 +32,16 @@ def simulations(
     experiments: Sequence[Experiment], execution: Execution, device: torch.device = CPU
 ) -> Compute:
     """Return simulations side by side as a computation, with the choice of `auto` already made."""
-    begun = [
-        Simulation(experiment, experiment.scenario.problem.world(experiment.seed).to(device))
-        for experiment in experiments
-    ]
+    worlds = [experiment.scenario.problem.world(experiment.seed).to(device) for experiment in experiments]
+    begun = [Simulation(*pair) for pair in zip(experiments, worlds, strict=True)]
     counted = CountingExecution(execution)
-    events = simulate_together(begun, len(begun), counted)
+    events = interleave([RunSlot(simulation.events()) for simulation in begun], len(begun), counted)
 
     def compute(updates: int) -> int:
         first = counted.computed
-        for _ in events:
+        for slot, _ in events:
+            if slot.error is not None:
+                raise slot.error
             if counted.computed - first >= updates:
                 break
         return max(1, counted.computed - first)  # one that diverged has no more

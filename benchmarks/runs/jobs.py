@@ -142,7 +142,7 @@ class Attempt(RunSlot):
     """Attempt at a run, recorded, saved and reported at events, independently of companions."""
 
     def __init__(self, job: RunJob, execution: Execution, worker: Worker) -> None:
-        super().__init__()
+        super().__init__(self.events())
         self.job, self.task, self.execution, self.worker = job, job.task, execution, worker
         self.recording = job.recording()
         self.saved = job.outbox.checkpoint(self.task.suite, self.task.key)

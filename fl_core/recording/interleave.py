@@ -7,13 +7,12 @@ of every shared call, by the number of its jobs that were computed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 from time import perf_counter
 from typing import TypeVar
 
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.stacked import AllInFlight
-from fl_core.loop.simulation import Event, Simulation
+from fl_core.loop.simulation import Event
 
 
 class LapClock:
@@ -29,20 +28,18 @@ class LapClock:
 
 
 class RunSlot:
-    """A slot for a simulation among interleaved simulations; a subclass handles events."""
+    """A slot for a simulation among interleaved simulations.
 
-    def __init__(self) -> None:
-        self.place = 0  # how many slots came before
+    Its events are those of the simulation, up to each request for a result; a subclass may handle them.
+    """
+
+    def __init__(self, events: Iterator[Event | ComputeRequest]) -> None:
         self.seconds = 0.0  # real time charged
         self.beside = 1  # the most slots open at once, this one included
         self.request: ComputeRequest | None = None  # None before the start and after the end
         self.error: BaseException | None = None  # the error that ended the simulation, if any
         self.clock = LapClock()  # shared by all slots that run together
-        self._events = self.events()
-
-    def events(self) -> Iterator[Event | ComputeRequest]:
-        """Yield each past event, and each request when the result is needed."""
-        raise NotImplementedError
+        self._events = events
 
     def charge(self) -> None:
         """Charge the time since the last lap to the slot."""
@@ -62,18 +59,6 @@ class RunSlot:
         self.charge()
 
 
-class SimulationSlot(RunSlot):
-    """A simulation without a recorder."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
-        super().__init__()
-
-    def events(self) -> Iterator[Event | ComputeRequest]:
-        """Return the events of the simulation."""
-        return self.simulation.events()
-
-
 S = TypeVar("S", bound=RunSlot)
 
 
@@ -89,10 +74,10 @@ def interleave(
         execution: What computes the requests of all open slots; `AllInFlight()` if left out.
     """
     execution = execution or AllInFlight()
-    waiting, opened, clock, places = iter(slots), list[S](), LapClock(), count()
+    waiting, opened, clock = iter(slots), list[S](), LapClock()
     while True:
         while len(opened) < at_once and (slot := next(waiting, None)):
-            slot.clock, slot.place = clock, next(places)
+            slot.clock = clock
             opened.append(slot)
         if not opened:
             return
@@ -131,17 +116,3 @@ def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[
     for slot, computed in zip(slots, jobs, strict=True):
         slot.seconds += seconds * computed / sum(jobs)
     return []
-
-
-def simulate_together(
-    simulations: Iterable[Simulation], at_once: int = 16, execution: Execution | None = None
-) -> Iterator[tuple[int, Event | None]]:
-    """Yield the events of many simulations, each with the simulation's place; None at the end.
-
-    Raises:
-        Exception: Whatever ended one of the simulations.
-    """
-    for slot, event in interleave(map(SimulationSlot, simulations), at_once, execution):
-        if slot.error is not None:
-            raise slot.error
-        yield slot.place, event

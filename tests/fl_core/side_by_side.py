@@ -14,9 +14,9 @@ from fl_core.recording.recorder import Record, Recorder
 class RecorderSlot(RunSlot):
     """A started or restored recorder and its simulation; the recorder is finished at the end."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
-        super().__init__()
+    def __init__(self, recorder: Recorder, place: int = 0) -> None:
+        self.recorder, self.place = recorder, place
+        super().__init__(self.events())
 
     def events(self) -> Iterator[Event | ComputeRequest]:
         for event in self.recorder.simulation.events():
@@ -40,10 +40,10 @@ def run_together(
 def _begun(experiments: Iterable[Experiment]) -> Iterator[RecorderSlot]:
     """Open runs of one problem and seed share a world."""
     worlds: WeakValueDictionary[tuple[Problem, int], World] = WeakValueDictionary()
-    for experiment in experiments:
+    for place, experiment in enumerate(experiments):
         key = experiment.scenario.problem, experiment.seed
         world = worlds.get(key) or key[0].world(key[1])
         worlds[key] = world
         recorder = Recorder(Simulation(experiment, world))
         recorder.start()
-        yield RecorderSlot(recorder)
+        yield RecorderSlot(recorder, place)

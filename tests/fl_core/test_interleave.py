@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def test_models_of_real_data_in_single_precision(name: str, model: str, updates:
     """Worlds of different seeds, so of different splits, share calls; the weights stay within rounding."""
     grid = [digits(name, seed, model, updates) for seed in range(3)]
     final = {}
-    for slot, _ in interleave(map(RecorderSlot, started(grid))):
+    for slot, _ in interleave(map(RecorderSlot, started(grid), count())):
         final[slot.place] = slot.recorder.simulation.server.model
     for place, experiment in enumerate(grid):
         simulation = Simulation(experiment)
@@ -208,7 +209,7 @@ def test_an_error_ends_one_lane_alone() -> None:
     recorders = list(started(grid))
     ended = {}
     for slot, event in interleave(
-        map(RecorderSlot, recorders), execution=Faulty(recorders[2].simulation.world)
+        map(RecorderSlot, recorders, count()), execution=Faulty(recorders[2].simulation.world)
     ):
         if event is None:
             ended[slot.place] = slot.error

@@ -18,7 +18,7 @@ from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD, Work
 from fl_core.loop.simulation import Event, Simulation
-from fl_core.recording.interleave import SimulationSlot, interleave
+from fl_core.recording.interleave import RunSlot, interleave
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
@@ -148,7 +148,7 @@ def test_one_that_ends_python_ends_its_own_run_alone() -> None:
 
     strategies = Scripted(on_receive=ends), Scripted()
     slots = [
-        SimulationSlot(Simulation(Experiment(scenario=scenario([1, 3]), strategy=strategy)))
+        RunSlot(Simulation(Experiment(scenario=scenario([1, 3]), strategy=strategy)).events())
         for strategy in strategies
     ]
     assert [slot for slot, event in interleave(slots) if event is None] == slots

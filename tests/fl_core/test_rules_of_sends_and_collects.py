@@ -26,7 +26,7 @@ from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.problems.digits import Digits
 from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
-from fl_core.recording.interleave import simulate_together
+from fl_core.recording.interleave import RunSlot, interleave
 from fl_core.recording.recorder import Recorder
 from fl_core.schema import Status
 from fl_core.server.jobs import Job, Send, Update
@@ -392,9 +392,10 @@ def test_runs_side_by_side_agree(name: str) -> None:
     experiments = [polled(name, seed=seed) for seed in range(3)]
     together: list[list[Event]] = [[], [], []]
     simulations = [Simulation(experiment) for experiment in experiments]
-    for place, event in simulate_together(simulations):
+    slots = [RunSlot(simulation.events()) for simulation in simulations]
+    for slot, event in interleave(slots):
         if event is not None:
-            together[place].append(event)
+            together[slots.index(slot)].append(event)
     for simulation, experiment, seen in zip(simulations, experiments, together, strict=True):
         plain, models = trajectory(experiment, OneByOne())
         assert seen == plain
