@@ -7,19 +7,16 @@ A problem says which metrics it records (`Problem.metrics`), a user's LightningM
 from __future__ import annotations
 
 import functools
-import json
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from fl_core.schema import BYTES, CLOCKS, DIAGNOSED, ENERGY, SPREAD, TO_TARGET, Name, Total
-
-# Fields of a declaration, and what they hold.
-TYPES = {"name": str, "title": str, "higher": bool | None, "share": bool, "unit": str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,31 +143,14 @@ def named(name: str, declared: Iterable[Metric] = ()) -> Metric:
 
 def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
     """Return declarations as JSON data for the record, without fields at defaults."""
-    return [
-        {
-            field.name: value
-            for field in fields(metric)
-            if (value := getattr(metric, field.name)) != field.default
-        }
-        for metric in metrics
-    ]
+    data: list[dict[str, Any]] = TypeAdapter(list[Metric]).dump_python(list(metrics), exclude_defaults=True)
+    return data
 
 
 @functools.lru_cache  # thousands of runs have the same
 def from_text(text: str) -> tuple[Metric, ...]:
     """Return the declarations in a recorded JSON text; none if the text is damaged."""
     try:
-        return from_data(json.loads(text or "[]"))
-    except (TypeError, ValueError):
+        return TypeAdapter(tuple[Metric, ...]).validate_json(text or "[]", strict=True)
+    except ValueError:
         return ()
-
-
-def from_data(data: Any) -> tuple[Metric, ...]:
-    """Return the declarations in recorded data; invalid entries are skipped."""
-    items = [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []
-    declarations = [{key: value for key, value in item.items() if key in TYPES} for item in items]
-    return tuple(
-        Metric(**item)
-        for item in declarations
-        if "name" in item and all(isinstance(value, TYPES[key]) for key, value in item.items())
-    )

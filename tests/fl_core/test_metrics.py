@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from fl_core.metrics import ACCURACY, FEDERATED, LOSS, Metric, as_data, from_data, named
+from fl_core.metrics import ACCURACY, FEDERATED, LOSS, Metric, as_data, from_text, named
 from fl_core.problems.problem import Problem, shipped_metrics
 
 WAIT = Metric("test/wait", "Test waiting time", higher=False, unit="minutes")
@@ -15,12 +15,14 @@ WAIT = Metric("test/wait", "Test waiting time", higher=False, unit="minutes")
 
 def test_a_declaration_survives_the_record() -> None:
     declared = (ACCURACY, WAIT, Metric("plain"))
-    assert from_data(json.loads(json.dumps(as_data(declared)))) == declared
+    assert from_text(json.dumps(as_data(declared))) == declared
 
 
-@pytest.mark.parametrize("text", ["null", "3", '{"name": "a"}', '[1, {"title": "no name"}]'])
+@pytest.mark.parametrize(
+    "text", ["null", "3", "{", '{"name": "a"}', '[1, {"title": "no name"}]', '[{"name": "a", "share": 1}]']
+)
 def test_what_is_no_declaration_is_left_out(text: str) -> None:
-    assert from_data(json.loads(text)) == ()
+    assert from_text(text) == ()
 
 
 def test_the_worst_client_is_the_lowest_or_the_highest() -> None:
