@@ -32,18 +32,11 @@ class PooledData(Dataset[Batch]):
         return self.world.batch(self.held[items].to(self.world.device))
 
 
-class PooledBatches(pl.LightningDataModule):
-    """Mini-batches of shuffled epochs, from the stream "pooled"."""
-
-    def __init__(self, world: SupervisedWorld, batch: int, seed: int) -> None:
-        super().__init__()
-        self.pool, self.batch, self.seed = PooledData(world), batch, seed
-
-    def train_dataloader(self) -> DataLoader[Batch]:
-        """Return the mini-batches; called by Lightning once."""
-        random = torch_stream(self.seed, "pooled")
-        batches = BatchSampler(RandomSampler(self.pool, generator=random), self.batch, drop_last=False)
-        return DataLoader(self.pool, sampler=batches, batch_size=None, generator=random)
+def pooled_batches(world: SupervisedWorld, batch: int, seed: int) -> DataLoader[Batch]:
+    """Return the mini-batches of shuffled epochs, from the stream "pooled"."""
+    pool, random = PooledData(world), torch_stream(seed, "pooled")
+    batches = BatchSampler(RandomSampler(pool, generator=random), batch, drop_last=False)
+    return DataLoader(pool, sampler=batches, batch_size=None, generator=random)
 
 
 def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Tensor:
@@ -51,13 +44,13 @@ def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Te
 
     The steps are those of Lightning's Trainer, which trains modules of users itself: they may have hooks.
     """
-    task, batches = world.at(world.initial()), PooledBatches(world, batch, seed)
+    task, batches = world.at(world.initial()), pooled_batches(world, batch, seed)
     if isinstance(task, UserTask):
         _fit(task, batches, world.device, steps)
         world.to(world.device)  # Lightning leaves the task on the CPU
     else:
         optimizer, decay = task.adam(steps)
-        for mini_batch in islice(chain.from_iterable(repeat(batches.train_dataloader())), steps):
+        for mini_batch in islice(chain.from_iterable(repeat(batches)), steps):
             optimizer.zero_grad()
             task.loss(mini_batch).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
@@ -65,7 +58,7 @@ def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Te
     return world.flat.vector(task)
 
 
-def _fit(task: UserTask, batches: PooledBatches, device: torch.device, steps: int) -> None:
+def _fit(task: UserTask, batches: DataLoader[Batch], device: torch.device, steps: int) -> None:
     with _quiet(), _interruptible():
         trainer = pl.Trainer(
             accelerator=device.type,

@@ -12,7 +12,7 @@ from fl_core.lightning import pl
 from fl_core.problems.digits import Digits
 from fl_core.problems.mnist import MNIST
 from fl_core.problems.partitions import ClassDirichlet
-from fl_core.problems.training.pooled import PooledBatches, train
+from fl_core.problems.training.pooled import pooled_batches, train
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_the_steps_are_those_of_lightnings_trainer() -> None:
     trained = train(world, 0, steps=8, batch=512)
     task = world.at(world.initial())
     trainer = pl.Trainer(max_steps=8, max_epochs=-1, barebones=True, accelerator="cpu")
-    trainer.fit(task, PooledBatches(world, 512, 0))
+    trainer.fit(task, pooled_batches(world, 512, 0))
     assert torch.equal(world.flat.vector(task), trained)
 
 
