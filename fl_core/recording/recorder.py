@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import isfinite, nan
+from math import ceil, floor, inf, isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.metrics import FP_LOSS, LOSS, TRAINING
 from fl_core.problems.problem import Evaluation, World
 from fl_core.recording.evaluation import Evaluate, EvaluationSample, metrics, surrogate_weights
-from fl_core.recording.marks import Marks
 from fl_core.schema import (
     ARRIVALS,
     BYTES,
@@ -41,6 +40,36 @@ from fl_core.time_to_target import first_meeting
 from fl_core.timing.network import Way
 
 CLOCKS = (*CURVE.columns, Name.UPLOADS, Name.DOWNLOADS, BYTES)  # of every row of a curve
+
+
+class Marks:
+    """The marks k/E, k = 1 … E, of a budget, at which a run is evaluated (docs/rules.md, rule 13)."""
+
+    def __init__(self, budget: Fraction | int | None, evaluations: int, *, before: bool = False) -> None:
+        self.step = None if budget is None else Fraction(budget) / evaluations
+        self.before = before  # whether a mark is passed only by a value strictly above it
+        self.reached = 0
+
+    @property
+    def reached(self) -> int:
+        """The number of marks passed."""
+        return self._reached
+
+    @reached.setter
+    def reached(self, count: int) -> None:
+        """Go on from `count` marks passed."""
+        self._reached = count
+        # No smaller value passes the next mark; compared at every event, an integer is ten times as fast.
+        self._next = inf if self.step is None else ceil(self.step * (count + 1))
+
+    def passed(self, clock: int) -> bool:
+        """Return whether a mark was passed since the last call."""
+        if self.step is None or clock < self._next:
+            return False
+        reached = ceil(clock / self.step) - 1 if self.before else floor(clock / self.step)
+        passed = reached > self.reached
+        self.reached = reached
+        return passed
 
 
 class Clocks(NamedTuple):
