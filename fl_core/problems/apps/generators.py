@@ -1,4 +1,4 @@
-"""The global random generators of Python, NumPy and torch, used by the code of apps."""
+"""The global random generators of Python, NumPy and torch, used by the code of users."""
 
 import random
 from collections.abc import Iterator
@@ -11,18 +11,25 @@ from fl_core.streams import stream
 
 
 @contextmanager
-def seeded(seed: int, purpose: str, *ids: int) -> Iterator[None]:
-    """Seed the global generators from the stream for a purpose, and restore them on exit."""
+def restored() -> Iterator[None]:
+    """Restore the global generators on exit."""
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
-    drawn = int(stream(seed, purpose, *ids).integers(2**32))
-    random.seed(drawn)
-    np.random.seed(drawn)  # noqa: NPY002
-    torch.default_generator.manual_seed(drawn)  # `torch.manual_seed` takes 1 ms, and memory, without a GPU
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(drawn)
     try:
         yield
     finally:
         random.setstate(states[0])
         np.random.set_state(states[1])  # noqa: NPY002
         torch.set_rng_state(states[2])
+
+
+@contextmanager
+def seeded(seed: int, purpose: str, *ids: int) -> Iterator[None]:
+    """Seed the global generators from the stream for a purpose, and restore them on exit."""
+    drawn = int(stream(seed, purpose, *ids).integers(2**32))
+    with restored():
+        random.seed(drawn)
+        np.random.seed(drawn)  # noqa: NPY002
+        torch.default_generator.manual_seed(drawn)  # `torch.manual_seed` takes 1 ms without a GPU
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.manual_seed_all(drawn)
+        yield

@@ -13,6 +13,7 @@ from torch import Tensor
 from fl_core.import_guard import place, text
 from fl_core.lightning import pl
 from fl_core.metrics import LOSS, name_fault
+from fl_core.problems.apps.generators import restored
 from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks
 from fl_core.problems.training.module_state import Container, State, changes, same, state
@@ -74,7 +75,7 @@ def tried(task: UserTask, make: Callable[[int], Batch], points: int, test: Itera
     Returns:
         What the user should know: sentences on what is ignored, and on a loss that is a sum.
     """
-    with _generators_restored():
+    with restored():
         try:
             batch, test = make(1), list(test)
             initial = state(task.network)
@@ -204,14 +205,3 @@ def _generators() -> dict[str, Any]:
         "NumPy's generator (np.random)": str(np.random.get_state(legacy=False)),  # noqa: NPY002
         "Python's generator (random)": random.getstate(),
     }
-
-
-@contextmanager
-def _generators_restored() -> Iterator[None]:
-    states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        torch.set_rng_state(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
-        random.setstate(states[2])
