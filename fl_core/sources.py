@@ -1,13 +1,16 @@
-"""The user's own code in an experiment: import paths, and a digest of the file of each."""
+"""The user's own code and data in an experiment: import paths, and a digest of each file."""
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pydantic import AfterValidator, ValidationInfo
+
+from fl_core import reading
 from fl_core.keys import digest
 
 PATH = re.compile(r"[\w.]+:\w+")  # package.module:name
@@ -23,6 +26,27 @@ def named(description: Mapping[str, Any]) -> dict[str, str]:
 def digests(code: Mapping[str, str]) -> dict[str, str]:
     """Return the digest for each import path, without the place of the file."""
     return {path: source.rpartition(DIGEST)[2] for path, source in code.items()}
+
+
+def content(kind: str, path: Path, known: str = "", limit: int = reading.MOST_BYTES) -> bytes:
+    """Return the content of a user's file; raise ValueError if unreadable, or not of the known digest."""
+    try:
+        data = reading.content(path, limit)
+    except OSError as error:
+        raise ValueError(f"{kind} {path}: {error.strerror}") from None
+    if known and digest(data) != known:
+        raise ValueError(f"{kind} {path}: the file was edited: its digest is not {known}")
+    return data
+
+
+def filled_in(identify: Callable[[Path], str]) -> AfterValidator:
+    """Return a validator of a field that is the digest of the file in `path`, unless it is given."""
+
+    def validate(given: str, info: ValidationInfo) -> str:
+        path = info.data.get("path")
+        return given if given or path is None else identify(path)
+
+    return AfterValidator(validate)
 
 
 def _paths(node: Any) -> Iterator[str]:

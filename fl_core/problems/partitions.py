@@ -6,15 +6,16 @@ comes from the stream "partition": under one seed all strategies get the same sp
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field
 
 from fl_core import keys, reading
 from fl_core.parts import Count, Part, Rate
 from fl_core.problems.data.data import Data
 from fl_core.problems.problem import InvalidProblemError
+from fl_core.sources import content, filled_in
 from fl_core.streams import stream
 
 
@@ -491,6 +492,9 @@ class Given(Natural):
         return divided.divide(data, clients, seed)
 
 
+KIND = "partition file"
+
+
 class PartitionFile(Partition):
     """Clients' data points from a file, client → indices into the training data, JSON or CSV.
 
@@ -502,13 +506,10 @@ class PartitionFile(Partition):
     may_leave_out: ClassVar[bool] = True
 
     path: Path  # of a JSON file of lists, or CSV rows of `client,index`
-    digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
-
-    @field_validator("digest")
-    @classmethod
-    def _identify(cls, digest: str, info: ValidationInfo) -> str:
-        path = info.data.get("path")
-        return digest if digest or path is None else keys.digest(_content(path))
+    # Of the content, filled in: part of a run's identity
+    digest: Annotated[
+        str, Field(validate_default=True), filled_in(lambda path: keys.digest(content(KIND, path)))
+    ] = ""
 
     def label(self) -> str:
         return f"partition {self.path.name}"
@@ -557,15 +558,11 @@ class PartitionFile(Partition):
         return [np.array(sorted(held[client]), int) for client in range(clients)]
 
     def _read(self) -> dict[int, list[int]]:
-        content = _content(self.path)
-        if keys.digest(content) != self.digest:
-            raise ValueError(
-                f"partition file {self.path}: the file was edited: its digest is not {self.digest}"
-            )
+        data = content(KIND, self.path, self.digest)
         try:
             if self.path.suffix.lower() == ".csv":
-                return _rows(content)
-            text = content.decode("utf-8-sig", errors="replace")
+                return _rows(data)
+            text = data.decode("utf-8-sig", errors="replace")
             return _lists(json.loads(text, object_pairs_hook=_without_duplicates))
         except (ValueError, TypeError, RecursionError) as error:
             reason = " ".join(str(error).split())
@@ -573,13 +570,6 @@ class PartitionFile(Partition):
                 f"partition file {self.path}: neither JSON lists of indices nor CSV rows of client,index "
                 f"({reason})"
             ) from None
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return reading.content(path)
-    except OSError as error:
-        raise ValueError(f"partition file {path}: {error.strerror}") from None
 
 
 def _lists(content: Any) -> dict[int, list[int]]:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from fl_core.parts import Exact, FieldError, Length, Share
+from fl_core.sources import filled_in
 from fl_core.streams import stream
 from fl_core.timing import traces
 from fl_core.timing.durations import Durations, on_unit, one_each
@@ -40,13 +41,8 @@ class DurationTrace(Durations):
     path: Path  # of the CSV file
     # Which of the file's: the first n, or n drawn anew for every seed
     clients: Literal["first", "random"] = "first"
-    digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
-
-    @field_validator("digest")
-    @classmethod
-    def _identify(cls, digest: str, info: ValidationInfo) -> str:
-        path = info.data.get("path")
-        return digest if digest or path is None else traces.digest(path)
+    # Of the content, filled in: part of a run's identity
+    digest: Annotated[str, Field(validate_default=True), filled_in(traces.digest)] = ""
 
     @property
     def time_unit(self) -> str:

@@ -7,17 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import (
-    BeforeValidator,
-    Field,
-    SerializeAsAny,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 
-from fl_core import keys, reading
+from fl_core import keys, reading, sources
 from fl_core.parts import FieldError, Length, Part, Rate, Share, Time, exact
+from fl_core.sources import filled_in
 from fl_core.streams import stream
 from fl_core.text import many, miscounted
 from fl_core.timing import traces
@@ -192,13 +186,10 @@ class ColumnLaw(PerClient):
     path: Path  # of the CSV file
     column: str  # as the header names it
     client: str | None = None  # column of the clients' ids, as the header names it; None: rows are in order
-    digest: str = Field("", validate_default=True)  # of the content, filled in: part of a run's identity
-
-    @field_validator("digest")
-    @classmethod
-    def _identify(cls, digest: str, info: ValidationInfo) -> str:
-        path = info.data.get("path")
-        return digest if digest or path is None else keys.digest(_content(path))
+    # Of the content, filled in: part of a run's identity
+    digest: Annotated[
+        str, Field(validate_default=True), filled_in(lambda path: keys.digest(_content(path)))
+    ] = ""
 
     def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
         header, rows = self._rows()
@@ -246,9 +237,7 @@ class ColumnLaw(PerClient):
 
     def _rows(self) -> tuple[list[str], list[tuple[int, list[str]]]]:
         """Return the header, with the named columns, and line number and cells of each row."""
-        content = _content(self.path)
-        if keys.digest(content) != self.digest:
-            raise FieldError("path", f"{self.path} is not the file described, of digest {self.digest}")
+        content = _content(self.path, self.digest)
         try:
             (_, header), *rows = reading.rows(content)
         except ValueError as error:
@@ -280,11 +269,11 @@ class ColumnLaw(PerClient):
         return f"{self.column} of {self.path.name}"
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, digest: str = "") -> bytes:
     try:
-        return reading.content(path)
-    except OSError as error:
-        raise FieldError("path", f"{path}: {error.strerror}") from None
+        return sources.content("file", path, digest)
+    except ValueError as error:
+        raise FieldError("path", str(error)) from None
 
 
 def _named(value: Any) -> Any:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from fl_core import keys, reading
+from fl_core import keys, reading, sources
 from fl_core.parts import exact
 from fl_core.streams import stream
 from fl_core.text import many
@@ -148,13 +148,7 @@ def normal_id(client: str) -> str:
 
 def content(path: Path, digest: str = "", limit: int = reading.MOST_BYTES) -> bytes:
     """Return the content of a trace file; raise ValueError if unreadable, or not of the digest given."""
-    try:
-        data = reading.content(path, limit)
-    except OSError as error:
-        raise ValueError(f"trace file {path}: {error.strerror}") from None
-    if digest and keys.digest(data) != digest:
-        raise ValueError(f"trace file {path}: the file was edited: its digest is not {digest}")
-    return data
+    return sources.content("trace file", path, digest, limit)
 
 
 @functools.lru_cache(maxsize=4)
