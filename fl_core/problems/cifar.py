@@ -13,9 +13,9 @@ from torch.nn.functional import interpolate
 
 from fl_core import reading
 from fl_core.parts import FieldError
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import check_md5, located
+from fl_core.problems.supervised import Classification
 
 MOST_BYTES = 200_000_000  # of a file; the largest has 155,249,918
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data, stratified
+from fl_core.problems.supervised import Classification
 
 
 class Digits(Classification):

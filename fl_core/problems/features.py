@@ -12,12 +12,12 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from fl_core.problems.cifar import CIFAR10, CIFAR100
-from fl_core.problems.classification import Classification
 from fl_core.problems.data import pretrained
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, located, places
 from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
+from fl_core.problems.supervised import Classification
 
 FOLDER = "features"  # of the files, beside the data sets
 IMAGES = {"train": 50_000, "test": 10_000}

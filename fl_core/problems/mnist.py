@@ -4,9 +4,9 @@ import functools
 from pathlib import Path
 from typing import ClassVar
 
-from fl_core.problems.classification import Classification
 from fl_core.problems.data import idx
 from fl_core.problems.data.data import Data, stratified
+from fl_core.problems.supervised import Classification
 
 
 class MNIST(Classification):

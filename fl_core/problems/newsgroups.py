@@ -9,12 +9,12 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from fl_core import reading
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, located
 from fl_core.problems.models.linear import Linear
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import Transformer
+from fl_core.problems.supervised import Classification
 
 WORDS = 4096  # hash buckets of words
 HALVES = {"20news-bydate-train": 11_314, "20news-bydate-test": 7_532}

@@ -13,13 +13,13 @@ from torch import Tensor
 from fl_core import reading
 from fl_core.metrics import Metric
 from fl_core.parts import Count
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, located
 from fl_core.problems.models.lstm import LSTM
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions import Natural, Partition
 from fl_core.problems.problem import InvalidProblemError
+from fl_core.problems.supervised import Classification
 
 PERPLEXITY = Metric("test/perplexity", "Test perplexity", higher=False)
 

@@ -14,6 +14,7 @@ import torch
 from pydantic import SerializeAsAny, model_validator
 
 from fl_core.keys import digest
+from fl_core.metrics import ACCURACY, LOSS, Metric
 from fl_core.parts import FieldError
 from fl_core.problems.data.data import Data, half_tested, held_out
 from fl_core.problems.data.shares import Shares
@@ -203,6 +204,18 @@ class Modelled(Supervised):
         if origin := self.model.origin():
             world.fingerprint["weights"] = f"{origin}, {digest(world.initial().numpy().data)}"
         return world
+
+
+class Classification(Modelled):
+    """Base of classification problems: a subclass defines the shape of the data and `load`."""
+
+    metric: str = "test/accuracy"
+
+    def metrics(self) -> tuple[Metric, ...]:
+        return ACCURACY, LOSS
+
+    def client_metrics(self) -> tuple[Metric, ...]:
+        return (ACCURACY,)
 
 
 @functools.cache

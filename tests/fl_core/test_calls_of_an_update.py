@@ -10,8 +10,8 @@ import torch
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
+from fl_core.problems.supervised import Classification
 
 MAX_CALLS = 110
 

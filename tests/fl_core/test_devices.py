@@ -26,10 +26,10 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight, work_together
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import World
+from fl_core.problems.supervised import Classification
 from fl_core.recording.interleave import interleave
 from fl_core.recording.recorder import Record, Recorder, run
 from fl_core.strategies.strategy import Strategy

@@ -37,8 +37,8 @@ from fl_core.execution.graphed import Graphed
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
+from fl_core.problems.supervised import Classification
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--device", default="cuda")

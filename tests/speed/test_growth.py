@@ -16,9 +16,9 @@ from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.parts import Count
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
 from fl_core.problems.quadratic import Quadratic
+from fl_core.problems.supervised import Classification
 from fl_core.recording import recorder
 
 pytestmark = [pytest.mark.slow, pytest.mark.benchmark(timer=process_time, min_time=0.005)]

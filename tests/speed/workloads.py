@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import torch
 
 from fl_core.experiment import Experiment
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
 from fl_core.problems.problem import Problem
+from fl_core.problems.supervised import Classification
 
 CLIENTS, BATCH = 100, 64
 ASGD = {"name": "asgd", "local_lr": 1e-4, "local": {"name": "sgd", "batch": BATCH}}

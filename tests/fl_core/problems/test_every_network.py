@@ -14,10 +14,10 @@ from torch.nn.functional import cross_entropy
 
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
-from fl_core.problems.classification import Classification
 from fl_core.problems.data.data import Data
 from fl_core.problems.models.model import Model
 from fl_core.problems.models.transformer import Transformer
+from fl_core.problems.supervised import Classification
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording.recorder import run
 from fl_core.streams import torch_stream

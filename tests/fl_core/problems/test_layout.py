@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fl_core.problems.classification import Classification
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import Problem
+from fl_core.problems.supervised import Classification
 from fl_core.problems.training.world import SupervisedWorld
 
 CNN = {"name": "digits", "model": "cnn", "clients": 4}
