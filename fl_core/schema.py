@@ -322,19 +322,8 @@ PHASES = (Name.DOWNLOAD, Name.COMPUTATION, Name.UPLOAD)  # of a job
 PHASES_AT_SERVER = (Name.SERVER_WAIT, Name.SERVICE)  # of an update, where the server takes time
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column with a finite number in every row, 0 or more."""
-
-    whole: bool = False  # whether all of them are integers
-
-    def __str__(self) -> str:
-        return "whole numbers, 0 or more" if self.whole else "finite numbers, 0 or more"
-
-    @property
-    def code(self) -> str:
-        """Return the type of the values, as named by `array` and NumPy."""
-        return "q" if self.whole else "d"
+# Kinds of columns with a finite number in every row, 0 or more: whole, or any; as `array` and NumPy name them
+COUNT, AMOUNT = "q", "d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +335,7 @@ class Table:
     """
 
     name: str
-    columns: Mapping[str, Column]  # in every file
+    columns: Mapping[str, str]  # in every file: name → COUNT or AMOUNT
     rows: int = 0  # at least
     ordered: tuple[str, ...] = ()  # columns in which no row is less than the one before
     bounds: Mapping[str, str] = field(default_factory=dict)  # column → the one that it never exceeds
@@ -361,8 +350,6 @@ class Table:
 
 
 TRACEBACK = "traceback.txt"  # file of a run that ended in error
-
-COUNT, AMOUNT = Column(whole=True), Column()
 
 ITERATION, UPDATES, TIME, BYTES, ENERGY = (clock.value for clock in Clock)
 CLOCKS = {ITERATION: COUNT, UPDATES: COUNT, TIME: AMOUNT}

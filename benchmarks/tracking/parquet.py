@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fl_core.schema import Table
+from fl_core.schema import AMOUNT, COUNT, Table
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyarrow import Schema
 
+NUMBERS = {COUNT: "whole numbers, 0 or more", AMOUNT: "finite numbers, 0 or more"}
 MOST = 2**28  # numbers that are read at a time: 2 GiB
 
 
@@ -80,9 +81,9 @@ def _fault_of_schema(schema: Schema, rows: int, table: Table, names: Sequence[st
             if not is_string(types[name]):
                 return f"column {name}: {types[name]}, must be text"
             continue
-        integral = name in table.columns and table.columns[name].whole
-        if not (is_integer(types[name]) or (is_floating(types[name]) and not integral)):
-            return f"column {name}: {types[name]}, must be {table.columns.get(name, 'numbers')}"
+        kind = table.columns.get(name, "")
+        if not (is_integer(types[name]) or (is_floating(types[name]) and kind != COUNT)):
+            return f"column {name}: {types[name]}, must be {NUMBERS.get(kind, 'numbers')}"
     if rows < table.rows:
         return "no rows"
     return f"{rows:,} rows, too many to read" if rows * len(names) > MOST else ""
@@ -93,7 +94,7 @@ def _fault_of_values(read: Mapping[str, np.ndarray], table: Table) -> str:
     for name in [name for name in table.columns if name in read]:
         values = read[name]
         if len(values) and not 0 <= values.min() <= values.max() < inf:  # nor is NaN
-            return f"column {name}: must be {table.columns[name]}"
+            return f"column {name}: must be {NUMBERS[table.columns[name]]}"
         if name in table.ordered and (values[1:] < values[:-1]).any():
             return f"column {name}: must not decrease"
         if (bound := table.bounds.get(name, "")) in read and (values > read[bound]).any():

@@ -101,10 +101,7 @@ def _recorder(recorder: Recorder) -> dict[str, Any]:
 
 def _restore_recorder(recorder: Recorder, state: dict[str, Any]) -> None:
     saved = state["record"]
-    columns = {
-        name: array(column.code, saved["arrivals"][name].tolist())
-        for name, column in ARRIVALS.columns.items()
-    }
+    columns = {name: array(kind, saved["arrivals"][name].tolist()) for name, kind in ARRIVALS.columns.items()}
     recorder.record = Record(**{**saved, "status": Status(saved["status"]), "arrivals": columns})
     for name, reached in state["marks"].items():
         getattr(recorder, name).reached = reached

@@ -99,7 +99,7 @@ class Record:
     reason: str = ""
     curve: list[dict[str, float]] = field(default_factory=list)
     arrivals: dict[str, array[Any]] = field(
-        default_factory=lambda: {name: array(column.code) for name, column in ARRIVALS.columns.items()}
+        default_factory=lambda: {name: array(kind) for name, kind in ARRIVALS.columns.items()}
     )
     clients: dict[str, list[Any]] = field(default_factory=dict)
     diagnostics: list[dict[str, float]] = field(default_factory=list)

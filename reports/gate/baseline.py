@@ -207,8 +207,8 @@ def schedule(run: RunResult, tracking_uri: str) -> str:
     except parquet.UnreadableTableError as fault:
         raise UserError(f"run {run.run_id}: {fault}") from None
     text = hashlib.sha256()
-    for name, column in ARRIVALS.columns.items():
-        text.update(np.ascontiguousarray(table[name].to_numpy(), f"<{column.code}").tobytes())
+    for name, kind in ARRIVALS.columns.items():
+        text.update(np.ascontiguousarray(table[name].to_numpy(), f"<{kind}").tobytes())
     return text.hexdigest()[:16]
 
 
