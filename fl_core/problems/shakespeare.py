@@ -122,12 +122,12 @@ def largest(texts: dict[tuple[str, str], str], count: int) -> list[str]:
     return sorted(texts.values(), key=len, reverse=True)[:count]
 
 
-def windows(text: str, stride: int) -> Tensor:
-    """Return indices into the alphabet [N, 81]: the characters read, and the next character."""
-    symbols = torch.tensor([ALPHABET.index(letter) for letter in text], dtype=torch.uint8)
-    if len(symbols) <= LENGTH:
-        return symbols.new_empty(0, LENGTH + 1)
-    return symbols.unfold(0, LENGTH + 1, stride)
+def windows(text: str, stride: int, length: int = LENGTH, alphabet: str = ALPHABET) -> Tensor:
+    """Return indices into the alphabet [N, length + 1], uint8: a window, and the character that follows."""
+    symbols = torch.tensor([alphabet.index(letter) for letter in text], dtype=torch.uint8)
+    if len(symbols) <= length:
+        return symbols.new_empty(0, length + 1)
+    return symbols.unfold(0, length + 1, stride)
 
 
 def _joined(parts: list[Tensor]) -> tuple[Tensor, Tensor]:

@@ -19,7 +19,7 @@ from fl_core.problems.data.files import DataDamagedError, located
 from fl_core.problems.models.decoder import Decoder
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions import IID, Partition
-from fl_core.problems.shakespeare import largest
+from fl_core.problems.shakespeare import largest, windows
 from fl_core.problems.supervised import Modelled
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def _data(path: Path, roles: int | None, context: int, points: int | None, test_
     texts = [text] if roles is None else largest(speeches(text), roles)
     cuts = [int(TRAINING * len(play)) for play in texts]
     pairs = list(zip(texts, cuts, strict=True))
-    train = _spaced([windows(play[:cut], context) for play, cut in pairs], points)
-    test = _spaced([windows(play[cut:], context) for play, cut in pairs], test_points)
+    train = _spaced([windows(play[:cut], context, context, ALPHABET) for play, cut in pairs], points)
+    test = _spaced([windows(play[cut:], context, context, ALPHABET) for play, cut in pairs], test_points)
     parts = [half for drawn, _ in (train, test) for half in (drawn[:, :-1], drawn[:, 1:].long())]
     x_train, y_train, x_test, y_test = (part.contiguous() for part in parts)
     owners = (None, None) if roles is None else (train[1], test[1])
@@ -108,14 +108,6 @@ def speeches(text: str) -> dict[tuple[str, str], str]:
         if match := SPEECH.fullmatch(paragraph.strip("\n")):
             spoken.setdefault((FILE, match[1]), []).append(match[2])
     return {key: "\n\n".join(lines) for key, lines in sorted(spoken.items())}
-
-
-def windows(text: str, context: int) -> Tensor:
-    """Return places in the alphabet [N, context + 1], uint8: a window, and the next byte."""
-    symbols = torch.tensor([ALPHABET.index(letter) for letter in text], dtype=torch.uint8)
-    if len(symbols) <= context:
-        return symbols.new_empty(0, context + 1)
-    return symbols.unfold(0, context + 1, context)
 
 
 def _spaced(parts: list[Tensor], max_count: int | None) -> tuple[Tensor, Tensor]:

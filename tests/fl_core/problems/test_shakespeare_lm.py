@@ -14,7 +14,8 @@ from fl_core.lightning import pl
 from fl_core.problems import shakespeare_lm
 from fl_core.problems.data.files import DataDamagedError, DataMissingError
 from fl_core.problems.models.decoder import Decoder
-from fl_core.problems.shakespeare_lm import ALPHABET, FILE, ShakespeareLM, speeches, windows
+from fl_core.problems.shakespeare import windows
+from fl_core.problems.shakespeare_lm import ALPHABET, FILE, ShakespeareLM, speeches
 from fl_core.recording.recorder import run
 from fl_core.testing import conformance
 
@@ -59,7 +60,7 @@ def test_windows_cover_the_text_without_overlap() -> None:
     assert "".join(map(read, data.y_train)) == TEXT[1 : 8 * len(data.x_train) + 1]
     assert 8 * len(data.x_train) + 1 <= cut < 8 * (len(data.x_train) + 1) + 1
     assert "".join(map(read, data.x_test)) == TEXT[cut : cut + 8 * len(data.x_test)]
-    assert windows("short", 8).shape == (0, 9)
+    assert windows("short", 8, 8, ALPHABET).shape == (0, 9)
 
 
 def test_evenly_spaced_windows() -> None:
@@ -79,7 +80,7 @@ def test_a_role_is_a_client() -> None:
     shares = problem(partition="natural").shares(0)
     assert read(shares.data.x_train[shares.of(0)[0]]) == "Before w"
     assert read(shares.data.x_train[shares.of(1)[0]]) == "Speak, s"
-    assert shares.sizes.tolist() == [len(windows(one[: int(0.9 * len(one))], 8)) for one in (
+    assert shares.sizes.tolist() == [len(windows(one[: int(0.9 * len(one))], 8, 8, ALPHABET)) for one in (
         said[FILE, "First Citizen"], said[FILE, "All"]
     )]  # fmt: skip
 
