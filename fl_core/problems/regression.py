@@ -19,7 +19,7 @@ from fl_core.problems.supervised import Modelled
 from fl_core.streams import stream
 
 if TYPE_CHECKING:
-    from fl_core.problems.training.task import Task
+    from fl_core.problems.training.tasks import Task
     from fl_core.problems.training.world import SupervisedWorld
 
 MAE = Metric("test/mae", "Test mean absolute error", higher=False)

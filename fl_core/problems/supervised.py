@@ -1,7 +1,7 @@
 """Supervised problems: data, dealt out to clients, a task, and a network.
 
 A *task* defines, from a network's outputs, the loss to minimise and the metrics, and the optimiser of the
-pooled baseline. It is a LightningModule (`training/task.py`), so that the same module that clients
+pooled baseline. It is a LightningModule (`training/tasks.py`), so that the same module that clients
 train can be given to `Trainer.fit`.
 """
 
@@ -26,7 +26,7 @@ from fl_core.problems.problem import CPU, InvalidProblemError, Precision, Proble
 from fl_core.streams import torch_stream
 
 if TYPE_CHECKING:
-    from fl_core.problems.training.task import Task
+    from fl_core.problems.training.tasks import Task
     from fl_core.problems.training.world import SupervisedWorld
 
 

@@ -19,7 +19,7 @@ from fl_core.problems.problem import InvalidProblemError
 from fl_core.problems.supervised import Supervised
 
 if TYPE_CHECKING:
-    from fl_core.problems.training.task import Task
+    from fl_core.problems.training.tasks import Task
 
 ImportPath = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]  # package.module:name
 

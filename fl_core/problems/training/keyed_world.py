@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fl_core.problems.data.shares import Shares
-from fl_core.problems.training.task import Batch, Task
+from fl_core.problems.training.tasks import Batch, Task
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import Streams
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from fl_core.metrics import DISTANCE, EXCESS_LOSS
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation
-from fl_core.problems.training.task import Task
+from fl_core.problems.training.tasks import Task
 from fl_core.problems.training.world import SupervisedWorld
 
 

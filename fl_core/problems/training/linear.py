@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from fl_core.problems.data.data import Data
 from fl_core.problems.models.linear import UnitLength
 from fl_core.problems.problem import Report
-from fl_core.problems.training.task import Task
-from fl_core.problems.training.tasks import Classifier
+from fl_core.problems.training.tasks import Classifier, Task
 
 MOSTLY_ZERO = 0.1  # the largest share of other inputs; with many more a sparse product is no gain
 

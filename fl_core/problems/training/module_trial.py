@@ -17,7 +17,7 @@ from fl_core.problems.apps.generators import restored
 from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks
 from fl_core.problems.training.module_state import Container, State, changes, same, state
-from fl_core.problems.training.task import Batch
+from fl_core.problems.training.tasks import Batch
 from fl_core.problems.training.user_task import Counted, UserTask
 from fl_core.text import listed
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
 
 from fl_core.lightning import pl
-from fl_core.problems.training.task import Batch
+from fl_core.problems.training.tasks import Batch
 from fl_core.problems.training.user_task import UserTask
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import torch_stream

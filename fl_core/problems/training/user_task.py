@@ -14,7 +14,7 @@ from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks
 from fl_core.problems.training.module_state import Container, metrics
-from fl_core.problems.training.task import Batch, Loss, Task
+from fl_core.problems.training.tasks import Batch, Loss, Task
 
 Counted = tuple[Batch, int]  # a mini-batch, and the number of its data points
 LOG = signature(pl.LightningModule.log)

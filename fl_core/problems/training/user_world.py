@@ -13,7 +13,7 @@ from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation, Report
 from fl_core.problems.training.keyed_world import KeyedWorld
 from fl_core.problems.training.module_trial import tried
-from fl_core.problems.training.task import Batch, Loss
+from fl_core.problems.training.tasks import Batch, Loss
 from fl_core.problems.training.user_task import Counted, UserReport, UserTask
 from fl_core.problems.training.world import PASS
 

@@ -17,7 +17,7 @@ from fl_core.problems.data.data import placed
 from fl_core.problems.data.shares import Shares, StratifiedSample
 from fl_core.problems.problem import CPU, Evaluation, Report, World
 from fl_core.problems.training.linear import LinearGradients, sparse_inputs
-from fl_core.problems.training.task import Batch, Loss, Task
+from fl_core.problems.training.tasks import Batch, Loss, Task
 from fl_core.streams import Streams
 
 CHUNK = 256  # data points of a full gradient at a time
