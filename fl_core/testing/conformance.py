@@ -65,11 +65,11 @@ def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:
         Sampling: (rounds_go_through,),
         LocalWork: (jobs_go_through,),
         ServerOptimizer: (steps_go_through,),
-        Coding: (*of_laws.CODINGS, messages_go_through),
+        Coding: (of_laws.messages_have_the_mean_and_variance_that_it_says, messages_go_through),
         Durations: of_laws.DURATIONS,
-        Availability: of_laws.AVAILABILITY,
-        PerClient: of_laws.LINKS,
-        Partition: of_laws.PARTITIONS,
+        Availability: (of_laws.absences_follow_one_another, of_laws.runs_go_through_with_these_absences),
+        PerClient: (of_laws.each_client_has_its_number,),
+        Partition: (of_laws.data_are_dealt_out_as_promised,),
         Problem: of_problems.CHECKS,
     }
     return families.get(part.family(), ())

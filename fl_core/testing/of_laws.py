@@ -138,7 +138,3 @@ DURATIONS = (
     lengths_are_exponential_where_it_says_so,
     runs_go_through_under_these_durations,
 )
-AVAILABILITY = (absences_follow_one_another, runs_go_through_with_these_absences)
-LINKS = (each_client_has_its_number,)
-CODINGS = (messages_have_the_mean_and_variance_that_it_says,)
-PARTITIONS = (data_are_dealt_out_as_promised,)

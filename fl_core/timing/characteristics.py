@@ -101,49 +101,33 @@ def characteristics(
     Raises:
         ValueError: A law does not fit n clients, or no client is present before the horizon.
     """
-    rows = [
-        astuple(
-            _under(seed, durations, availability, n, horizon, at_work=at_work, ids=ids(n, seed), links=links)
+
+    def under(seed: int) -> Characteristics:
+        client_ids, lengths = ids(n, seed), Lengths(durations, n, seed)
+        jobs = np.array([[lengths(client, job) for job in range(JOBS)] for client in range(n)], float)
+        means = np.array([float(mean) for mean in lengths.means])
+        tails = np.quantile(jobs, RARE, axis=1) / jobs.mean(axis=1)
+        all_absences = [checked(availability, client, n, seed, client_ids) for client in range(n)]
+        away = sum(sum(_lengths(absences, horizon)) for absences in all_absences)
+        present = 1 - away / (n * horizon)
+        if present <= 0:
+            raise ValueError(f"availability: no client is present before time {horizon:g}")
+        transfers = 0.0
+        if links:
+            seconds, alone = links.seconds(n, seed, client_ids), means * links.unit
+            seconds = seconds + links.waiting(alone + seconds, min(at_work or n, max(1, round(present * n))))
+            transfers = float(np.log1p(seconds / alone).mean())
+        return Characteristics(
+            spread=float(np.log(means).std()),
+            slowest=float(np.log(means.max() / np.median(means))),
+            tail=float(np.log(tails).mean()),
+            absence=-math.log(present),
+            transfers=transfers,
         )
-        for seed in seeds
-    ]
-    mean = Characteristics(*np.mean(rows, axis=0).tolist())
+
+    mean = Characteristics(*np.mean([astuple(under(seed)) for seed in seeds], axis=0).tolist())
     idle = 0.0 if at_work is None else max(0.0, math.log(n / at_work) - mean.absence)
     return replace(mean, idleness=idle)
-
-
-def _under(
-    seed: int,
-    durations: Durations,
-    availability: Availability,
-    n: int,
-    horizon: float,
-    *,
-    at_work: int | None,
-    ids: Sequence[str] | None,
-    links: Links | None,
-) -> Characteristics:
-    lengths = Lengths(durations, n, seed)
-    jobs = np.array([[lengths(client, job) for job in range(JOBS)] for client in range(n)], float)
-    means = np.array([float(mean) for mean in lengths.means])
-    tails = np.quantile(jobs, RARE, axis=1) / jobs.mean(axis=1)
-    all_absences = [checked(availability, client, n, seed, ids) for client in range(n)]
-    away = sum(sum(_lengths(absences, horizon)) for absences in all_absences)
-    present = 1 - away / (n * horizon)
-    if present <= 0:
-        raise ValueError(f"availability: no client is present before time {horizon:g}")
-    transfers = 0.0
-    if links:
-        seconds, jobs_alone = links.seconds(n, seed, ids), means * links.unit
-        seconds = seconds + links.waiting(jobs_alone + seconds, min(at_work or n, max(1, round(present * n))))
-        transfers = float(np.log1p(seconds / jobs_alone).mean())
-    return Characteristics(
-        spread=float(np.log(means).std()),
-        slowest=float(np.log(means.max() / np.median(means))),
-        tail=float(np.log(tails).mean()),
-        absence=-math.log(present),
-        transfers=transfers,
-    )
 
 
 def _lengths(absences: Iterator[Absence], horizon: float) -> Iterator[float]:

@@ -66,8 +66,7 @@ class Network(Frozen):
         Raises:
             ValueError: The law does not fit n clients.
         """
-        law = self.latency
-        return (Fraction(0),) * n if law is None else checked(law, n, seed, "latency", ids)
+        return checked(self.latency, n, seed, "latency", ids)
 
     def check(self, n: int, ids: Sequence[str] | None = None) -> None:
         """Raise ValueError if a law does not fit n clients, or gives a rate of 0."""

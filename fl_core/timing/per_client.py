@@ -51,13 +51,15 @@ class PerClient(Part):
 
 
 def checked(
-    law: PerClient, n: int, seed: int, purpose: str, ids: Sequence[str] | None = None
+    law: PerClient | None, n: int, seed: int, purpose: str, ids: Sequence[str] | None = None
 ) -> tuple[Fraction, ...]:
-    """Return a law's numbers [n], checked; by the clients' `ids`, where files are joined by ids.
+    """Return a law's numbers [n], checked, or 0 without a law; by the clients' `ids`, where these join files.
 
     Raises:
         ValueError: There is not one for each client, exact and 0 or more.
     """
+    if law is None:
+        return (Fraction(0),) * n
     values = law.values(n, seed, purpose) if ids is None else law.values_of(ids, seed, purpose)
     if not isinstance(values, Sequence | np.ndarray):
         raise FieldError("values", f"{law.reference()} must return a number for each client, not {values!r}")

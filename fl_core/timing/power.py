@@ -28,8 +28,4 @@ class Power(Frozen):
         Raises:
             ValueError: A law does not fit n clients.
         """
-        laws = {phase: getattr(self, phase) for phase in (*PHASES, "idle")}
-        none = (Fraction(0),) * n
-        return {
-            phase: none if law is None else checked(law, n, seed, "power", ids) for phase, law in laws.items()
-        }
+        return {phase: checked(getattr(self, phase), n, seed, "power", ids) for phase in (*PHASES, "idle")}
