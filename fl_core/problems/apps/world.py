@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from time import perf_counter, time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,14 +35,6 @@ TESTED = ("1.41", "1.42")  # minor releases of flwr
 
 class AppError(InvalidProblemError):
     """Failure or unusable answer of a Flower app, with client and reason in a line."""
-
-
-class ClientReply(NamedTuple):
-    """A client's reply."""
-
-    content: RecordDict
-    metrics: dict[str, float]
-    state: RecordDict  # of the client, afterwards
 
 
 class FlowerWorld(World):
@@ -86,11 +78,11 @@ class FlowerWorld(World):
         content = self.request(job.start, job.version, job.lr, job.steps, rate)
         with seeded(self.seed, "client_app", job.client, job.index):
             began = perf_counter()
-            answer = self._ask("train", job.client, job.index, content, job)
+            answer, state = self._ask("train", job.client, job.index, content, job)
             self.seconds = perf_counter() - began
-        self.finish(job, answer.content)
-        if answer.state or job.moments:  # which an app may clear
-            job.new_moments = packed(answer.state)
+        self.finish(job, answer)
+        if state or job.moments:  # which an app may clear
+            job.new_moments = packed(state)
 
     def request(
         self, start: Tensor, version: int, lr: float, steps: int, server_lr: Tensor | None
@@ -196,8 +188,8 @@ class FlowerWorld(World):
     def _first_job(self, lr: float) -> list[bytes]:
         content = self.request(self.first, 0, lr, 1, None)
         with seeded(self.seed, "client_app", 0, 0):
-            answer = self._ask("train", 0, 0, content)
-        return [array.data for record in answer.content.array_records.values() for array in record.values()]
+            answer, _ = self._ask("train", 0, 0, content)
+        return [array.data for record in answer.array_records.values() for array in record.values()]
 
     def _rates(self, lr: float, steps: int, server_lr: Tensor | None) -> dict[str, float]:
         """Return rates and K under the app's names."""
@@ -211,8 +203,10 @@ class FlowerWorld(World):
             rates[problem.steps] = steps
         return rates
 
-    def _ask(self, kind: str, client: int, index: int, content: RecordDict, job: Any = None) -> ClientReply:
-        """Call the ClientApp with a message of a kind.
+    def _ask(
+        self, kind: str, client: int, index: int, content: RecordDict, job: Any = None
+    ) -> tuple[RecordDict, RecordDict]:
+        """Call the ClientApp with a message of a kind; return the reply, and the client's state afterwards.
 
         Raises:
             AppError: It fails, or does not answer.
@@ -243,7 +237,7 @@ class FlowerWorld(World):
             raise AppError(f"client {client}: {kind} returned {reply!r}, not a Message")
         if reply.has_error():
             raise AppError(f"client {client}: {kind} answered with an error: {reply.error.reason}")
-        return ClientReply(reply.content, numbers(reply.content), context.state)
+        return reply.content, context.state
 
     def _centrally(self, model: Tensor) -> Evaluation:
         metrics = self._called(self.problem.evaluate, "evaluate", 0, self.layout.record(model))
@@ -258,7 +252,7 @@ class FlowerWorld(World):
         for client in range(self.n):
             content = RecordDict({ARRAYS: ArrayRecord(dict(arrays)), CONFIG: ConfigRecord(config)})
             with seeded(self.seed, "evaluate", client):
-                answers.append(self._ask("evaluate", client, 0, content).metrics)
+                answers.append(numbers(self._ask("evaluate", client, 0, content)[0]))
         weights = [metrics.pop(EXAMPLES, 1.0) for metrics in answers]
         names = set.intersection(*(set(metrics) for metrics in answers))
         by_client = {name: [metrics[name] for metrics in answers] for name in sorted(names)}
