@@ -13,7 +13,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.hidden_state import hidden_state
-from fl_core.problems.problem import InvalidProblemError
+from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks, drops
 
 # Inputs [B, ...], targets [B, ...]; keys [B] where the network is random. The batches of a user's module may
@@ -72,6 +72,10 @@ class Task(pl.LightningModule):
         inputs, targets, *keys = batch
         return self.losses(self(inputs, *keys), targets).mean()
 
+    def report(self, batch: Batch, key: Tensor | None = None) -> Report:
+        """Return numbers of a batch by name, the "loss" among them; `key` is for modules of users."""
+        return {"loss": self.loss(batch)}
+
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss = self.loss(batch)
         self.log("train/loss", loss)
@@ -87,8 +91,8 @@ class Task(pl.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": decay, "interval": "step"}}
 
 
-class Loss(nn.Module):
-    """The loss of a task as the forward pass for `torch.func.functional_call`."""
+class TaskReport(nn.Module):
+    """The report of a task as the forward pass for `torch.func.functional_call`."""
 
     PREFIX = "task."  # of the names of the task's parameters in here
 
@@ -96,8 +100,8 @@ class Loss(nn.Module):
         super().__init__()
         self.task = task
 
-    def forward(self, *arguments: Any) -> Any:
-        return self.task.loss(*arguments)
+    def forward(self, *arguments: Any) -> Report:
+        return self.task.report(*arguments)
 
 
 class Classifier(Task):

@@ -14,7 +14,7 @@ from fl_core.lightning import pl, torchmetrics
 from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks
 from fl_core.problems.training.module_state import Container, metrics
-from fl_core.problems.training.tasks import Batch, Loss, Task
+from fl_core.problems.training.tasks import Batch, Task
 
 Counted = tuple[Batch, int]  # a mini-batch, and the number of its data points
 LOG = signature(pl.LightningModule.log)
@@ -161,15 +161,6 @@ class UserTask(Task):
             return float(entry.compute())
         reduction, values, sizes = entry
         return REDUCTIONS[reduction](values, sizes)
-
-
-class UserReport(Loss):
-    """Report of a user's module on a mini-batch, as a forward pass."""
-
-    task: UserTask
-
-    def forward(self, *arguments: Any) -> Report:
-        return self.task.report(*arguments)
 
 
 def _indexed(step: Callable[..., Any]) -> bool:

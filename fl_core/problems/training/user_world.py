@@ -1,20 +1,18 @@
 """The world of a user's LightningModule: gradients of the module's loss, and logged metrics."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import functional_call
 from torch.utils._pytree import tree_map, tree_map_only
 
 from fl_core.problems.data.shares import Shares
 from fl_core.problems.problem import Evaluation, Report
 from fl_core.problems.training.keyed_world import KeyedWorld
 from fl_core.problems.training.module_trial import tried
-from fl_core.problems.training.tasks import Batch, Loss
-from fl_core.problems.training.user_task import Counted, UserReport, UserTask
+from fl_core.problems.training.tasks import Batch
+from fl_core.problems.training.user_task import Counted, UserTask
 from fl_core.problems.training.world import PASS
 
 PROBE = 4  # data points of the mini-batch that a module is tried on
@@ -38,7 +36,6 @@ class UserWorld(KeyedWorld):
                 "their spread lacks that of first models"
             )
         self.keyed, self.drops = task.keyed, False  # masks follow from one key, which no mini-batch holds
-        self._whole = UserReport(task)
         tensors_only = self.data.items is None or self.data.items.collate is None
         self._stacks = tensors_only and self._stacked_as_alone(self._with_keys(sample, 0, 0))
 
@@ -97,11 +94,6 @@ class UserWorld(KeyedWorld):
         batch = self.batch(samples.flatten(0, 1))
         batches = tree_map(lambda part: part.view(jobs, size, *part.shape[1:]), batch)
         return self._derived(models, batches, *([samples[:, 0, 1]] if samples.ndim > 2 else []))
-
-    def _loss(self, model: Tensor, *batch_and_key: Any) -> tuple[Tensor, Report]:
-        views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
-        report: Report = functional_call(self._whole, views, batch_and_key)
-        return report["loss"], report
 
     def estimate(self, model: Tensor, points: int) -> Evaluation:
         """Evaluate exactly, since a loss by mini-batch does not show the variance of data points."""

@@ -17,7 +17,7 @@ from fl_core.problems.data.data import placed
 from fl_core.problems.data.shares import Shares, StratifiedSample
 from fl_core.problems.problem import CPU, Evaluation, Report, World
 from fl_core.problems.training.linear import LinearGradients, sparse_inputs
-from fl_core.problems.training.tasks import Batch, Loss, Task
+from fl_core.problems.training.tasks import Batch, Task, TaskReport
 from fl_core.streams import Streams
 
 CHUNK = 256  # data points of a full gradient at a time
@@ -50,7 +50,7 @@ class SupervisedWorld(World):
         self.first = self.flat.vector(task)
         held = (self.first.dtype, data.fingerprint, self._untrained())
         self.kind = (type(task), task.architecture, *held)
-        self._whole = Loss(task)
+        self._report = TaskReport(task)
         fits = LinearGradients.fits(task, data)
         self._by_hand = LinearGradients(task, data) if fits else None
         self._by_autograd = vmap(grad_and_value(self._loss, has_aux=True))
@@ -265,16 +265,16 @@ class SupervisedWorld(World):
     def _vectorised(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Report]:
         jobs, size = samples.shape[:2]
         parts = self.batch(samples.flatten(0, 1))
-        return self._derived(models, *(part.view(jobs, size, *part.shape[1:]) for part in parts))
+        return self._derived(models, tuple(part.view(jobs, size, *part.shape[1:]) for part in parts))
 
-    def _derived(self, models: Tensor, *batches: Any) -> tuple[Tensor, Report]:
-        slopes, (_, report) = self._by_autograd(models, *batches)
+    def _derived(self, models: Tensor, *batches_and_keys: Any) -> tuple[Tensor, Report]:
+        slopes, (_, report) = self._by_autograd(models, *batches_and_keys)
         return slopes, report
 
-    def _loss(self, model: Tensor, *batch: Any) -> tuple[Tensor, Report]:
-        views = {Loss.PREFIX + name: view for name, view in self.flat.views(model).items()}
-        loss = functional_call(self._whole, views, (batch,))
-        return loss, {"loss": loss}
+    def _loss(self, model: Tensor, *batch_and_key: Any) -> tuple[Tensor, Report]:
+        views = {TaskReport.PREFIX + name: view for name, view in self.flat.views(model).items()}
+        report: Report = functional_call(self._report, views, batch_and_key)
+        return report["loss"], report
 
     def _outputs(self, task: Task, stored: Tensor) -> Tensor:
         """Return the network's outputs for stored data points [B, ...]."""

@@ -68,7 +68,7 @@ def compared(w: SupervisedWorld, models: Tensor, samples: Tensor) -> list[Compar
 
     def loss(model: Tensor, *batch: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         sides.clear()
-        return w._loss(model, *batch)[0], tuple(sides)
+        return w._loss(model, batch)[0], tuple(sides)
 
     batch = (part.view(jobs, size, *part.shape[1:]) for part in w.batch(samples.flatten()))
     stacked, theirs = vmap(grad(loss, has_aux=True))(models, *batch)
