@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice, repeat
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 from fl_core.lightning import pl
 from fl_core.problems.training.tasks import Batch
@@ -18,25 +19,15 @@ from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import torch_stream
 
 
-class PooledData(Dataset[Batch]):
-    """All clients' data together; an item is a whole mini-batch, gathered in a single call."""
-
-    def __init__(self, world: SupervisedWorld) -> None:
-        self.world = world
-        self.held = torch.from_numpy(world.held)
-
-    def __len__(self) -> int:
-        return len(self.held)
-
-    def __getitem__(self, items: list[int]) -> Batch:
-        return self.world.batch(self.held[items].to(self.world.device))
-
-
 def pooled_batches(world: SupervisedWorld, batch: int, seed: int) -> DataLoader[Batch]:
-    """Return the mini-batches of shuffled epochs, from the stream "pooled"."""
-    pool, random = PooledData(world), torch_stream(seed, "pooled")
-    batches = BatchSampler(RandomSampler(pool, generator=random), batch, drop_last=False)
-    return DataLoader(pool, sampler=batches, batch_size=None, generator=random)
+    """Return the mini-batches of shuffled epochs of all clients' data, from the stream "pooled"."""
+    held, random = TensorDataset(torch.from_numpy(world.held)), torch_stream(seed, "pooled")
+    batches = BatchSampler(RandomSampler(held, generator=random), batch, drop_last=False)
+
+    def gathered(rows: Any) -> Batch:  # a whole mini-batch in a single call
+        return world.batch(rows[0].to(world.device))
+
+    return DataLoader(held, sampler=batches, batch_size=None, generator=random, collate_fn=gathered)
 
 
 def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Tensor:
