@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from fl_core.problems.data import idx
+from fl_core.problems import mnist
 from fl_core.problems.data.data import stratified
 from fl_core.problems.data.files import DataDamagedError, DataMissingError, data_dir, places
 from fl_core.problems.digits import Digits
@@ -37,13 +37,19 @@ def test_missing_files_are_named_with_the_places_and_the_remedy(own: Path) -> No
     with pytest.raises(DataMissingError) as missing:
         MNIST().load()
     said = str(missing.value)
-    for part in (*idx.TRAIN, str(own / "MNIST/raw"), str(own.parent / "cache"), "ASYNCFL_DATA", "no network"):
+    for part in (
+        *mnist.TRAIN,
+        str(own / "MNIST/raw"),
+        str(own.parent / "cache"),
+        "ASYNCFL_DATA",
+        "no network",
+    ):
         assert part in said
     assert "\n" not in said
 
 
 def test_half_of_kmnist_is_not_kmnist_but_the_way_out_is_named(own: Path) -> None:
-    write(own / "KMNIST/raw", idx.TEST, np.zeros((10, 28, 28)), np.arange(10))
+    write(own / "KMNIST/raw", mnist.TEST, np.zeros((10, 28, 28)), np.arange(10))
     way_out = "kmnist10k makes do with the 10,000 test images, which are there"
     with pytest.raises(DataMissingError, match=way_out):
         KMNIST().load()
@@ -55,10 +61,10 @@ def test_kmnist_is_read_where_a_user_has_the_training_files(
     """The unpacked training files have no known checksum; images and labels come through as written."""
     random = np.random.default_rng(0)
     images, labels = random.integers(0, 256, (20, 28, 28)), random.integers(0, 10, 20)
-    for half in (idx.TRAIN, idx.TEST):
+    for half in (mnist.TRAIN, mnist.TEST):
         write(own / "KMNIST/raw", half, images, labels)
-    for file in idx.TEST:
-        monkeypatch.setitem(idx.MD5["KMNIST"], file, ("", None))
+    for file in mnist.TEST:
+        monkeypatch.setitem(mnist.MD5["KMNIST"], file, ("", None))
     data = KMNIST().load()
     assert torch.equal(data.x_train, torch.from_numpy(images).to(torch.uint8)[:, None])
     assert torch.equal(data.y_test, torch.from_numpy(labels))
@@ -71,18 +77,18 @@ def test_kmnist_is_read_where_a_user_has_the_training_files(
 def test_files_of_the_wrong_shape_are_damaged(
     own: Path, images: tuple[int, ...], labels: int, sentence: str
 ) -> None:
-    write(own / "KMNIST/raw", idx.TRAIN, np.zeros(images), np.zeros(labels))
+    write(own / "KMNIST/raw", mnist.TRAIN, np.zeros(images), np.zeros(labels))
     with pytest.raises(DataDamagedError, match=sentence):
-        idx.load("KMNIST", idx.TRAIN, own / "KMNIST/raw")
+        mnist.load_half("KMNIST", mnist.TRAIN, own / "KMNIST/raw")
 
 
 @pytest.mark.parametrize("length", [0, 3, 10, 16, 5000])
 def test_a_file_cut_short_is_damaged(own: Path, length: int) -> None:
-    write(own / "KMNIST/raw", idx.TRAIN, np.zeros((20, 28, 28)), np.zeros(20))
-    images = own / "KMNIST/raw" / idx.TRAIN[0]
+    write(own / "KMNIST/raw", mnist.TRAIN, np.zeros((20, 28, 28)), np.zeros(20))
+    images = own / "KMNIST/raw" / mnist.TRAIN[0]
     images.write_bytes(images.read_bytes()[:length])
     with pytest.raises(DataDamagedError, match="no complete idx file") as damaged:
-        idx.load("KMNIST", idx.TRAIN, own / "KMNIST/raw")
+        mnist.load_half("KMNIST", mnist.TRAIN, own / "KMNIST/raw")
     assert str(images) in str(damaged.value)
 
 
@@ -99,7 +105,7 @@ def drop_packed(folder: Path) -> None:
 
 
 def drop_unpacked(folder: Path) -> None:
-    for file in idx.TEST:
+    for file in mnist.TEST:
         (folder / file).unlink()
 
 
@@ -107,9 +113,9 @@ def drop_unpacked(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "file"),
     [
-        (lambda folder: flip(folder / idx.TEST[1]), idx.TEST[1]),
-        (lambda folder: flip(folder / f"{idx.TEST[1]}.gz"), f"{idx.TEST[1]}.gz"),
-        (lambda folder: (drop_packed(folder), flip(folder / idx.TEST[0])), idx.TEST[0]),
+        (lambda folder: flip(folder / mnist.TEST[1]), mnist.TEST[1]),
+        (lambda folder: flip(folder / f"{mnist.TEST[1]}.gz"), f"{mnist.TEST[1]}.gz"),
+        (lambda folder: (drop_packed(folder), flip(folder / mnist.TEST[0])), mnist.TEST[0]),
     ],
 )
 def test_one_flipped_bit_is_found(own: Path, damage: Callable[[Path], None], file: str) -> None:
@@ -125,9 +131,9 @@ def test_one_flipped_bit_is_found(own: Path, damage: Callable[[Path], None], fil
 @pytest.mark.parametrize("drop", [drop_packed, drop_unpacked])
 def test_packed_or_unpacked_files_are_enough(own: Path, drop: Callable[[Path], None]) -> None:
     shutil.copytree(KMNIST_RAW, own / "KMNIST/raw", ignore=shutil.ignore_patterns("train*"))
-    whole = idx.load("KMNIST", idx.TEST, own / "KMNIST/raw")
+    whole = mnist.load_half("KMNIST", mnist.TEST, own / "KMNIST/raw")
     drop(own / "KMNIST/raw")
-    assert all(map(torch.equal, idx.load("KMNIST", idx.TEST, own / "KMNIST/raw"), whole))
+    assert all(map(torch.equal, mnist.load_half("KMNIST", mnist.TEST, own / "KMNIST/raw"), whole))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +177,7 @@ def test_kmnist10k_splits_each_class_alike() -> None:
     data = KMNIST10k().load()
     assert data.x_train.shape == (8000, 1, 28, 28)
     assert torch.bincount(data.y_test).tolist() == [200] * 10
-    whole = gzip.decompress((KMNIST_RAW / f"{idx.TEST[0]}.gz").read_bytes())[16:]
+    whole = gzip.decompress((KMNIST_RAW / f"{mnist.TEST[0]}.gz").read_bytes())[16:]
     pixels = data.x_train.sum(dtype=torch.int64) + data.x_test.sum(dtype=torch.int64)
     assert int(pixels) == int(np.frombuffer(whole, np.uint8).sum(dtype=np.int64))
 
@@ -215,7 +221,7 @@ def test_a_download_arrives_whole_or_not_at_all(
     from torchvision import datasets
 
     def torchvisions(root: str, download: bool) -> None:
-        write(Path(root) / "KMNIST/raw", idx.TRAIN, np.ones((20, 28, 28)), np.ones(20))
+        write(Path(root) / "KMNIST/raw", mnist.TRAIN, np.ones((20, 28, 28)), np.ones(20))
         if not complete:
             raise RuntimeError("Error downloading:\nthe line went dead")
 
@@ -224,10 +230,10 @@ def test_a_download_arrives_whole_or_not_at_all(
     monkeypatch.setenv("ASYNCFL_DATA", str(own))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     if complete:
-        images, labels = idx.load("KMNIST", idx.TRAIN, idx.folder("KMNIST", idx.TRAIN))
+        images, labels = mnist.load_half("KMNIST", mnist.TRAIN, mnist.folder("KMNIST", mnist.TRAIN))
         assert images.shape == (20, 1, 28, 28) and bool(labels.all())
-        assert sorted(p.name for p in (own / "KMNIST/raw").iterdir()) == sorted(idx.TRAIN)
+        assert sorted(p.name for p in (own / "KMNIST/raw").iterdir()) == sorted(mnist.TRAIN)
     else:
         with pytest.raises(DataMissingError, match="the line went dead"):
-            idx.folder("KMNIST", idx.TRAIN)
+            mnist.folder("KMNIST", mnist.TRAIN)
     assert [p.name for p in own.iterdir()] == (["KMNIST"] if complete else [])

