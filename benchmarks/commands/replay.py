@@ -87,7 +87,7 @@ def _outcome(entry: RunResult, store: Store) -> tuple[bool, str]:
 def of_file(path: Path) -> ReplayComparison:
     """Replay the run saved in a file; UserError if the run cannot be read or replayed."""
     from fl_core.import_guard import guarded, not_own
-    from fl_core.live.saved_run import SavedRun
+    from fl_core.live.run import SavedRun
 
     with _errors_of(str(path), " as a run.live of Flower"), guarded(not_own(path)):
         return SavedRun.unpack(path.read_bytes()).replay()

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from fl_core.experiment import Experiment
 from fl_core.live.client import train
-from fl_core.live.run import LiveRun, refuses
-from fl_core.live.saved_run import SavedRun
+from fl_core.live.run import LiveRun, SavedRun, refuses
 from fl_core.live.service import PULSE
 from fl_core.live.transport import JobMessage, LostClients, RefusedError, UpdateMessage
 from fl_core.loop.simulation import Event

@@ -94,7 +94,7 @@ class LinearRegression(Regression):
         return _linear(self.clients, self.features, self.points, self.skew, self.noise)
 
     def kind_of_world(self, task: Task) -> type[SupervisedWorld]:
-        from fl_core.problems.training.least_squares import LeastSquaresWorld
+        from fl_core.problems.training.world import LeastSquaresWorld
 
         return LeastSquaresWorld if isinstance(self.model, Affine) else super().kind_of_world(task)
 

@@ -18,7 +18,7 @@ from benchmarks import job_logs as logs
 from benchmarks.commands.replay import of_file
 from benchmarks.errors import UserError
 from fl_core.live.replay import InvalidLogError
-from fl_core.live.saved_run import SavedRun
+from fl_core.live.run import SavedRun
 from fl_core.problems.partitions import PartitionFile
 from fl_core.timing import traces
 from fl_core.timing.per_client import ColumnLaw

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from fl_core.experiment import Experiment
-from fl_core.live.saved_run import SavedRun
+from fl_core.live.run import SavedRun
 from fl_core.loop.events import EventKind
 from fl_core.schema import Name
 

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from fl_core.experiment import Experiment
-from fl_core.live.run import refuses
-from fl_core.live.saved_run import RUN, SavedRun
+from fl_core.live.run import RUN, SavedRun, refuses
 from fl_core.live.transport import JobMessage
 from fl_core.problems.flower import Flower
 from fl_core.scenario import Budget, Scenario

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from benchmarks.commands.group import asyncfl
 from fl_core.experiment import Experiment
-from fl_core.live.saved_run import CURVE, JOBS, RUN, SavedRun
+from fl_core.live.run import CURVE, JOBS, RUN, SavedRun
 from fl_core.loop.simulation import Simulation, simulate
 from tests.fl_core.live.in_threads import Threads, prepared
 

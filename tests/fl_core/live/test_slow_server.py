@@ -16,8 +16,7 @@ from fl_core.experiment import Experiment
 from fl_core.live import service
 from fl_core.live.client import train
 from fl_core.live.replay import InvalidLogError
-from fl_core.live.run import LiveRun
-from fl_core.live.saved_run import SavedRun
+from fl_core.live.run import LiveRun, SavedRun
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event
