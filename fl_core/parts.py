@@ -187,6 +187,19 @@ class FieldError(ValueError):
         return f"{self.field}: {self.what}"
 
 
+def ordered(low: str, high: str, *, strictly: bool = False) -> Any:
+    """Return a validator of two fields: `high`, where given, is not below `low`, or is above it."""
+
+    def validate(data: Any) -> Any:
+        least, value = getattr(data, low), getattr(data, high)
+        if value is not None and (value < least or (strictly and value == least)):
+            bound = "be above" if strictly else "not be below"
+            raise FieldError(high, f"must {bound} `{low}`, which is {least}, but is {value}")
+        return data
+
+    return model_validator(mode="after")(validate)
+
+
 Rate = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -222,11 +235,7 @@ class Tune(Frozen):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return handler(source)  # beside a field, a range does not change what the field takes
 
-    @model_validator(mode="after")
-    def _upwards(self) -> Self:
-        if self.low >= self.high:
-            raise FieldError("high", "must be greater than low")
-        return self
+    _upwards = ordered("low", "high", strictly=True)
 
 
 class TuneAmong(tuple[float | str, ...]):

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from fl_core.parts import FieldError, Length, Part, Share, Time
+from fl_core.parts import FieldError, Length, Part, Share, Time, ordered
 from fl_core.streams import stream
 from fl_core.timing.clock import MICRO, VirtualClock
 from fl_core.timing.law_labels import chosen, label
@@ -117,11 +117,7 @@ class Dropouts(Availability):
     at: Time  # when they leave
     back: Length | None = None  # when they return; None: never
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.back is not None and self.back <= self.at:
-            raise FieldError("back", f"must be later than the time of leaving, {self.at}, not {self.back}")
-        return self
+    _ordered = ordered("at", "back", strictly=True)
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[Absence]:
         if client in chosen(self.share, n, seed, "dropouts"):
@@ -161,13 +157,7 @@ class Bernoulli(Availability):
     up_to: Share | None = None  # if given, each client's probability is uniform from `probability` to this
     period: Length = Fraction(1)  # its length
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.up_to is not None and self.up_to < self.probability:
-            raise FieldError(
-                "up_to", f"must not be below the probability {self.probability}, but is {self.up_to}"
-            )
-        return self
+    _ordered = ordered("probability", "up_to")
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[Absence]:
         rng = stream(seed, "bernoulli", client)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from fl_core.parts import Exact, FieldError, Length, Share
+from fl_core.parts import Exact, FieldError, Length, Share, ordered
 from fl_core.sources import filled_in
 from fl_core.streams import stream
 from fl_core.timing import traces
@@ -146,13 +146,7 @@ class TwoSpeed(SpeedPerClient):
     fast: Length = Fraction(1)  # mean length of a fast client's jobs
     slow: Length = Fraction(10)  # of a slow client's; with fast = 1, the slowdown factor
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.slow < self.fast:
-            raise FieldError(
-                "slow", f"must not be below the fast clients' mean {self.fast}, but is {self.slow}"
-            )
-        return self
+    _ordered = ordered("fast", "slow")
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         slow = chosen(self.share, n, seed, "slow")
@@ -186,12 +180,15 @@ class Phones(SpeedPerClient):
 
 
 class RandomDurations(Durations):
-    """Base of laws with a shared distribution of jobs for all clients."""
+    """Base of laws with a shared distribution of jobs for all clients, exponential unless redefined."""
 
     mean: Length = Fraction(1)  # mean length of a job
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         return (self.mean,) * n
+
+    def draw(self, mean: float, rng: np.random.Generator) -> float:
+        return rng.exponential(mean)
 
 
 class Exponential(RandomDurations):
@@ -209,9 +206,6 @@ class Exponential(RandomDurations):
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         return one_each(tuple(self.mean * time for time in self.times), n)
 
-    def draw(self, mean: float, rng: np.random.Generator) -> float:
-        return rng.exponential(mean)
-
 
 class Persistent(RandomDurations):
     """Exponential lengths around persistent client means, themselves drawn from an exponential law."""
@@ -221,9 +215,6 @@ class Persistent(RandomDurations):
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         return on_unit(stream(seed, "means").exponential(float(self.mean), n), self.unit)
-
-    def draw(self, mean: float, rng: np.random.Generator) -> float:
-        return rng.exponential(mean)
 
 
 class Iterations(Durations):

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Rational
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from fl_core import keys, reading, sources
-from fl_core.parts import FieldError, Length, Part, Rate, Share, Time, exact
+from fl_core.parts import FieldError, Length, Part, Rate, Share, Time, exact, ordered
 from fl_core.sources import filled_in
 from fl_core.streams import stream
 from fl_core.text import many, miscounted
@@ -114,11 +114,7 @@ class TwoClasses(PerClient):
     less: Time  # of those clients
     more: Time  # of all others
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.more < self.less:
-            raise FieldError("more", f"must not be below `less`, {self.less}, but is {self.more}")
-        return self
+    _ordered = ordered("less", "more")
 
     def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
         poor = chosen(self.share, n, seed, purpose)

@@ -76,7 +76,7 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
         ({"trials": 0}, "tuning.trials: must be greater than or equal to 1, not 0"),
         (
             {"space": {"local_lr": {"low": 1, "high": 0.1}}},
-            "tuning.space.local_lr.high: must be greater than low",
+            "tuning.space.local_lr.high: must be above `low`, which is",
         ),
         ({"space": {"local_lr": []}}, "tuning.space.local_lr: "),
         (

@@ -231,13 +231,13 @@ def test_rows_that_are_no_presence(tmp_path: Path, text: str, fields: dict[str, 
         ({"name": "diurnal", "share": 0.7}, "share: must be at most 0.625 with ratio 4, not 0.7"),
         (
             {"name": "dropouts", "share": 0.3, "at": 5, "back": 5},
-            "back: must be later than the time of leaving, 5, not",
+            "back: must be above `at`, which is 5, but is",
         ),
         ({"name": "dropouts", "share": 30, "at": 5}, "share\n  Input should be less than or equal to 1"),
         ({"name": "dropouts", "share": 0.3}, "at\n  Field required"),
         (
             {"name": "bernoulli", "probability": 0.5, "up_to": 0.2},
-            "up_to: must not be below the probability 0.5",
+            "up_to: must not be below `probability`, which is 0.5",
         ),
         ({"name": "spells", "mean_on": 0, "mean_off": 1}, "mean_on\n  Input should be greater than 0"),
         (

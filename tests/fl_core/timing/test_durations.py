@@ -345,7 +345,7 @@ def test_labels(durations: Durations, label: str) -> None:
     [
         ({"name": "fx", "spread": 100}, "spread\n  Input should be less than 100"),
         ({"name": "fx", "reading": "even"}, "Input should be 'grid' or 'uniform'"),
-        ({"name": "two_speed", "slow": 0.5}, "slow: must not be below the fast clients' mean 1, but is 1/2"),
+        ({"name": "two_speed", "slow": 0.5}, "slow: must not be below `fast`, which is 1, but is 1/2"),
         ({"name": "two_speed", "share": 1.5}, "share\n  Input should be less than or equal to 1"),
         (
             {"name": "shifted_exponential", "shift": 1},
