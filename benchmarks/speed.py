@@ -5,7 +5,7 @@ exponential delays, a heap, one thread: nn.Module, autograd, torch.optim.SGD.
 """
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from statistics import median
 from time import process_time
 
@@ -122,18 +122,14 @@ UPDATES, YARD = 60, 80  # that one measurement computes of a strategy, and of th
 REPEATS = 7
 
 
-def first_of_each(runs: Sequence[PlannedRun]) -> dict[str, Experiment]:
-    """Return an experiment of every strategy: the first scenario and seed."""
-    return {run.strategy: run.experiment for run in reversed(runs)}
-
-
-def ratios(experiments: Mapping[str, Experiment]) -> dict[str, float]:
+def ratios(runs: Sequence[PlannedRun], strategies: Collection[str]) -> dict[str, float]:
     """Return client updates per second over the yardstick's, by strategy: medians of interleaved repeats.
 
-    On one thread, in processor time, and each next to a yardstick of its own, so that a busy or throttled
-    machine slows both. The yardstick: logistic regression on 64 random features, 10 clients, mini-batches of
-    16.
+    Of every strategy the first scenario and seed are simulated, on one thread, in processor time, and each
+    next to a yardstick of its own, so that a busy or throttled machine slows both. The yardstick: logistic
+    regression on 64 random features, 10 clients, mini-batches of 16.
     """
+    experiments = {run.strategy: run.experiment for run in reversed(runs) if run.strategy in strategies}
     random = torch.Generator().manual_seed(0)
     features, labels = torch.rand((1000, 64), generator=random), torch.arange(1000) % 10
     with one_thread():

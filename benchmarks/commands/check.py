@@ -258,11 +258,10 @@ def _show(line: Acceptance) -> None:
 
 def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict[str, float]:
     """Measure the speed of the given strategies, as ratios to the yardstick."""
-    from benchmarks.speed import first_of_each, ratios
+    from benchmarks.speed import ratios
 
     click.echo(f"measuring: speed of {many(len(strategies), 'strategy')} beside the yardstick", err=True)
-    first = first_of_each(planned).items()
-    return ratios({name: experiment for name, experiment in first if name in strategies})
+    return ratios(planned, strategies)
 
 
 def speeds(planned: Sequence[PlannedRun], baseline_speeds: dict[str, float]) -> dict[str, float]:
