@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from benchmarks.suite.suite import PlannedRun
     from benchmarks.tracking.store import Store
     from reports.gate.baseline import Acceptance, Baseline
-    from reports.gate.gate import GateQuestion
 
 
 @click.command(short_help="Compare recorded runs of SUITE with a baseline, or write it.")
@@ -88,7 +87,8 @@ def command(
     of a strategy that improved pass: accept them with --update.
     """
     from benchmarks.suite.suite import load
-    from reports.gate import gate
+    from reports.gate import baseline, gate
+    from reports.gate import output as gate_output
 
     comparing = (quality_only, reproducibility_only, junit, summary, tolerance is not None)
     if (write or update) and (any(comparing) or (write and update)):
@@ -110,99 +110,76 @@ def command(
         reason = (accept_worse or "").strip()
         _write(planned, store, path, update=update, reason=reason, no_speed=no_speed)
         return
-    asked = {
-        gate.GateQuestion.QUALITY: not reproducibility_only,
-        gate.GateQuestion.REPRODUCIBILITY: not quality_only,
-    }
-    questions = [question for question in gate.GateQuestion if asked[question]]
-    words = [suite, *(["--scale", scale] if scale else []), *chain(*(("--set", text) for text in settings))]
-    try:
-        code = _compare(
-            load(suite, settings, scale).runs(),
-            store,
-            file,
-            questions=questions,
-            words=words,
-            junit=junit,
-            summary=summary,
-            no_speed=no_speed,
-            tolerance=gate.GOLDEN if tolerance is None else tolerance,
-        )
-    except (Exception, SystemExit) as error:  # SystemExit of the user's code
-        _report_error(error, Path(suite).stem, junit, summary)
-        raise
-    sys.exit(code)
+    with _errors_in_reports(Path(suite).stem, junit, summary):
+        planned = load(suite, settings, scale).runs()
+        path = file or baseline.shipped(planned[0].suite)
+        old = baseline.read(path)
+        baseline.must_fit(old, planned, path)
+        baseline.must_have_spread(old)
+        store.must_exist()
+        new = baseline.take(store.tracking_uri, planned)
+        _warn_of_old_records(new)
+        if old.speed and not (no_speed or reproducibility_only):
+            new = new.model_copy(update={"speed": speeds(planned, old.speed)})
+        asked = {
+            gate.GateQuestion.QUALITY: not reproducibility_only,
+            gate.GateQuestion.REPRODUCIBILITY: not quality_only,
+        }
+        limit = gate.GOLDEN if tolerance is None else tolerance
+        checks = gate.compare(old, new, [question for question, wanted in asked.items() if wanted], limit)
+        accept = ""
+        if any(check.finding is not gate.Finding.SAME for check in checks):
+            print_rich(gate_output.table(checks))
+            words = [
+                *(["--scale", scale] if scale else []),
+                *chain(*(("--set", text) for text in settings)),
+                *("--baseline", os.path.relpath(path)),
+                *store.options,
+            ]
+            all_checks = gate.compare(old, new, tolerance=limit)  # whatever was asked here: --update asks all
+            accept = gate_output.to_accept(all_checks, command_line(["asyncfl", "check", suite, *words]))
+        print_text(gate_output.how_compared(old, new, limit))
+        print_text(gate.verdict(checks, new.suite))
+        if accept:
+            print_text(accept.replace("`", ""))
+        if junit:
+            gate_output.write(gate_output.junit(checks, new), junit)
+        if summary:
+            gate_output.write(gate_output.markdown(checks, old, new, accept, limit), summary)
+    sys.exit(gate.exit_code(checks))
 
 
-def _report_error(error: BaseException, suite: str, junit: Path | None, summary: Path | None) -> None:
-    """Write the error preventing a comparison into the reports; skip unwritable reports."""
+@contextmanager
+def _errors_in_reports(suite: str, junit: Path | None, summary: Path | None) -> Iterator[None]:
+    """Write an error that prevents a comparison into the reports, too; refuse to replace other files."""
     from reports.gate import output as gate_output
 
-    lines, cause = users_mistake(error), error
-    while not place(cause) and (origin := cause.__cause__ or cause.__context__):
-        cause = origin
-    trace = "\n".join(getattr(error, "__notes__", ()))
-    if lines is None or place(cause):  # a bug, or raised in a file of the user's own
-        trace = redacted("".join(traceback.format_exception(cause if place(cause) else error)))
-    texts = suite, lines or (summarised(error),), trace
-    for report, mark, text in (
-        (junit, gate_output.JUNIT, gate_output.junit_of_error),
-        (summary, gate_output.SUMMARY, gate_output.markdown_of_error),
-    ):
-        if report:
+    reports = [
+        (report, mark, text)
+        for report, mark, text in (
+            (junit, gate_output.JUNIT, gate_output.junit_of_error),
+            (summary, gate_output.SUMMARY, gate_output.markdown_of_error),
+        )
+        if report
+    ]
+    try:
+        for report, mark, _ in reports:
+            must_be_ours(report, mark)
+        yield
+    except (Exception, SystemExit) as error:  # SystemExit of the user's code
+        lines = users_mistake(error)
+        cause: BaseException = error
+        while not place(cause) and (origin := cause.__cause__ or cause.__context__):
+            cause = origin
+        trace = "\n".join(getattr(error, "__notes__", ()))
+        if lines is None or place(cause):  # a bug, or raised in a file of the user's own
+            trace = redacted("".join(traceback.format_exception(cause if place(cause) else error)))
+        texts = suite, lines or (summarised(error),), trace
+        for report, mark, text in reports:
             with suppress(UserError):  # the error that is being raised matters more
                 must_be_ours(report, mark)
                 gate_output.write(text(*texts), report)
-
-
-def _compare(
-    planned: Sequence[PlannedRun],
-    store: Store,
-    file: Path | None,
-    *,
-    questions: Sequence[GateQuestion],
-    words: Sequence[str],
-    junit: Path | None,
-    summary: Path | None,
-    no_speed: bool,
-    tolerance: float,
-) -> int:
-    """Compare recorded runs with a baseline, print and write the checks, and return the exit code.
-
-    `words` name the suite on the command line.
-    """
-    from reports.gate import baseline, gate
-    from reports.gate import output as gate_output
-
-    for report, mark in ((junit, gate_output.JUNIT), (summary, gate_output.SUMMARY)):
-        if report:
-            must_be_ours(report, mark)
-    path = file or baseline.shipped(planned[0].suite)
-    old = baseline.read(path)
-    baseline.must_fit(old, planned, path)
-    baseline.must_have_spread(old)
-    store.must_exist()
-    new = baseline.take(store.tracking_uri, planned)
-    _warn_of_old_records(new)
-    if gate.GateQuestion.QUALITY in questions and old.speed and not no_speed:
-        new = new.model_copy(update={"speed": speeds(planned, old.speed)})
-    checks = gate.compare(old, new, questions, tolerance)
-    differ = any(check.finding is not gate.Finding.SAME for check in checks)
-    if differ:
-        print_rich(gate_output.table(checks))
-    print_text(gate_output.how_compared(old, new, tolerance))
-    print_text(gate.verdict(checks, new.suite))
-    accept = ""
-    if differ:
-        all_checks = gate.compare(old, new, tolerance=tolerance)  # whatever was asked here: --update asks all
-        words = ["asyncfl", "check", *words, "--baseline", os.path.relpath(path), *store.options]
-        accept = gate_output.to_accept(all_checks, command_line(words))
-        print_text(accept.replace("`", ""))
-    if junit:
-        gate_output.write(gate_output.junit(checks, new), junit)
-    if summary:
-        gate_output.write(gate_output.markdown(checks, old, new, accept, tolerance), summary)
-    return gate.exit_code(checks)
+        raise
 
 
 def _write(

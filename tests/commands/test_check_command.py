@@ -97,7 +97,7 @@ def test_records_agree_with_their_own_baseline(tmp_path: Path, store: Store) -> 
 def test_a_crash_of_the_users_code_is_reported_with_its_traceback(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Raised where speed is measured; the reports of others are left alone."""
+    """Raised where the suite is loaded."""
 
     def crash(*_: object) -> None:
         exec(
@@ -105,17 +105,26 @@ def test_a_crash_of_the_users_code_is_reported_with_its_traceback(
             {"__name__": "own"},
         )
 
-    monkeypatch.setattr(check, "_compare", lambda *_, **__: crash())
-    junit, summary = tmp_path / "gate.xml", tmp_path / "notes.md"
-    summary.write_text("# Notes\n")
+    monkeypatch.setattr("benchmarks.suite.suite.load", crash)
+    junit, summary = tmp_path / "gate.xml", tmp_path / "gate.md"
     words = ("--store", store.folder, "--junit", junit, "--summary", summary)
     error = invoke(check.command, write_suite(tmp_path), *words).exception
     assert isinstance(error, ValueError)
     case = ET.parse(junit).find(".//error")
     assert case is not None and "own.py" in str(case.text) and "ValueError: no step" in str(case.text)
+    assert "ValueError: no step" in summary.read_text()
+
+
+def test_a_file_of_another_is_no_report_and_stays_as_it_is(tmp_path: Path, store: Store) -> None:
+    """The other report says why nothing was compared."""
+    junit, summary = tmp_path / "gate.xml", tmp_path / "notes.md"
+    summary.write_text("# Notes\n")
+    words = ("--store", store.folder, "--junit", junit, "--summary", summary)
+    error = invoke(check.command, write_suite(tmp_path), *words).exception
+    assert isinstance(error, UserError)
+    case = ET.parse(junit).find(".//error")
+    assert case is not None and str(summary) in str(case.attrib) + str(case.text)
     assert summary.read_text() == "# Notes\n"
-    invoke(check.command, write_suite(tmp_path), *words[:4], "--summary", tmp_path / "gate.md")
-    assert "ValueError: no step" in (tmp_path / "gate.md").read_text()
 
 
 def test_a_run_that_ended_in_error_is_reported_with_its_traceback(tmp_path: Path, store: Store) -> None:
