@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 GAP = 2  # blanks between columns
-STALENESS = 2  # its columns, the last before that of seeds
 
 Grid = list[list[str]]  # lines of cells, the first one of headings
 
@@ -51,11 +50,7 @@ def tables(suite: RecordedSuite) -> RenderableType:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A ranking fitted to the terminal.
-
-    In a narrow one, staleness is left out; where that is not enough, the spread of a number stands below it,
-    and as few of the last columns as need be are left out.
-    """
+    """A ranking fitted to the terminal: in a narrow one, the last columns are left out."""
 
     ranking: Ranking
 
@@ -63,11 +58,8 @@ class Fitted:
         """Yield the table of the ranking, under the scenario's name."""
         from rich.text import Text
 
-        grid = self._cells(" ")
+        grid, left_out = self._cells(), 0
         narrow = _width(grid) > options.max_width
-        if _width([[*cells[: -1 - STALENESS], cells[-1]] for cells in grid]) > options.max_width:
-            grid = self._cells("\n")
-        left_out = 0
         while len(grid[0]) > 3 and _width(grid) > options.max_width:
             grid = [[*cells[:-2], cells[-1]] for cells in grid]
             left_out += 1
@@ -85,8 +77,8 @@ class Fitted:
         if text := " ".join(note for note, applies in notes.items() if applies):
             yield Text(text, style="dim italic")
 
-    def _cells(self, between: str) -> Grid:
-        """Return all cells; `between` stands before the spread of a number."""
+    def _cells(self) -> Grid:
+        """Return all cells, the headings on as many lines as their columns need."""
         rows = [(cell.strategy, entries, cell.seeds) for cell, entries in self.ranking.lines]
         if any(entry.text for entry in self.ranking.pooled):
             rows.append(("Trained centrally", self.ranking.pooled, ""))
@@ -97,8 +89,7 @@ class Fitted:
                 for entry in entries
             ]
             texts = [
-                f"{entry.text}{between}{detail}" if detail else entry.text
-                for entry, detail in zip(entries, details, strict=True)
+                f"{entry.text} {detail}".rstrip() for entry, detail in zip(entries, details, strict=True)
             ]
             lines.append([name, *texts, seeds])
         heads = ["Strategy", *(title for title, _ in self.ranking.columns), "Seeds"]
