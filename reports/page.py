@@ -94,7 +94,7 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
         .get_template("page.html.j2")
         .render(
             suite=suite,
-            what=overview.what_ran(suite) if suite.runs else overview.what_was_tuned(suite),
+            what=overview.what_ran(suite) if suite.runs else "",
             headline=overview.headline(results),
             tested=overview.how_tested(results),
             open_question=overview.what_is_open(results),

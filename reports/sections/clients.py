@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from reports.sections.section import (
     Section,
     cards_section,
     draw_rows,
-    mean_over,
     rows_section,
 )
 from reports.tables import Download, download
@@ -34,15 +32,15 @@ MIN_LOG_RATIO = 8  # ratio from which on shares are shown on a log scale
 MAX_LISTED = 100_000  # rows of the table of clients
 FIFTH = 5
 PHASE_COLUMNS = (*PHASES, *PHASES_AT_SERVER)
-PHASE_NAMES = (
-    "download",
-    "computation",
-    "upload",
-    "waiting for the server",
-    "service at the server",
-    "waiting",
-)
-PHASE_SHADES = (0.45, 1.0, 0.65, 0.22, 0.8, 0.12)  # of the strategy's colour
+WAITING = "waiting"
+PHASE_SHADES = {  # of the strategy's colour, in the order of the columns
+    "download": 0.45,
+    "computation": 1.0,
+    "upload": 0.65,
+    "waiting for the server": 0.22,
+    "service at the server": 0.8,
+    WAITING: 0.12,
+}
 BAR_HEIGHT = 0.56  # of a bar, in rows
 PART_GAP = 0.0025  # between the parts of a bar, as a share of the axes
 
@@ -69,14 +67,10 @@ def client_values(cells: Sequence[Cell], metric: Measure) -> pd.DataFrame:
 
 def client_summary(values: pd.DataFrame, metric: Measure) -> pd.DataFrame:
     """Return a table with a row per strategy: weighted `mean` and `worst` client, means over `seeds`."""
-    by_run = values.groupby(["strategy", "seed"], sort=False)
-    first_rows = np.flatnonzero(np.diff(by_run.ngroup(), prepend=-1))  # rows of a run follow each other
-    clients = np.diff(first_rows, append=len(values))
-    means = np.zeros(len(first_rows))
-    for size in set(clients.tolist()):  # runs with as many clients at once
-        rows = first_rows[clients == size, None] + np.arange(size)
-        value, importance = (values[name].to_numpy()[rows] for name in ("value", "importance"))
-        means[clients == size] = np.average(value, axis=1, weights=importance)
+    weighted = values.assign(weighted=values["value"] * values["importance"])
+    by_run = weighted.groupby(["strategy", "seed"], sort=False)
+    totals = by_run[["weighted", "importance"]].sum()
+    means = totals["weighted"] / totals["importance"]
     runs = pd.DataFrame({"mean": means, "worst": by_run["value"].agg(metric.worst)})
     by_strategy = runs.groupby("strategy", sort=False)
     return by_strategy.agg(mean=("mean", "mean"), worst=("worst", "mean"), seeds=("worst", "size"))
@@ -84,7 +78,7 @@ def client_summary(values: pd.DataFrame, metric: Measure) -> pd.DataFrame:
 
 def fairness(results: Results) -> Section | None:
     """Return the section with a card per scenario; None if no client was evaluated."""
-    cards, seeds, many = [], [], False
+    cards, many = [], False
     for scenario in results.scenarios:
         metric = compared_by(scenario)
         cells = [cell for cell in scenario.cells if cell.strategy in results.foremost]
@@ -94,14 +88,13 @@ def fairness(results: Results) -> Section | None:
         summary = client_summary(values, metric)
         drawing, place = _draw_fairness(scenario, metric, values, summary), scenario.place
         cards.append(Card(scenario.label, {None: drawing}, places=[place], runs=len(scenario.runs)))
-        seeds += summary["seeds"].tolist()
         many |= bool(values["strategy"].value_counts().max() > MAX_STROKES)
     if not cards:
         return None
     strokes = f"one client of one seed{f' (of more than {MAX_STROKES}, as many quantiles)' if many else ''}"
     note = (
         f"Stroke: {strokes}. Filled mark: mean over clients, weighted by importance. "
-        f"Open mark: the worst client{mean_over(seeds)}.{results.only_foremost}"
+        f"Open mark: the worst client{results.mean_over_seeds}.{results.only_foremost}"
     )
     return cards_section("fairness", "Fairness over clients", note, [("", cards)])
 
@@ -128,26 +121,24 @@ def _draw_fairness(
         f"Final {metric.in_text} of every client by strategy, {scenario.label}: the worst client is best off "
         f"with {best}, {worst[best]}"
     )
-    paint = partial(_paint_fairness, metric=metric, cells=cells, values=values, summary=summary)
+
+    def paint(axes: svg.Axes) -> None:
+        for y, cell in enumerate(cells):
+            index = cell.index
+            mean, lowest = (float(summary[name][cell.strategy]) for name in ("mean", "worst"))
+            strokes = np.sort(values.loc[values["strategy"] == cell.strategy, "value"])
+            if len(strokes) > MAX_STROKES:
+                strokes = np.quantile(strokes, np.linspace(0, 1, MAX_STROKES))
+            svg.strokes(axes, index, strokes, y)
+            axes.plot([lowest, mean], [y, y], linewidth=1.4, **svg.style(index))
+            svg.dot(axes, index, (mean, y), 7)
+            svg.dot(axes, index, (lowest, y), 7, edge=1.6, hollow=True)
+        low, high = values["value"].min(), values["value"].max()
+        room = 0.04 * (high - low) or 0.05
+        axes.set_xlim(low - room, high + room)
+        svg.across(axes, replace(metric, title=f"{metric.title} at the end").heading, share=metric.share)
+
     return draw_rows(texts, paint, description)
-
-
-def _paint_fairness(
-    axes: svg.Axes, metric: Measure, cells: Sequence[Cell], values: pd.DataFrame, summary: pd.DataFrame
-) -> None:
-    for y, cell in enumerate(cells):
-        index, mean, worst = cell.index, summary["mean"][cell.strategy], summary["worst"][cell.strategy]
-        strokes = np.sort(values.loc[values["strategy"] == cell.strategy, "value"])
-        if len(strokes) > MAX_STROKES:
-            strokes = np.quantile(strokes, np.linspace(0, 1, MAX_STROKES))
-        svg.strokes(axes, index, strokes, y)
-        axes.plot([worst, mean], [y, y], linewidth=1.4, **svg.style(index))
-        svg.dot(axes, index, (mean, y), 7)
-        svg.dot(axes, index, (worst, y), 7, edge=1.6, hollow=True)
-    low, high = values["value"].min(), values["value"].max()
-    room = 0.04 * (high - low) or 0.05
-    axes.set_xlim(low - room, high + room)
-    svg.across(axes, replace(metric, title=f"{metric.title} at the end").heading, share=metric.share)
 
 
 def staleness_shares(cell: Cell) -> Array:
@@ -303,7 +294,7 @@ def _paint_participation(drawn: Rows, axes: svg.Axes) -> None:
 
 
 def phase_shares(cell: Cell) -> Array:
-    """Return the shares of clients' time [6] by `PHASE_NAMES`, mean over seeds; none if unknown."""
+    """Return the shares of clients' time [6] by `PHASE_SHADES`, mean over seeds; none if unknown."""
     of_seeds = [_phases(run) for run in cell.finite if Name.COMPUTATION in run.files.clients]
     return np.mean(of_seeds, axis=0) if of_seeds else np.zeros(0)
 
@@ -338,16 +329,14 @@ def phases(results: Results) -> Section | None:
 
 def _phases_text(share: Array) -> str:
     """Return the shares in words, those of phases that took time."""
-    shares = [
-        (word, part) for word, part in zip(PHASE_NAMES, share, strict=True) if part or word == PHASE_NAMES[-1]
-    ]
-    return ", ".join(f"{word} {numbers.percent(part)} %" for word, part in shares)
+    shares = zip(PHASE_SHADES, share, strict=True)
+    return ", ".join(f"{word} {numbers.percent(part)} %" for word, part in shares if part or word == WAITING)
 
 
 def _paint_phases(drawn: Rows, axes: svg.Axes) -> None:
     for y, (cell, share) in enumerate(drawn):
         style = svg.style(cell.index)
-        for start, part, shade in zip(np.cumsum(share) - share, share, PHASE_SHADES, strict=True):
+        for start, part, shade in zip(np.cumsum(share) - share, share, PHASE_SHADES.values(), strict=True):
             axes.barh(y, max(0.0, part - PART_GAP), BAR_HEIGHT, start, alpha=shade, linewidth=0, **style)
     axes.set_xlim(0, 1)
     svg.across(axes, "Share of the clients' time (%)", share=True)

@@ -1,18 +1,17 @@
 """Cost: communication, memory and computation of every strategy."""
 
 from collections.abc import Callable, Sequence
-from math import isnan, nan
+from math import isnan
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.tracking.run_result import RunResult
-from fl_core.schema import ENERGY, UPDATES, Name, Total
+from fl_core.schema import ENERGY, UPDATES, Clock, Name, Status, Total
 from fl_core.text import duration
 from reports import numbers
-from reports.records.records import RecordedScenario
+from reports.records.records import run_table
 from reports.sections.section import Results, Section
-from reports.tables import UNKNOWN, PageTable, TableEntry, download
+from reports.tables import UNKNOWN, PageTable, TableEntry
 
 NOTE = (
     "Median over the runs of all scenarios; in brackets the least and the greatest, where they differ. Sent "
@@ -32,101 +31,61 @@ OF_COLUMN = {  # what a column adds to the note
         "those of the clients in total."
     ),
 }
-
-
-def at_end(run: RunResult, column: str) -> float:
-    """Return a column of the curve in the last row; NaN without the column."""
-    curve = run.files.curve
-    return float(curve[column][-1]) if column in curve else nan
-
-
-def sent_to_target(run: RunResult) -> float:
-    """Return the bytes of all updates until the target was met; ∞ if never, NaN without a target."""
-    return nan if run.target is None else run.time_to_target(Name.UPLOADS, run.target)
-
-
-def energy_to_target(run: RunResult) -> float:
-    """Return the joules of all clients until the target was met; ∞ if never, NaN without a target."""
-    return (
-        nan if run.target is None or ENERGY not in run.files.curve else run.time_to_target(ENERGY, run.target)
-    )
-
-
-# By heading: the cost of a run, and how to write it.
-COLUMNS: dict[str, tuple[Callable[[RunResult], float], Callable[[float], str]]] = {
-    "Updates": (lambda run: at_end(run, UPDATES), numbers.count),
-    "Not finite": (lambda run: run.metrics.get(Total.NON_FINITE, nan), numbers.count),
-    "Misread": (lambda run: run.metrics.get(Total.MISREAD, nan), numbers.count),
-    "Local steps": (lambda run: run.metrics.get(Total.LOCAL_STEPS, nan), numbers.count),
-    "Sent": (lambda run: at_end(run, Name.UPLOADS), numbers.size),
-    "Received": (lambda run: at_end(run, Name.DOWNLOADS), numbers.size),
-    "Sent to target": (sent_to_target, numbers.size),
-    "Energy": (lambda run: at_end(run, ENERGY), numbers.energy),
-    "Energy to target": (energy_to_target, numbers.energy),
-    "Server keeps": (lambda run: run.metrics.get(Total.KEPT_BY_SERVER, nan), numbers.size),
-    "Clients keep": (lambda run: run.metrics.get(Total.KEPT_BY_CLIENTS, nan), numbers.size),
-    "Wall time": (lambda run: run.seconds or nan, duration),
+SENT_TO_TARGET = "uploads_to_target"
+# By heading: the column in the table of runs, and how to write it.
+COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "Updates": (UPDATES, numbers.count),
+    "Not finite": (Total.NON_FINITE, numbers.count),
+    "Misread": (Total.MISREAD, numbers.count),
+    "Local steps": (Total.LOCAL_STEPS, numbers.count),
+    "Sent": (Name.UPLOADS, numbers.size),
+    "Received": (Name.DOWNLOADS, numbers.size),
+    "Sent to target": (SENT_TO_TARGET, numbers.size),
+    "Energy": (ENERGY, numbers.energy),
+    "Energy to target": (Clock.ENERGY.to_target, numbers.energy),
+    "Server keeps": (Total.KEPT_BY_SERVER, numbers.size),
+    "Clients keep": (Total.KEPT_BY_CLIENTS, numbers.size),
+    "Wall time": (Total.WALL_SECONDS, duration),
 }
 
 
 def section(results: Results) -> Section | None:
     """Return the section with a table per problem; costs hardly depend on partition and delay."""
-    by_problem: dict[str, list[RecordedScenario]] = {}
-    for scenario in results.scenarios:
-        by_problem.setdefault(scenario.problem, []).append(scenario)
-    tables = {problem: table(problem, scenarios) for problem, scenarios in by_problem.items()}
-    tables = {problem: costs for problem, costs in tables.items() if costs.lines}
-    if not tables:
+    runs = run_table(results.suite)
+    ended = runs[[Status(status).terminated for status in runs["status"]]]
+    if ended.empty:
         return None
+    sent = {
+        run.key: run.time_to_target(Name.UPLOADS, run.target)
+        for run in results.suite.runs
+        if run.target is not None and run.files.curve
+    }
+    ended = ended.assign(**{SENT_TO_TARGET: ended["key"].map(sent)})
+    problems = list(ended.groupby("problem", sort=False))
+    tables = [table(str(problem), rows) for problem, rows in problems]
     blocks = [
-        {
-            "title": problem if len(tables) > 1 else "",
-            "table": costs,
-            "runs": sum(len(scenario.runs) for scenario in by_problem[problem]),
-        }
-        for problem, costs in tables.items()
+        {"title": costs.name if len(tables) > 1 else "", "table": costs, "runs": len(rows)}
+        for costs, (_, rows) in zip(tables, problems, strict=True)
     ]
-    everything = pd.concat([costs.numbers for costs in tables.values()])
-    link = download("Costs of all runs", results.suite.name, "cost", everything)
-    shows, printed = {"blocks": blocks}, list(tables.values())
-    headings = {heading for costs in printed for heading in costs.headings}
+    headings = {heading for costs in tables for heading in costs.headings}
     note = " ".join([NOTE, *(text for heading, text in OF_COLUMN.items() if heading in headings)])
-    return Section("cost", "Cost", "cost.html.j2", note, shows, tables=printed, downloads=[link])
+    return Section("cost", "Cost", "cost.html.j2", note, {"blocks": blocks}, tables=tables)
 
 
-def table(problem: str, scenarios: Sequence[RecordedScenario]) -> PageTable:
+def table(problem: str, rows: pd.DataFrame) -> PageTable:
     """Return a table of a problem: a line per strategy for printing, a row of numbers per ended run."""
-    ended = [
-        (cell.strategy, run)
-        for scenario in scenarios
-        for cell in scenario.cells
-        for run in cell.runs
-        if run.status.terminated
-    ]
-    costs = pd.DataFrame(
-        {
-            "scenario": run.scenario,
-            "strategy": strategy,
-            "seed": run.seed,
-            **{heading: cost(run) for heading, (cost, _) in COLUMNS.items()},
-            "run": run.run_id,
-        }
-        for strategy, run in ended
-    )
-    columns = [heading for heading in COLUMNS if ended and costs[heading].notna().any()]
+    shown = {
+        heading: (column, write)
+        for heading, (column, write) in COLUMNS.items()
+        if column in rows and rows[column].notna().any()
+    }
+    strategies = sorted(rows.groupby("strategy"), key=lambda group: str(group[0]).casefold())
     lines = [
-        (
-            TableEntry(strategy),
-            *(
-                entry(costs[heading][costs["strategy"] == strategy], COLUMNS[heading][1])
-                for heading in columns
-            ),
-        )
-        for strategy in sorted({strategy for strategy, _ in ended}, key=str.casefold)
+        (TableEntry(str(strategy)), *(entry(runs[column], write) for column, write in shown.values()))
+        for strategy, runs in strategies
     ]
-    unknown = [heading for heading in COLUMNS if heading not in columns and ended]
-    rows = costs.drop(columns=unknown).rename(columns=str.lower)
-    return PageTable(problem or "problem", rows, ["Strategy", *columns], lines)
+    columns = ["scenario", "strategy", "seed", *(column for column, _ in shown.values()), "key"]
+    return PageTable(problem or "problem", rows[columns], ["Strategy", *shown], lines)
 
 
 def entry(values: Sequence[float] | pd.Series, write: Callable[[float], str]) -> TableEntry:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -84,9 +83,8 @@ def _cards(
             clock: plot(scenario, metric, clock, bands[scenario.label, clock], axis)
             for clock in scenario.clocks
         }
-        ends = {0: "", 1: "Thin line that ends in ✕: diverged, not in the mean."}
-        lost = sum(len(line.lost) for line in lines)
-        caption = ends.get(lost, "Thin lines that end in ✕: diverged, not in the mean.")
+        lost = any(line.lost for line in lines)
+        caption = "Thin lines that end in ✕: diverged, not in the mean." if lost else ""
         places, keys = [scenario.place], legend(scenario.cells)
         cards.append(Card(scenario.label, figures, caption, keys, places, len(scenario.runs)))
     return cards
@@ -134,33 +132,24 @@ def plot(
     if len(strategies) > 1:
         finding = f"highest at the end is {strategies[-1]}, lowest {strategies[0]}"
     about = f"{metric.title} against {clock.words}, {scenario.label}: {finding}"
-    paint = partial(_paint, scenario=scenario, metric=metric, clock=clock, bands=bands, scale=scale)
+
+    def paint(axes: svg.Axes) -> None:
+        for line in sorted(bands, key=lambda line: look.layer(line.cell.index)):
+            _paint_band(axes, line, scale)
+        clocks = [line.grid for line in bands if line.n]
+        clocks = clocks or [marks for line in bands for marks, _ in line.lost]
+        svg.clock_axis(axes, scenario.axis_title(clock), clocks)
+        scale.apply(axes)
+        axes.yaxis.set_major_formatter(svg.tick_text(metric.share))
+        svg.heading(axes, f"{metric.heading}{scale.note}", svg.MARGINS[0])
+        lines = levels(scenario, metric)
+        room = _room(axes, [level for _, level in lines])
+        last = [float(line.mean[-1]) for line in ranked]
+        for name, level in lines:
+            below = sum(end < level for end in last) * 2 >= len(last)  # where most curves end
+            _paint_level(axes, metric, name, level, below=below, room=room)
+
     return svg.Drawing(paint, about, legend=legend(scenario.cells), said=texts)
-
-
-def _paint(
-    axes: svg.Axes,
-    *,
-    scenario: RecordedScenario,
-    metric: Measure,
-    clock: Clock,
-    bands: Sequence[CurveBand],
-    scale: Scale,
-) -> None:
-    for line in sorted(bands, key=lambda line: look.layer(line.cell.index)):
-        _paint_band(axes, line, scale)
-    clocks = [line.grid for line in bands if line.n]
-    clocks = clocks or [marks for line in bands for marks, _ in line.lost]
-    svg.clock_axis(axes, scenario.axis_title(clock), clocks)
-    scale.apply(axes)
-    axes.yaxis.set_major_formatter(svg.tick_text(metric.share))
-    svg.heading(axes, f"{metric.heading}{scale.note}", svg.MARGINS[0])
-    lines = levels(scenario, metric)
-    room = _room(axes, [level for _, level in lines])
-    ends = [float(line.mean[-1]) for line in bands if line.n]
-    for name, level in lines:
-        below = sum(end < level for end in ends) * 2 >= len(ends)  # where most curves end
-        _paint_level(axes, metric, name, level, below=below, room=room)
 
 
 def _paint_band(axes: svg.Axes, line: CurveBand, scale: Scale) -> None:

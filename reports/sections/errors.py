@@ -1,7 +1,6 @@
 """Error decomposition of a strategy's updates, measured on the run."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -167,22 +166,20 @@ def _draw(
 ) -> svg.Drawing:
     about = f"{TERMS[term]} over server iterations by strategy, {scenario.label}"
     cells = [cell for cell in scenario.cells if cell.strategy in curves]
-    paint = partial(
-        _paint, term=term, curves=[(cell.index, *curves[cell.strategy]) for cell in cells], scale=scale
-    )
+
+    def paint(axes: svg.Axes) -> None:
+        for cell in cells:
+            index, (iteration, values) = cell.index, curves[cell.strategy]
+            value = np.where(values > scale.low, values, np.nan)
+            dash = svg.line_style(index)
+            axes.plot(iteration, value, linestyle=dash, linewidth=look.width(index), **svg.style(index))
+            if look.quiet(index):
+                continue
+            spacing = max(1, len(value) // 4)
+            svg.markers(axes, index, iteration, value, np.arange(index % spacing, len(value), spacing))
+        svg.clock_axis(axes, "Server iterations", [curves[cell.strategy][0] for cell in cells], room=1.02)
+        scale.apply(axes)
+        axes.yaxis.set_major_formatter(svg.tick_text(share=False))
+        svg.heading(axes, TERMS[term], MARGINS[0])
+
     return svg.Drawing(paint, about, SIZE, MARGINS, legend(cells))
-
-
-def _paint(axes: svg.Axes, term: str, curves: Sequence[tuple[int, Array, Array]], scale: Scale) -> None:
-    for index, iteration, values in curves:
-        value = np.where(values > scale.low, values, np.nan)
-        dash = svg.line_style(index)
-        axes.plot(iteration, value, linestyle=dash, linewidth=look.width(index), **svg.style(index))
-        if look.quiet(index):
-            continue
-        spacing = max(1, len(value) // 4)
-        svg.markers(axes, index, iteration, value, np.arange(index % spacing, len(value), spacing))
-    svg.clock_axis(axes, "Server iterations", [iteration for _, iteration, _ in curves], room=1.02)
-    scale.apply(axes)
-    axes.yaxis.set_major_formatter(svg.tick_text(share=False))
-    svg.heading(axes, TERMS[term], MARGINS[0])

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from math import inf, isfinite
 from typing import Any
 
@@ -42,18 +41,6 @@ def what_ran(suite: RecordedSuite) -> str:
         f"{many(len(suite.runs), 'run')}: {many(len(suite.strategies), 'strategy')} × "
         f"{many(scenarios, 'scenario')} × {many(len(suite.seeds), 'seed')}. "
         f"{when(suite.runs)}{f', {duration(wall)} of computing in all' if wall else ''}."
-    )
-
-
-def what_was_tuned(suite: RecordedSuite) -> str:
-    """Return the suite's campaign in a sentence; empty without a campaign."""
-    if not suite.studies:
-        return ""
-    strategies = len({study.strategy for study in suite.studies})
-    scenarios = len({study.scenario for study in suite.studies})
-    return (
-        f"{many(sum(len(study.counted) for study in suite.studies), 'trial')} of a tuning campaign: "
-        f"{many(strategies, 'strategy')} × {many(scenarios, 'scenario')}."
     )
 
 
@@ -335,37 +322,35 @@ def _draw_standings(
         separation = ", not separated from the leader" if line.open else ""
         texts.append((Cell(line.strategy, results.index[line.strategy], ()), text + separation))
     about = f"{title}: {'; '.join(text for _, text in texts)}"
-    paint = partial(_paint_standings, results=results, standings=standings, lines=lines)
-    return draw_rows(texts, paint, about, LEADER_ROW)
-
-
-def _paint_standings(
-    axes: svg.Axes, results: Results, standings: Standings, lines: Sequence[StrategyStanding]
-) -> None:
     by_rank, metric = standings.by_rank, results.scenarios[0].columns[0]
-    means = [line.score.mean for line in lines]
-    ends = [end for line in lines if line.score.n > 1 for end in (line.score.low, line.score.high)]
-    if by_rank:
-        low_x, high_x = 1.0, float(len(standings.lines))
-    else:
-        reach = (max(means) - min(means)) or abs(means[0]) or 1.0
-        low_x = max(min([*means, *ends]), min(means) - reach)
-        high_x = min(max([*means, *ends]), max(means) + reach)
-    room = 0.04 * (high_x - low_x) or 0.5
-    axes.set_xlim(low_x - room, high_x + room)
-    edges = (low_x, high_x) if by_rank else (low_x - room, high_x + room)
-    for y, line in enumerate(lines):
-        index, score = results.index[line.strategy], line.score
-        if isfinite(score.low):
-            low, high = score.low, score.high
-            if by_rank:  # there is no rank beyond
-                low, high = max(low, low_x), min(high, high_x)
-            svg.interval(axes, index, y, (low, high), edges)
-        mark, size = ("D", 7.5) if line is standings.leader else ("o", 8)
-        svg.dot(axes, index, (score.mean, y), size, mark, edge=1.8, hollow=line.open or score.n < 2)
-    axes.locator_params(axis="x", nbins=6, integer=by_rank)
-    title = "Mean rank (1 is best)" if by_rank else metric.heading
-    svg.across(axes, title, share=not by_rank and metric.share)
+
+    def paint(axes: svg.Axes) -> None:
+        means = [line.score.mean for line in lines]
+        ends = [end for line in lines if line.score.n > 1 for end in (line.score.low, line.score.high)]
+        if by_rank:
+            low_x, high_x = 1.0, float(len(standings.lines))
+        else:
+            reach = (max(means) - min(means)) or abs(means[0]) or 1.0
+            low_x = max(min([*means, *ends]), min(means) - reach)
+            high_x = min(max([*means, *ends]), max(means) + reach)
+        room = 0.04 * (high_x - low_x) or 0.5
+        axes.set_xlim(low_x - room, high_x + room)
+        edges = (low_x, high_x) if by_rank else (low_x - room, high_x + room)
+        for y, line in enumerate(lines):
+            index, score = results.index[line.strategy], line.score
+            if isfinite(score.low):
+                low, high = score.low, score.high
+                if by_rank:  # there is no rank beyond
+                    low, high = max(low, low_x), min(high, high_x)
+                svg.interval(axes, index, y, (low, high), edges)
+            mark, size = ("D", 7.5) if line is standings.leader else ("o", 8)
+            svg.dot(axes, index, (score.mean, y), size, mark, edge=1.8, hollow=line.open or score.n < 2)
+        axes.locator_params(axis="x", nbins=6, integer=by_rank)
+        svg.across(
+            axes, "Mean rank (1 is best)" if by_rank else metric.heading, share=not by_rank and metric.share
+        )
+
+    return draw_rows(texts, paint, about, LEADER_ROW)
 
 
 def standings_frame(standings: Standings) -> pd.DataFrame:

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-import pandas as pd
-
 from benchmarks.discrepancies import discrepancies
 from benchmarks.tracking.run_result import RunResult
-from fl_core.schema import JOINT, OF_STRATEGY, SEED, STRATEGY_NAME, TO_TARGET
+from fl_core.schema import JOINT, OF_STRATEGY, SEED, STRATEGY_NAME
 from fl_core.text import duration, many, natural
-from reports.records.records import RecordedSuite
+from reports.records.records import RecordedSuite, run_table
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, download
 
@@ -67,7 +65,6 @@ def errata(results: Results) -> Section | None:
 def section(results: Results) -> Section:
     """Return the section with facts shared by the runs and a table of all runs."""
     suite = results.suite
-    table = frame(run for scenario in results.scenarios for run in scenario.runs)
     scenarios = [
         (
             scenario.place,
@@ -81,7 +78,9 @@ def section(results: Results) -> Section:
     shows = {"facts": facts(suite), "scenarios": scenarios, "experiments": opened}
     note, tables, links = "", [], []
     if scenarios:
-        note, tables = NOTE if suite.on_server else f"{NOTE} {LOCAL_NOTE}", [PageTable("runs", table)]
+        note, table = NOTE if suite.on_server else f"{NOTE} {LOCAL_NOTE}", run_table(suite)
+        table["run"] = table["key"].map({run.key: run.run_id for run in suite.runs})
+        tables = [PageTable("runs", table)]
         links = [download("All runs", suite.name, "runs", table)]
     title, template = "Provenance", "provenance.html.j2"
     return Section("provenance", title, template, note, shows, tables=tables, downloads=links)
@@ -127,25 +126,3 @@ def _all_values(tables: Iterable[Mapping[str, str]]) -> list[str]:
         for name, value in table.items():
             values.setdefault(name, set()).add(value)
     return [f"{name}: {', '.join(sorted(values[name]))}" for name in sorted(values)]
-
-
-def frame(runs: Iterable[RunResult]) -> pd.DataFrame:
-    """Return a table with a row per run: identity, status, final metrics."""
-    rows = []
-    for run in runs:
-        reads = run.target is not None
-        clocks = [clock for clock in TO_TARGET.values() if reads and clock in run.files.curve]
-        rows.append(
-            {
-                "scenario": run.scenario,
-                "strategy": run.strategy,
-                "seed": run.seed,
-                "status": str(run.status),
-                **{name: run.final(name) for name in run.files.curve if "/" in name or name == run.metric},
-                **{f"{clock} to target": run.time_to_target(clock, run.target) for clock in clocks},
-                "wall seconds": round(run.seconds, 3),
-                "run": run.run_id,
-                "key": run.key,
-            }
-        )
-    return pd.DataFrame(rows)

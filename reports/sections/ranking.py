@@ -1,7 +1,6 @@
 """Ranking of every strategy in every scenario, and distances behind the best, paired over seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from math import inf, isfinite, isnan, nan
 from typing import Any
 
@@ -332,28 +331,28 @@ def _draw_behind(scenario: RecordedScenario, gaps: Mapping[str, Gap], foremost: 
         texts.append((cell, f"{cell.strategy}: {words}"))
     caption = _behind_caption(scenario, gaps)
     description = f"How far strategies stay behind {best.strategy}, {scenario.label}: {caption}"
-    return draw_rows(texts, partial(_paint_behind, rows=rows, metric=metric), description)
 
+    def paint(axes: svg.Axes) -> None:
+        shown = [gap for _, gap in rows if gap]
+        seen = [0.0, *(value for gap in shown for value in gap.values)]
+        ends = [*seen, *(end for gap in shown for end in (gap.effect.low, gap.effect.high))]
+        reach = max(map(abs, seen)) or 1.0
+        low = max(min(ends), min(seen) - MAX_OVERHANG * reach / 2)
+        high = min(max(ends), max(seen) + MAX_OVERHANG * reach / 2)
+        room = 0.05 * (high - low) or reach
+        edges = (low - room, high + room)
+        axes.set_xlim(*edges)
+        axes.axvline(0, color=svg.MUTED, linewidth=0.8)
+        for y, (cell, gap) in enumerate(rows):
+            if gap:
+                svg.strokes(axes, cell.index, gap.values, y)
+                if isfinite(gap.effect.low):
+                    svg.interval(axes, cell.index, y, (gap.effect.low, gap.effect.high), edges)
+                svg.dot(axes, cell.index, (gap.effect.mean, y), 8, edge=1.8, hollow=not gap.worse)
+            elif y == 0:  # the best itself; others without an effect diverged
+                svg.dot(axes, cell.index, (0, y), 7, "D")
+        axes.locator_params(axis="x", nbins=6)
+        title = f"Behind the best in {metric.in_text}{' (points)' if metric.share else ''}"
+        svg.across(axes, title, share=metric.share)
 
-def _paint_behind(axes: svg.Axes, rows: Sequence[tuple[Cell, Gap | None]], metric: Measure) -> None:
-    shown = [gap for _, gap in rows if gap]
-    seen = [0.0, *(value for gap in shown for value in gap.values)]
-    ends = [*seen, *(end for gap in shown for end in (gap.effect.low, gap.effect.high))]
-    reach = max(map(abs, seen)) or 1.0
-    low = max(min(ends), min(seen) - MAX_OVERHANG * reach / 2)
-    high = min(max(ends), max(seen) + MAX_OVERHANG * reach / 2)
-    room = 0.05 * (high - low) or reach
-    edges = (low - room, high + room)
-    axes.set_xlim(*edges)
-    axes.axvline(0, color=svg.MUTED, linewidth=0.8)
-    for y, (cell, gap) in enumerate(rows):
-        if gap:
-            svg.strokes(axes, cell.index, gap.values, y)
-            if isfinite(gap.effect.low):
-                svg.interval(axes, cell.index, y, (gap.effect.low, gap.effect.high), edges)
-            svg.dot(axes, cell.index, (gap.effect.mean, y), 8, edge=1.8, hollow=not gap.worse)
-        elif y == 0:  # the best itself; others without an effect diverged
-            svg.dot(axes, cell.index, (0, y), 7, "D")
-    axes.locator_params(axis="x", nbins=6)
-    title = f"Behind the best in {metric.in_text}{' (points)' if metric.share else ''}"
-    svg.across(axes, title, share=metric.share)
+    return draw_rows(texts, paint, description)

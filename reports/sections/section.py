@@ -24,8 +24,6 @@ WIDTH = svg.SIZE[0]
 TOP, BOTTOM, RIGHT = 8, 44, 16
 LETTER_WIDTH = 7.6  # pixels, about
 MAX_LETTERS = 19  # letters per line
-MAX_ROWS = 10  # rows; more are lower, and names have one line
-CROWDED_SCALE = 0.76  # height of a row among many
 
 Rows = Sequence[tuple[Cell, Array]]  # strategies, and what is drawn of each
 
@@ -161,11 +159,6 @@ def legend(cells: Sequence[Cell]) -> list[tuple[int, str]]:
     return [(cell.index, cell.strategy) for cell in cells]
 
 
-def mean_over(seeds: Sequence[int]) -> str:
-    """Return the note in a caption on averaging, from the seeds of each cell; empty for single seeds."""
-    return f", mean {over(seeds)}" if max(seeds) > 1 else ""
-
-
 def over(seeds: Sequence[int]) -> str:
     """Return the number of seeds of each cell: "over 3 seeds", "over 2 to 5 seeds"."""
     fewest, largest = min(seeds), max(seeds)
@@ -186,7 +179,7 @@ def draw_rows(
         description: For screen readers.
         row: The height of a row in pixels.
     """
-    names = [_name_lines(cell.strategy, among=len(texts)) for cell, _ in texts]
+    names = [svg.two_lines(cell.strategy, MAX_LETTERS).split("\n") for cell, _ in texts]
 
     def rows(axes: svg.Axes) -> None:
         axes.set_ylim(len(texts) - 0.5, -0.5)
@@ -197,16 +190,8 @@ def draw_rows(
             svg.row_name(axes, y, lines)
 
     margin = 18 + LETTER_WIDTH * max(len(line) for lines in names for line in lines)
-    height = row * len(texts) * (CROWDED_SCALE if len(texts) > MAX_ROWS else 1)
-    size, margins = (WIDTH, TOP + BOTTOM + height), (margin, RIGHT, TOP, BOTTOM)
+    size, margins = (WIDTH, TOP + BOTTOM + row * len(texts)), (margin, RIGHT, TOP, BOTTOM)
     return svg.Drawing(rows, description, size, margins, said={cell.index: text for cell, text in texts})
-
-
-def _name_lines(name: str, among: int) -> list[str]:
-    """Return a name on up to two lines; among many rows a long name loses the middle."""
-    if among <= MAX_ROWS or len(name) <= MAX_LETTERS:
-        return svg.two_lines(name, MAX_LETTERS).split("\n")
-    return [f"{name[: MAX_LETTERS - 9].rstrip()}…{name[-8:].lstrip()}"]
 
 
 def rows_section(

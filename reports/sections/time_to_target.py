@@ -1,7 +1,6 @@
 """Time to target of each seed, with a row per strategy."""
 
 from collections.abc import Sequence
-from functools import partial
 from math import isfinite
 
 import numpy as np
@@ -117,33 +116,34 @@ def _draw(scenario: RecordedScenario, clock: Clock, rows: Rows) -> svg.Drawing:
         for cell, runs in rows
         for median in [numbers.moment(_median(runs))]
     ]
-    return draw_rows(texts, partial(_paint, title=scenario.axis_title(clock), rows=rows), about)
 
-
-def _paint(axes: svg.Axes, title: str, rows: Rows) -> None:
-    runs = pd.concat([runs for _, runs in rows])
-    met = np.isfinite(runs["met at"])
-    times, ends = runs.loc[met, "met at"], runs.loc[~met, "end"]  # of others: how long they were observed
-    last = float(max([*times, *ends])) or 1.0  # met at time 0, and over
-    first = float(min(times[times > 0], default=last))
-    log = last > svg.WIDE * first
-    start = first / 1.5 if log else 0.0
-    edge = last * (last / start) ** NEVER if log else last * (1 + NEVER)
-    for y, (cell, of_strategy) in enumerate(rows):
-        reached = np.sort(of_strategy.loc[met.loc[of_strategy.index], "met at"])
-        if len(reached) > 1:
-            axes.plot([reached[0], reached[-1]], [y, y], linewidth=1.4, **svg.style(cell.index))
-        svg.strokes(axes, cell.index, reached, y)
-        if isfinite(median := _median(of_strategy)):
-            svg.dot(axes, cell.index, (median, y), 8)
+    def paint(axes: svg.Axes) -> None:
+        every = pd.concat([runs for _, runs in rows])
+        met = np.isfinite(every["met at"])
+        times = every.loc[met, "met at"]
+        ends = every.loc[~met, "end"]  # how long the other runs were observed
+        last = float(max([*times, *ends])) or 1.0  # met at time 0, and over
+        first = float(min(times[times > 0], default=last))
+        log = last > svg.WIDE * first
+        start = first / 1.5 if log else 0.0
+        edge = last * (last / start) ** NEVER if log else last * (1 + NEVER)
+        for y, (cell, of_strategy) in enumerate(rows):
+            reached = np.sort(of_strategy.loc[met.loc[of_strategy.index], "met at"])
+            if len(reached) > 1:
+                axes.plot([reached[0], reached[-1]], [y, y], linewidth=1.4, **svg.style(cell.index))
+            svg.strokes(axes, cell.index, reached, y)
+            if isfinite(median := _median(of_strategy)):
+                svg.dot(axes, cell.index, (median, y), 8)
+            else:
+                svg.dot(axes, cell.index, (edge, y), 8, edge=1.8, hollow=True)
+        if log:
+            axes.set_xscale("log")
+            axes.set_xlim(start, edge * 1.1 if len(ends) else last * 1.08)
         else:
-            svg.dot(axes, cell.index, (edge, y), 8, edge=1.8, hollow=True)
-    if log:
-        axes.set_xscale("log")
-        axes.set_xlim(start, edge * 1.1 if len(ends) else last * 1.08)
-    else:
-        axes.locator_params(axis="x", nbins=5)
-        axes.set_xlim(0, edge * 1.03 if len(ends) else last * 1.04)
-    if len(ends):
-        axes.axvline((edge * last) ** 0.5, color=svg.RULE, linewidth=0.8)
-    svg.across(axes, title, log=log)
+            axes.locator_params(axis="x", nbins=5)
+            axes.set_xlim(0, edge * 1.03 if len(ends) else last * 1.04)
+        if len(ends):
+            axes.axvline((edge * last) ** 0.5, color=svg.RULE, linewidth=0.8)
+        svg.across(axes, scenario.axis_title(clock), log=log)
+
+    return draw_rows(texts, paint, about)

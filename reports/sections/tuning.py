@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import isnan, log10, nan
 from statistics import stdev
 from typing import Any, Literal
@@ -313,7 +312,24 @@ def history(studies: Sequence[RecordedStudy], indices: Sequence[int], scale: Sca
     """Return a figure of the best value up to each trial, with a line per strategy."""
     about = f"Best {studies[0].measure.in_text} so far by trial and strategy, {studies[0].scenario}"
     legend = [(index, study.strategy) for index, study in zip(indices, studies, strict=True)]
-    paint = partial(_paint_history, studies=studies, indices=indices, scale=scale)
+
+    def paint(axes: svg.Axes) -> None:
+        lines, measure = [best_so_far(study) for study in studies], studies[0].measure
+        longest = max(1, *map(len, lines))
+        spacing = max(1, longest // 6)
+        for line, index in zip(lines, indices, strict=True):
+            x = np.arange(1, len(line) + 1)
+            y = np.where(np.isnan(line), np.nan, scale.clip(line))
+            dash = svg.line_style(index)
+            axes.step(x, y, where="post", linestyle=dash, linewidth=1.5, **svg.style(index))
+            svg.markers(axes, index, x, y, np.arange(index % spacing, len(x), spacing))
+        scale.apply(axes)
+        axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
+        axes.set_xlim(0.5, longest + 0.5)
+        axes.locator_params(axis="x", integer=True, nbins=8)
+        axes.set_xlabel("Trials")
+        svg.heading(axes, f"Best so far · {measure.heading}{scale.note}", svg.MARGINS[0])
+
     return svg.Drawing(paint, about, (520, 300), legend=legend)
 
 
@@ -324,31 +340,44 @@ def best_so_far(study: RecordedStudy) -> Array:
     return best.accumulate(values) if values else np.zeros(0)
 
 
-def _paint_history(
-    axes: svg.Axes, studies: Sequence[RecordedStudy], indices: Sequence[int], scale: Scale
-) -> None:
-    lines, measure = [best_so_far(study) for study in studies], studies[0].measure
-    longest = max(1, *map(len, lines))
-    spacing = max(1, longest // 6)
-    for line, index in zip(lines, indices, strict=True):
-        x = np.arange(1, len(line) + 1)
-        y = np.where(np.isnan(line), np.nan, scale.clip(line))
-        dash = svg.line_style(index)
-        axes.step(x, y, where="post", linestyle=dash, linewidth=1.5, **svg.style(index))
-        svg.markers(axes, index, x, y, np.arange(index % spacing, len(x), spacing))
-    scale.apply(axes)
-    axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
-    axes.set_xlim(0.5, longest + 0.5)
-    axes.locator_params(axis="x", integer=True, nbins=8)
-    axes.set_xlabel("Trials")
-    svg.heading(axes, f"Best so far · {measure.heading}{scale.note}", svg.MARGINS[0])
-
-
 def landscape(study: RecordedStudy, scale: Scale) -> svg.Drawing:
     """Return a figure with a point for each trial: over both rates, or the objective over a single rate."""
     across, up = axes_of(study)
     about = f"{study.measure.title} over {across.name}{f' and {up.name}' if up else ''}, {study.strategy}"
-    paint = partial(_paint_landscape, study=study, across=across, up=up, scale=scale)
+
+    def paint(axes: svg.Axes) -> None:
+        measure = study.measure
+        sign = 1 if measure.higher else -1
+        for trial in sorted(study.judged, key=lambda trial: sign * trial.worth):  # the best above the others
+            height = float(scale.clip(np.array(trial.worth)))
+            at = place(across, trial), place(up, trial) if up else height
+            if trial.diverged:
+                axes.plot(*at, "x", color=svg.INK, markersize=6.5, markeredgewidth=1.6)
+            elif not trial.complete:
+                axes.plot(*at, "v", markerfacecolor="none", markeredgecolor=svg.MUTED, markersize=5)
+            else:
+                share = scale.place(height)
+                colour, _ = svg.amount(int(LEVELS * min(share if measure.higher else 1 - share, 0.999)))
+                ringed = study.best is not None and is_near(trial, study.best)
+                edge, width = (svg.INK, 1.4) if ringed else (svg.MUTED, 0.5)
+                axes.plot(*at, "o", color=colour, markersize=8.4, markeredgecolor=edge, markeredgewidth=width)
+            if trial.origin == "paper":
+                axes.plot(
+                    *at, "s", markerfacecolor="none", markeredgecolor=svg.INK, markersize=14, clip_on=False
+                )
+            if trial is study.best:
+                style: dict[str, Any] = {"markeredgecolor": svg.INK, "markeredgewidth": 1.2, "zorder": 4}
+                axes.plot(*at, "*", color=svg.PAPER, markersize=15, clip_on=False, **style)
+        scale_axis(axes, across, "x")
+        axes.set_xlabel(title(across))
+        if up:
+            scale_axis(axes, up, "y")
+            axes.grid(visible=True, axis="both")
+        else:
+            scale.apply(axes)
+            axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
+        svg.heading(axes, title(up) if up else f"{measure.heading}{scale.note}", MARGINS[0])
+
     margin = MARGINS[0] + (30 if up and not up.ordered else 0)
     return svg.Drawing(paint, f"{about}, {study.scenario}", SIZE, (margin, *MARGINS[1:]))
 
@@ -359,40 +388,6 @@ def axes_of(study: RecordedStudy) -> tuple[Parameter, Parameter | None]:
     across = by_name[next((name for name in LOCAL if name in by_name), next(iter(by_name)))]
     up = by_name.get(SERVER)
     return across, None if up is across else up
-
-
-def _paint_landscape(
-    axes: svg.Axes, study: RecordedStudy, across: Parameter, up: Parameter | None, scale: Scale
-) -> None:
-    measure = study.measure
-    sign = 1 if measure.higher else -1
-    for trial in sorted(study.judged, key=lambda trial: sign * trial.worth):  # the best above the others
-        height = float(scale.clip(np.array(trial.worth)))
-        at = place(across, trial), place(up, trial) if up else height
-        if trial.diverged:
-            axes.plot(*at, "x", color=svg.INK, markersize=6.5, markeredgewidth=1.6)
-        elif not trial.complete:
-            axes.plot(*at, "v", markerfacecolor="none", markeredgecolor=svg.MUTED, markersize=5)
-        else:
-            share = scale.place(height)
-            colour, _ = svg.amount(int(LEVELS * min(share if measure.higher else 1 - share, 0.999)))
-            ringed = study.best is not None and is_near(trial, study.best)
-            edge, width = (svg.INK, 1.4) if ringed else (svg.MUTED, 0.5)
-            axes.plot(*at, "o", color=colour, markersize=8.4, markeredgecolor=edge, markeredgewidth=width)
-        if trial.origin == "paper":
-            axes.plot(*at, "s", markerfacecolor="none", markeredgecolor=svg.INK, markersize=14, clip_on=False)
-        if trial is study.best:
-            style: dict[str, Any] = {"markeredgecolor": svg.INK, "markeredgewidth": 1.2, "zorder": 4}
-            axes.plot(*at, "*", color=svg.PAPER, markersize=15, clip_on=False, **style)
-    scale_axis(axes, across, "x")
-    axes.set_xlabel(title(across))
-    if up:
-        scale_axis(axes, up, "y")
-        axes.grid(visible=True, axis="both")
-    else:
-        scale.apply(axes)
-        axes.yaxis.set_major_formatter(svg.tick_text(measure.share))
-    svg.heading(axes, title(up) if up else f"{measure.heading}{scale.note}", MARGINS[0])
 
 
 def place(parameter: Parameter, trial: TrialResult) -> float:

@@ -129,7 +129,7 @@ def test_energy_stands_on_the_page_and_in_comparisons(recorded: Store) -> None:
     parts: dict[str, Section] = {part.anchor: part for part in sections(results)}
     (costs,) = parts["cost"].tables
     assert {"Energy", "Energy to target"} <= set(costs.headings)
-    found = costs.numbers.set_index(["strategy", "seed"])["energy to target"]
+    found = costs.numbers.set_index(["strategy", "seed"])["energy_to_target"]
     assert found.to_dict() == expected
     curves = parts["curves"].tables[0].numbers
     assert {"energy", "time", "updates", "iteration"} == set(curves["clock"])

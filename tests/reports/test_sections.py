@@ -164,7 +164,7 @@ def test_costs_are_those_of_the_runs() -> None:
     assert (texts["Sent to target"].text, texts["Sent to target"].detail) == ("120 B", "(40 B to ∞)")
     assert texts["Server keeps"].text == "2.0 kB"
     assert (texts["Clients keep"].text, texts["Clients keep"].detail) == ("10 MB", "(5.0 MB to 15 MB)")
-    assert table.numbers["run"].nunique() == 3 and "Not finite" not in texts
+    assert table.numbers["key"].nunique() == 3 and "Not finite" not in texts
     assert "Sent to target: " in section.note and "Not finite" not in section.note
 
 
