@@ -74,7 +74,6 @@ class Finding(StrEnum):
     WORSE = auto()
     CHANGED = auto()  # other values than recorded
     ROUNDED = auto()  # golden values that differ by rounding: a warning
-    SKIPPED = auto()  # not compared, since other seeds stalled
 
 
 WORDS = {
@@ -137,9 +136,6 @@ def compare(
         goal, today = baseline.goals[scenario], [by_key[run.key] for run in earlier]
         if GateQuestion.QUALITY in questions:
             pair = Seeds(scenario, strategy, goal, [references[run.key] for run in earlier], today)
-            if stalled := pair.stalled():
-                checks += [stalled, *pair.skipped(questions)]  # runs of other lengths
-                continue
             checks += pair.quality()
         if GateQuestion.REPRODUCIBILITY in questions:
             pair = Seeds(scenario, strategy, goal, earlier, today)
@@ -284,23 +280,6 @@ class Seeds:
         texts = (f"{count} of {len(self.before)} {happened}" for count in (then, today))
         return self._check(quantity, finding, *texts, minus(f"{today - then:+d}"), "none more")
 
-    def stalled(self) -> GateCheck | None:
-        """Return the check of changed stalled seeds, None if unchanged; a newly stalled seed is worse."""
-        then, today = (
-            {run.seed for run in runs if run.status is Status.STALLED} for runs in (self.before, self.now)
-        )
-        if then == today:
-            return None
-        return self._count(self.final_metric, "stalled", len(then), len(today), worse=bool(today - then))
-
-    def skipped(self, questions: Sequence[GateQuestion]) -> list[GateCheck]:
-        """Return the checks skipped where the stalled seeds have changed."""
-        names = [] if self.goal.metric == FP_LOSS else [LOSS]
-        names += [] if self.goal.target is None else [self.updates_to(self.goal.target)]
-        if GateQuestion.REPRODUCIBILITY in questions:
-            names += [SCHEDULE, GOLDEN_VALUES]
-        return [self._check(name, Finding.SKIPPED) for name in names]
-
     @property
     def final_metric(self) -> str:
         """Name of the check of the final metric."""
@@ -319,7 +298,13 @@ class Seeds:
             yield self.reach(self.goal.target)
 
     def final(self) -> GateCheck:
-        """Return the check of the final metric over finite runs; a further diverged seed is worse."""
+        """Return the check of the final metric; a further seed that stalled or diverged is worse."""
+        then, today = (
+            {run.seed for run in runs if run.status is Status.STALLED} for runs in (self.before, self.now)
+        )
+        if then != today:
+            worse = bool(today - then)
+            return self._count(self.final_metric, "stalled", len(then), len(today), worse=worse)
         metric = self.goal.measure
         values = [[run.final if run.finite else nan for run in runs] for runs in (self.before, self.now)]
         sign = 1 if metric.higher else -1

@@ -406,16 +406,10 @@ def test_a_seed_that_diverges_is_worse() -> None:
 
 
 def test_a_seed_that_stalls_is_worse() -> None:
-    """It is said as what it is, and values of runs of other lengths are not compared."""
+    """It is said as what it is; once it no longer stalls, that is better."""
     before = record()
-    waits = changed(
-        before, status=lambda one: Status.STALLED if one.seed == 2 else Status.DONE, updates_to_target=inf
-    )
+    waits = changed(before, status=lambda one: Status.STALLED if one.seed == 2 else Status.DONE)
     assert failures(before, waits) == [("FedBuff", "Final", "worse")]
-    names = [
-        [(one.scenario, one.strategy, one.what) for one in compare(before, now)] for now in (before, waits)
-    ]
-    assert names[0] == names[1]
     (found,) = [one for one in compare(before, waits) if one.failed]
     assert (found.before, found.now, found.allowed) == ("0 of 5 stalled", "1 of 5 stalled", "none more")
     assert failures(waits, before) == []
