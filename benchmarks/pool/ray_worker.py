@@ -25,8 +25,6 @@ from fl_core.import_guard import UserPackages
 HEARTBEAT = 30.0  # seconds between two copies of a job's checkpoint at least
 BYTES = 1e6  # of checkpoints that a worker sends in a second at most, on average
 
-Files = Mapping[str, bytes]
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
@@ -34,7 +32,7 @@ class WorkerReport:
 
     key: str
     message: Message | None
-    files: Files
+    files: Mapping[str, bytes]
 
 
 @dataclass
@@ -78,7 +76,7 @@ class RayWorker(Worker):
             return f"{type(error).__name__}: {error}"
         return ""
 
-    def begin(self, job: PoolJob, files: Files) -> None:
+    def begin(self, job: PoolJob, files: Mapping[str, bytes]) -> None:
         """Queue a job together with the job's files."""
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         mine = job.elsewhere(folder)

@@ -28,7 +28,7 @@ TaskMessage = tuple[Task, Message] | None
 def display(tasks: int, *, quiet: bool) -> Progress:
     """Return the display for the output: bars in a terminal, lines elsewhere, problems only if quiet."""
     if quiet:
-        return Progress()
+        return Progress(tasks)
     return Bars(tasks) if sys.stdout.isatty() else Lines(tasks)
 
 
@@ -42,28 +42,61 @@ def value(task: Task, number: float | None) -> str:
     return " ".join(filter(None, [metric.short, f"{number:.4g}", metric.unit]))
 
 
-class SessionProgress:
-    """State of all tasks of a session."""
+def news(task: Task, message: Notice | Finished | Died) -> str:
+    """Return a message about a task as a line of text."""
+    if isinstance(message, Notice):
+        return f"{task.name}: {message.text}"
+    if isinstance(message, Died):
+        return f"{task.name}: worker died ({message.how}); will be retried"
+    result = message.result
+    if result.status is Status.ERROR:
+        return f"{task.name}: error: {result.reason}"
+    unusual = result.status in {Status.DIVERGED, Status.STALLED}
+    outcome = f"{result.status}: {result.reason}" if unusual else value(task, message.value)
+    return f"{task.name}: {outcome} ({result.seconds:.1f} s)"
 
-    def __init__(self, total: int) -> None:
+
+class Progress:
+    """Progress of the tasks of a session, between the start and end of `with`.
+
+    This class shows problems only, subclasses show more.
+    """
+
+    def __init__(self, total: int = 1) -> None:
         self.total = total
         self.began = monotonic()
         self.taken_up: dict[str, float] = {}  # the share at which each task began or went on
         self.ended: Counter[str] = Counter()  # by status
         self.active: dict[str, tuple[Task, Advanced]] = {}
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def see(self, event: TaskMessage) -> None:
-        """Take in a message."""
+        """Take in and show a message; None if none has come for a while."""
+        if event is not None:
+            task, message = event
+            if isinstance(message, Advanced):
+                self.taken_up.setdefault(task.key, message.share)
+                self.active[task.key] = task, message
+            elif not isinstance(message, Notice):
+                self.active.pop(task.key, None)
+            if isinstance(message, Finished):
+                self.ended[message.result.status] += 1
+        self.show(event)
+
+    def show(self, event: TaskMessage) -> None:
+        """Show a message, and the state of the session."""
         if event is None:
             return
         task, message = event
-        if isinstance(message, Advanced):
-            self.taken_up.setdefault(task.key, message.share)
-            self.active[task.key] = task, message
-        elif not isinstance(message, Notice):
-            self.active.pop(task.key, None)
-        if isinstance(message, Finished):
-            self.ended[message.result.status] += 1
+        if isinstance(message, Died | Notice) or (
+            isinstance(message, Finished) and message.result.status is Status.ERROR
+        ):
+            sys.stderr.write(news(task, message) + "\n")
 
     @property
     def share(self) -> float:
@@ -96,49 +129,14 @@ class SessionProgress:
         return f"{self.ended.total():{len(str(self.total))}}/{self.total}"
 
 
-def news(task: Task, message: Notice | Finished | Died) -> str:
-    """Return a message about a task as a line of text."""
-    if isinstance(message, Notice):
-        return f"{task.name}: {message.text}"
-    if isinstance(message, Died):
-        return f"{task.name}: worker died ({message.how}); will be retried"
-    result = message.result
-    if result.status is Status.ERROR:
-        return f"{task.name}: error: {result.reason}"
-    unusual = result.status in {Status.DIVERGED, Status.STALLED}
-    outcome = f"{result.status}: {result.reason}" if unusual else value(task, message.value)
-    return f"{task.name}: {outcome} ({result.seconds:.1f} s)"
-
-
-class Progress:
-    """Progress display of problems only; subclasses show more, between the start and end of `with`."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def see(self, event: TaskMessage) -> None:
-        """Show a message; None if none has come for a while."""
-        if event is None:
-            return
-        task, message = event
-        if isinstance(message, Died | Notice) or (
-            isinstance(message, Finished) and message.result.status is Status.ERROR
-        ):
-            sys.stderr.write(news(task, message) + "\n")
-
-
 class Lines(Progress):
     """Progress display with a line for each finished task, and status lines in between."""
 
     def __init__(self, total: int) -> None:
-        self.state = SessionProgress(total)
+        super().__init__(total)
         self._spoke, self._status = monotonic(), ""
 
-    def see(self, event: TaskMessage) -> None:
-        self.state.see(event)
+    def show(self, event: TaskMessage) -> None:
         if event is not None and isinstance(event[1], Notice | Finished | Died):
             self._say(news(event[0], event[1]))
         elif monotonic() - self._spoke > SILENCE and (status := " | ".join(self._life())) != self._status:
@@ -146,10 +144,10 @@ class Lines(Progress):
             self._say(status)
 
     def _life(self) -> Iterator[str]:
-        yield self.state.waits or f"{self.state.share:.0%}"
-        if self.state.remaining:
-            yield self.state.remaining
-        active, more = self.state.shown(NAMES)
+        yield self.waits or f"{self.share:.0%}"
+        if self.remaining:
+            yield self.remaining
+        active, more = self.shown(NAMES)
         for task, message in active:
             text = value(task, message.value)
             yield f"{task.name}: {text}" if text else task.name
@@ -158,7 +156,7 @@ class Lines(Progress):
 
     def _say(self, line: str) -> None:
         self._spoke = monotonic()
-        sys.stdout.write(f"[{self.state.count}] {line}\n")
+        sys.stdout.write(f"[{self.count}] {line}\n")
         sys.stdout.flush()
 
 
@@ -168,7 +166,7 @@ class Bars(Progress):
     def __init__(self, total: int) -> None:
         from rich.live import Live
 
-        self.state = SessionProgress(total)
+        super().__init__(total)
         self._live = Live(auto_refresh=False, transient=True)
         self._drawn = 0.0
 
@@ -180,8 +178,7 @@ class Bars(Progress):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def see(self, event: TaskMessage) -> None:
-        self.state.see(event)
+    def show(self, event: TaskMessage) -> None:
         if event is not None:
             task, message = event
             if isinstance(message, Died | Notice) or (
@@ -200,15 +197,14 @@ class Bars(Progress):
         from rich.table import Table
         from rich.text import Text
 
-        state = self.state
         picture = Table.grid(padding=(0, 2))
         picture.add_column(no_wrap=True, overflow="ellipsis")
-        active, more = state.shown(ROWS)
+        active, more = self.shown(ROWS)
         for task, message in active:
             text = Text(value(task, message.value))
             picture.add_row(Text(task.name, style="dim"), ProgressBar(1.0, message.share, width=BAR), text)
         if more:
             picture.add_row(Text(more, style="dim"))
-        bar = ProgressBar(1.0, state.share, width=BAR)
-        picture.add_row(f"{state.count} finished", bar, state.remaining or state.waits)
+        bar = ProgressBar(1.0, self.share, width=BAR)
+        picture.add_row(f"{self.count} finished", bar, self.remaining or self.waits)
         return picture

@@ -16,7 +16,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,9 @@ class Outbox:
         with whole(folder) as partial:
             artifacts = partial / ARTIFACTS
             artifacts.mkdir(parents=True)
-            (partial / RESULT).write_text(_json(_as_data(result)), encoding="utf-8")
+            (partial / RESULT).write_text(
+                _json(_RESULT.dump_python(result, exclude={"files"})), encoding="utf-8"
+            )
             (artifacts / DESCRIPTION).write_text(_json(description), encoding="utf-8")
             for name, text in (texts or {}).items():
                 (artifacts / name).write_text(text, encoding="utf-8")
@@ -180,11 +182,6 @@ def read(folder: Path) -> RunResult | None:
     except (OSError, ValueError):
         return None
     return result if (result.suite, result.key) == folder.parts[-2:] else None
-
-
-def _as_data(result: RunResult) -> dict[str, Any]:
-    """Return a result as plain data, without the contents of files."""
-    return {column.name: getattr(result, column.name) for column in fields(result) if column.name != "files"}
 
 
 def _announcement(path: Path) -> Announcement | None:

@@ -14,7 +14,7 @@ from benchmarks.pool.job import Capacity, Died
 from benchmarks.runs import progress
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Advanced, Notice
-from benchmarks.runs.progress import SessionProgress, TaskMessage
+from benchmarks.runs.progress import Progress, TaskMessage
 from benchmarks.suite.suite import PlannedRun, load, tasks
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.store import Store
@@ -225,7 +225,7 @@ def test_a_run_that_cannot_be_saved_costs_its_neighbours_nothing(tmp_path: Path,
 
 def test_a_display_names_a_few(tmp_path: Path) -> None:
     found = grid(tmp_path)
-    board = SessionProgress(len(found))
+    board = Progress(len(found))
     for share in (0.1, 0.2):
         for task in found:
             board.see((task, Advanced(share)))
@@ -257,7 +257,7 @@ def test_the_time_left_counts_nothing_of_earlier_sessions(
     old, new = grid(tmp_path)[:2]
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
-    board = SessionProgress(2)
+    board = Progress(2)
     for task, share in ((old, 0.5), (new, 0.0)):
         board.see((task, Advanced(share)))
     assert board.remaining == ""
@@ -268,7 +268,7 @@ def test_the_time_left_counts_nothing_of_earlier_sessions(
 
 def test_a_run_taken_up_at_its_end_has_no_time_left_to_tell(tmp_path: Path) -> None:
     """Its process died between the last event and its record."""
-    board = SessionProgress(1)
+    board = Progress(1)
     board.see((grid(tmp_path)[0], Advanced(1.0)))
     assert board.remaining == ""
 
