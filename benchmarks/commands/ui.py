@@ -194,7 +194,7 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     Those of its campaign, and of its runs with tuned values, follow.
     """
     from benchmarks.suite.shipped import recorded_name
-    from benchmarks.tracking import descriptions, views
+    from benchmarks.tracking import views
     from benchmarks.tracking.reader import reading
 
     suite = recorded_name(suite)
@@ -207,7 +207,7 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
     if experiment is not None:
         links += _views(experiment)
         reports = [result.run_id for result in results if result.kind == Kind.REPORT]
-        links += [("Report page", descriptions.report_page(suite, experiment.id, run)) for run in reports[:1]]
+        links += [("Report page", views.report_page(suite, experiment.id, run)) for run in reports[:1]]
     related = {"Tuned": f"{base}{VARIANT}", "Tuning": f"{base}{CAMPAIGN}"}
     for kind, name in related.items():
         if name in experiments and name != suite:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.errors import warn
 from benchmarks.redaction import redacted
-from benchmarks.tracking import artifact_locations, database, descriptions, views
+from benchmarks.tracking import artifact_locations, database, views
 from benchmarks.tracking.experiment import INDEXED, TrackedExperiment, create_experiment
 from benchmarks.tracking.mlflow_entities import (
     data_set_of,
@@ -367,7 +367,7 @@ class Tracking:
         pair = seed_tags[Tag.SCENARIO], seed_tags[Tag.STRATEGY]
         if pair not in experiment.groups:
             tags: dict[str, str] = {tag: seed_tags.get(tag, "") for tag in SHARED}
-            tags |= {Tag.KIND: Kind.GROUP, MlflowTag.NOTE: descriptions.of_group(experiment.id, seed_tags)}
+            tags |= {Tag.KIND: Kind.GROUP, MlflowTag.NOTE: views.note_of_group(experiment.id, seed_tags)}
             run = self._client.create_run(experiment.id, began, tags, experiment.name_of(pair))
             if data_sets := data_set_of(seed_tags, of_seeds=True):
                 self._client.log_inputs(run.info.run_id, data_sets)
@@ -443,7 +443,7 @@ class Tracking:
 
         lost = sum(map(diverged, seeds))
         seconds = sum(seed.seconds for seed in seeds)
-        note = descriptions.of_group(experiment.id, seeds[0].tags, len(seeds) - lost, lost)
+        note = views.note_of_group(experiment.id, seeds[0].tags, len(seeds) - lost, lost)
         tags = [RunTag(Tag.MEAN_OF, ids), RunTag(MlflowTag.NOTE, note)]
         self._client.log_batch(group.run_id, metrics, params_of_group(seeds), tags, synchronous=True)
         end = group.start_time + round(1000 * seconds)  # not when the last seed ended, perhaps days later
@@ -478,7 +478,7 @@ class Tracking:
 
     def _annotate(self, experiment: TrackedExperiment) -> None:
         page = experiment.report.run_id if experiment.report else ""
-        note = descriptions.of_suite(experiment.name, experiment.id, experiment.tags, page)
+        note = views.note_of_suite(experiment.name, experiment.id, experiment.tags, page)
         self._label(experiment, MlflowTag.NOTE, note)
 
     def _label(self, experiment: TrackedExperiment, tag: str, value: str | None) -> None:

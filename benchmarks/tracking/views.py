@@ -1,4 +1,4 @@
-"""Saved views for MLflow's pages: a scenario's strategies against clocks, picked from a menu.
+"""Saved views for MLflow's pages, picked from a menu, and notes in Markdown on suites and groups.
 
 MLflow keeps a view as a tag of the experiment: its name, and the state of the page (its own chart settings,
 deflated). The format is that of MLflow 3.17; a version that does not know it ignores the tag.
@@ -10,10 +10,23 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 from zlib import compress
 
 from fl_core.metrics import Metric, from_text, named
-from fl_core.schema import JOINT, OF_STRATEGY, SPREAD, Clock, JudgedOn, Kind, Tag, Total, TrialMetric
+from fl_core.schema import (
+    CAMPAIGN,
+    JOINT,
+    OF_STRATEGY,
+    SPREAD,
+    Clock,
+    JudgedOn,
+    Kind,
+    Tag,
+    Total,
+    TrialMetric,
+)
+from fl_core.text import many
 
 TAG = "mlflow.sharedViewState."
 OURS = "asyncfl-"  # begins the keys of our views; users may save others
@@ -338,3 +351,45 @@ def _described(kind: str, name: str, section: str) -> dict[str, Any]:
 def _is(text: str) -> str:
     """Return a filter's condition; MLflow cannot escape an apostrophe, but has a wildcard for any letter."""
     return "LIKE '{}'".format(text.replace("'", "_")) if "'" in text else f"= '{text}'"
+
+
+def note_of_suite(suite: str, experiment: str, tags: Mapping[str, str], report: str) -> str:
+    """Return a suite's description, with links to saved views and to the report page, if any."""
+    links = [f"- [{_plain(name)}]({page(experiment, key)})" for name, key in saved(tags)]
+    parts = [tags.get(Tag.DESCRIPTION, "").strip()]
+    if links:
+        about = (
+            "Best trials, all trials, and each study"
+            if suite.endswith(CAMPAIGN)
+            else "Mean over seeds against client updates, virtual time and, with a network, bytes sent"
+        )
+        parts.append("\n".join([f"**{about}** (also in the menu of views)", "", *links]))
+    if report:
+        parts.append(f"[Report page]({report_page(suite, experiment, report)})")
+    return "\n\n".join(filter(None, parts))
+
+
+def note_of_group(experiment: str, tags: Mapping[str, str], seeds: int = 0, diverged: int = 0) -> str:
+    """Return a group's description: paper, scenario, number of seeds in the mean, and links."""
+    scenario = tags[Tag.SCENARIO]
+    mean = f"Mean over the {many(seeds, 'seed')} below" if seeds else "Its seeds are below"
+    lost = f"; without {diverged} diverged" if diverged else ""
+    report = quote(f"tags.`{Tag.KIND}` = '{Kind.REPORT}'")
+    report_run = f"#/experiments/{experiment}/runs?workflowType=machine_learning&searchFilter={report}"
+    return (
+        f"{_plain(tags.get(Tag.PAPER, ''))}\n\n"
+        f"Scenario: {_plain(scenario)}. {mean}{lost}.\n\n"
+        f"[Compare the strategies of this scenario]({page(experiment, View(scenario, {}).key)}) · "
+        f"[Report page]({report_run}), an artifact of its own run"
+    )
+
+
+def report_page(suite: str, experiment: str, run: str) -> str:
+    """Return the address, after the server's, of the report page held by a run."""
+    file = quote(f"{suite}.html")
+    return f"#/experiments/{experiment}/runs/{run}/artifacts/{file}?workflowType=machine_learning"
+
+
+def _plain(text: str) -> str:
+    """Return the text with all Markdown mark-up escaped."""
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>#" else letter for letter in text)
