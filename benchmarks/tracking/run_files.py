@@ -79,6 +79,14 @@ def state_of(folder: Path, run: RunResult) -> str:
     return ", ".join(states) if total <= MAX_BYTES else ""
 
 
+def copy_of(folder: Path, run: RunResult) -> Copy | None:
+    """Return a copy of a run's own files in a folder; None for large files, or if these cannot be read."""
+    state = state_of(folder, run)
+    if state and not (files := read(folder, run)).unread:
+        return state, pack(files)
+    return None
+
+
 class Copies:
     """Copies of the tables of an experiment's runs, in an SQLite file; none for other stores."""
 
@@ -101,12 +109,6 @@ class Copies:
                 self.path.unlink()
             return {}
         return {run: (state, tables) for run, state, tables in rows}  # the newest of each run
-
-    def add_run(self, run_id: str, run: RunResult, folder: Path) -> None:
-        """Add a copy of the run's own files in `folder`, unless these cannot be read."""
-        state = state_of(folder, run) if self.path else ""
-        if state and not (tables := read(folder, run)).unread:
-            self.add({run_id: (state, pack(tables))})
 
     def add(self, copies: Mapping[str, Copy]) -> None:
         """Add copies by MLflow's id of the run; without effect where the file cannot be written to."""

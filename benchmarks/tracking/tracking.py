@@ -37,7 +37,7 @@ from benchmarks.tracking.mlflow_entities import (
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.parquet import UnreadableTableError
 from benchmarks.tracking.reader import opened
-from benchmarks.tracking.run_files import Copies
+from benchmarks.tracking.run_files import Copies, Copy, copy_of
 from benchmarks.tracking.run_result import (
     MAX_TAG_CHARACTERS,
     MlflowStatus,
@@ -306,6 +306,7 @@ class Tracking:
         made by the user's code before it was edited, or one whose files are gone.
         """
         pairs = {self._write(result) for result in results}
+        self._copy_tables(results)
         for suite, pair in sorted(filter(None, pairs)):
             self._sum_up(self._experiments[suite], pair)
 
@@ -382,13 +383,22 @@ class Tracking:
         self._client.log_batch(recorded.run_id, metrics, params, synchronous=True)
         if result.kind != Kind.TRIAL and (data_sets := data_set_of(result.tags)):
             self._client.log_inputs(recorded.run_id, data_sets)
-        folder = self._keep(recorded, self._outbox.artifacts(result))
-        if folder is not None and result.kind == Kind.RUN:
-            copies = Copies(self._store.tracking_uri, recorded.experiment_id)
-            copies.add_run(recorded.run_id, result, folder)
+        self._keep(recorded, self._outbox.artifacts(result))
 
-    def _keep(self, run: RunResult, files: Path) -> Path | None:
-        """Keep a file, or all files of a folder, as artifacts of a run; return the folder, if it is local."""
+    def _copy_tables(self, results: Sequence[RunResult]) -> None:
+        """Copy the tables of runs for reports, if the store is an SQLite file."""
+        uri = self._store.tracking_uri
+        copies: dict[str, dict[str, Copy]] = {}
+        for result in results if database.file(uri) is not None else ():
+            run = self._experiments[result.suite].runs[result.key]
+            folder = artifact_locations.place(run.artifact_uri, uri)
+            if result.kind == Kind.RUN and folder and (tables := copy_of(folder, result)):
+                copies.setdefault(run.experiment_id, {})[run.run_id] = tables
+        for experiment, of_runs in copies.items():
+            Copies(uri, experiment).add(of_runs)
+
+    def _keep(self, run: RunResult, files: Path) -> None:
+        """Keep a file, or all files of a folder, as artifacts of a run."""
         uri = self._store.tracking_uri
         folder = None if self._store.is_server else artifact_locations.place(run.artifact_uri, uri)
         if folder is None:
@@ -399,7 +409,6 @@ class Tracking:
         else:
             folder.mkdir(parents=True, exist_ok=True)
             copy(files, folder)
-        return folder
 
     def _sum_up(self, experiment: TrackedExperiment, pair: Pair) -> None:
         """Log the summary of a group's seeds to the group, once all seeds are finished."""
