@@ -9,19 +9,18 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from math import inf, isfinite, nan
 from statistics import fmean
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from benchmarks.errors import UserError
-from benchmarks.tracking.values import moment, number, parsed
 from fl_core.keys import is_older
 from fl_core.metrics import Metric, from_text
 from fl_core.schema import (
@@ -45,6 +44,8 @@ from fl_core.time_to_target import meets, observed_until, time_to_target
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
+
+T = TypeVar("T", dict[str, Any], list[Any])
 
 MAX_PARAM_CHARACTERS, MAX_TAG_CHARACTERS = 6000, 8000
 MAX_NAME_CHARACTERS = 40  # of a run's name, as far as MLflow shows it beside its charts
@@ -288,12 +289,12 @@ class RunResult:
     @property
     def started(self) -> datetime | None:
         """Start of the first attempt."""
-        return moment(self.start_time)
+        return _moment(self.start_time)
 
     @property
     def ended(self) -> datetime | None:
         """End of the run; None if still running."""
-        return moment(self.end_time)
+        return _moment(self.end_time)
 
     @property
     def budget_clock(self) -> Clock | None:
@@ -437,6 +438,37 @@ class TrialResult:
         ends = [run.metrics.get(TrialMetric.END) for run in self.runs.values()]
         recorded = [end for end in ends if end is not None]
         return fmean(recorded) if recorded and len(recorded) == len(ends) else None
+
+
+@lru_cache(maxsize=2**16)  # thousands of runs have the same
+def clean(text: str) -> str:
+    """Return a text without invisible characters and without characters invalid in HTML or XML."""
+    if not text.isprintable():  # quick, and nearly all are
+        text = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", " ", text)
+    return text.strip()
+
+
+def number(text: str) -> float | None:
+    """Return the finite number in a text, or None."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def parsed(text: str, otherwise: T) -> T:
+    """Return the JSON in a text, or `otherwise` if invalid or of another type."""
+    try:
+        content = json.loads(text or "null")
+    except ValueError:
+        return otherwise
+    return content if isinstance(content, type(otherwise)) else otherwise
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    """Return a time stored by MLflow in milliseconds, or None."""
+    return None if not milliseconds else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 @lru_cache  # thousands of runs have the same

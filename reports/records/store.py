@@ -10,8 +10,15 @@ from benchmarks.redaction import redacted
 from benchmarks.tracking.artifact_locations import fetched, place
 from benchmarks.tracking.reader import reading
 from benchmarks.tracking.run_files import Copies, pack, read, state_of, tables_of, unpack
-from benchmarks.tracking.run_result import Files, RunResult, fault_of, must_be_current, valid_tags
-from benchmarks.tracking.values import clean, parsed
+from benchmarks.tracking.run_result import (
+    Files,
+    RunResult,
+    clean,
+    fault_of,
+    must_be_current,
+    parsed,
+    valid_tags,
+)
 from fl_core.metrics import SURROGATE
 from fl_core.schema import CAMPAIGN, CURVE, UNTUNED, VARIANT, Kind, MlflowTag, Tag
 from fl_core.text import many, nearest
