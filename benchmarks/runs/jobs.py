@@ -151,7 +151,7 @@ class Attempt(RunSlot):
 
     def events(self) -> Iterator[Event | ComputeRequest]:
         """Yield the simulation's events once recorded, and store the record at the end."""
-        world = self.worker.shared(Worlds).of(self.task.problem, self.task.seed)
+        world = self.worker.shared(SharedWorlds).of(self.task.problem, self.task.seed)
         recorder = self.recorder = self._resumed(world) or self._begun(world)
         simulation, curve = recorder.simulation, recorder.record.curve
         self.charge()
@@ -309,7 +309,7 @@ class Companions:
         return self._most
 
 
-class Worlds:
+class SharedWorlds:
     """Worlds of a worker: open runs of equal problem and seed share a world, and the last world is kept."""
 
     def __init__(self) -> None:

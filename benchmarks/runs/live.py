@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.errors import UserError
 from benchmarks.pool.job import Worker
-from benchmarks.runs.jobs import TaskJob, Worlds
+from benchmarks.runs.jobs import SharedWorlds, TaskJob
 from benchmarks.runs.messages import Advanced, Finished, NoRoom, Notice
 from benchmarks.runs.recording import Recording
 from benchmarks.suite.suite import PlannedRun, Suite
@@ -105,7 +105,7 @@ class LiveJob(TaskJob[PlannedLiveRun]):
     def _ran(self, worker: Worker, recording: Recording) -> Finished:
         task, began = self.task, monotonic()
         saved = self.outbox.checkpoint(task.suite, task.key)
-        world = worker.shared(Worlds).of(task.problem, task.seed)
+        world = worker.shared(SharedWorlds).of(task.problem, task.seed)
         run = self._run(world, worker)
         if saved.exists():
             try:
