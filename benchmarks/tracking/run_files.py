@@ -115,7 +115,7 @@ class Copies:
         if self.path is None or not copies:
             return
         with suppress(OSError, sqlite3.Error):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(0o700, parents=True, exist_ok=True)
             with closing(sqlite3.connect(self.path, timeout=20)) as connection, connection:
                 connection.execute("PRAGMA synchronous = OFF")
                 connection.execute("CREATE TABLE IF NOT EXISTS runs (run TEXT, state TEXT, tables BLOB)")
