@@ -169,7 +169,7 @@ def rows(
     from reports.records.store import load
 
     trials, winners = [], study.winners(tables)
-    if untuned := study.without(winners):
+    if not study.held_out and (untuned := study.without(winners)):
         results = studies(untuned.campaign(), computes, store, storage)
         trials = [*untuned.rows_of_trials(results)]
         winners |= board.winners(results)

@@ -41,6 +41,12 @@ SEEDS = 10  # seeds of a study are counted from so many times its number
 AT_ONCE = 8  # entries that are tuned together; tables are written after them
 LINEAR = (Logistic, Affine, Linear)  # models that are
 TUNING = 1000  # seeds of trials are so far above
+# Held-out scenario → scenario whose tuned parameters its final runs take; nothing is tuned in it
+HELD_OUT = {
+    "features10-alpha": "features10-alike",
+    "features10-clients": "features10-persistent",
+    "features10-tails": "features10-persistent",
+}
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,13 @@ class StudyOfScale:
 
     def winners(self, tables: BoardTables) -> dict[str, Values]:
         """Return the parameters of the best trials that tables have, by label of the entry."""
-        best = tables.best_trials(self.place, self.number)
+        best = tables.best_trials(HELD_OUT.get(self.place, self.place), self.number)
         return {label: best[self.label(label)] for label in self.labels if self.label(label) in best}
+
+    @property
+    def held_out(self) -> bool:
+        """Return whether parameters are those of another scenario."""
+        return self.place in HELD_OUT
 
     def without(self, labels: Collection[str]) -> StudyOfScale | None:
         """Return the study of the other entries; None if there are none."""
@@ -183,7 +194,7 @@ class StudyOfScale:
         spec = self._asked.spec
         seeds = spec.tuning.seeds
         per_entry = spec.tuning.trials * (seeds if isinstance(seeds, int) else len(seeds))
-        untuned = len(self.labels) - len(self.winners(tables))
+        untuned = 0 if self.held_out else len(self.labels) - len(self.winners(tables))
         return untuned * per_entry + len(self.labels) * len(spec.seeds)
 
 
@@ -196,6 +207,11 @@ def written(suite: Suite) -> list[dict[str, Any]]:
 
 
 def scales(suite: str) -> list[str]:
+    """Return the names of all scales of a suite in which entries are tuned; an empty name without scales."""
+    return [scale for scale in all_scales(suite) if scale not in HELD_OUT]
+
+
+def all_scales(suite: str) -> list[str]:
     """Return the names of all scales of a suite; an empty name for a suite without scales."""
     return list(yaml_io.read(load(suite, tuned=False).source).get("scales") or {}) or [""]
 
@@ -207,7 +223,7 @@ def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
         UserError: The suite lacks a scenario, or a scenario lacks a budget, a target or a fitting metric.
     """
     goals = {}
-    by_place = {StudyOfScale(suite, scale, 1).place: scale for scale in scales(suite)}
+    by_place = {StudyOfScale(suite, scale, 1).place: scale for scale in all_scales(suite)}
     for place in places:
         if place not in by_place:
             raise UserError(f"{suite}: no scale '{place}', of which the tables have runs: give --suite")
@@ -231,6 +247,7 @@ def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
             linear=linear,
             clients=f"{spec.problem.clients} clients, {labels.partition(spec.problem)}",
             power=_in_words(spec.timing.power),
+            tuned_in=HELD_OUT.get(place, ""),
         )
     return goals
 
@@ -246,6 +263,14 @@ def missing(study: StudyOfScale, tables: BoardTables) -> list[StudyOfScale]:
     entries = list(zip(study.labels, study.entries or study.labels, strict=True))
     if study.number in COPY_STUDIES:
         entries = [(label, entry) for label, entry in entries if label in COPIED]
+    if study.held_out:
+        tuned = study.winners(tables)
+        if not tuned:
+            raise UserError(
+                f"{study.place}: no tuned parameters of {HELD_OUT[study.place]}, study {study.number}. Run "
+                f"--scale {HELD_OUT[study.place]} first"
+            )
+        entries = [(label, entry) for label, entry in entries if label in tuned]
     done = tables.done(study.place, study.number)
     remaining = [entry for label, entry in entries if study.label(label) not in done]
     starts = range(0, len(remaining), AT_ONCE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -63,6 +63,10 @@ class BoardTables:
     def scales(self) -> list[str]:
         """Scenarios with final runs."""
         return sorted(set(self.finals["scale"]))
+
+    def of(self, scales: Sequence[str]) -> BoardTables:
+        """Return the rows of some scenarios."""
+        return BoardTables(*(table[table["scale"].isin([*scales])] for table in (self.trials, self.finals)))
 
     def done(self, scale: str, study: int) -> set[str]:
         """Return the labels of the entries whose final runs of a study are there."""

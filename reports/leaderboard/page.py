@@ -30,7 +30,9 @@ from reports.leaderboard.populations import (
     board_order,
     board_scores,
     correlation,
+    held_out_scores,
     population,
+    tuned_scales,
 )
 from reports.leaderboard.rank_groups import NEIGHBOURS
 from reports.numbers import MISSING
@@ -55,7 +57,11 @@ WHAT = {
     "of the FedFix paper",
     "two_speed": "a fifth of the clients is ten times slower",
     "phones": "published speeds and links of phones, messages of 4 MB, and one link of the server for all",
+    "alpha": "clients are alike; their data are less skewed than on the board",
+    "clients": "persistent speeds, with twice as many clients",
+    "tails": "persistent speeds with heavy tails; clients come and go with the time of day",
 }
+FIRST = 12  # entries of a population whose order is looked at by itself
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # headings and rows
 
@@ -84,6 +90,11 @@ class Board:
     def scores(self) -> dict[str, PopulationScores]:
         """Scores of each population in which entries can be compared."""
         return board_scores(self.tables, self.goals)
+
+    @cached_property
+    def held_out(self) -> dict[str, PopulationScores]:
+        """Scores of each held-out scenario in which entries can be compared."""
+        return held_out_scores(self.tables, self.goals)
 
 
 def write(board: Board, folder: Path) -> Path:
@@ -127,6 +138,8 @@ def page(board: Board) -> str:
         leading_everywhere=everywhere,
         missing=_missing(board),
         correlations=_correlations(scores),
+        held_out=held_out_table(board),
+        transferred=transferred_table(board),
         samplers=board.samplers,
         size=_size(board),
         data=[f"{problem} {digest}" for problem, digest in board.data.items()],
@@ -145,7 +158,7 @@ def limits(board: Board) -> str:
         f"This board compares how soon {many(len(entries), 'strategy')} reach a target accuracy, for "
         "populations of clients that differ in speed "
         f"({names}){f', on {listed(workloads)}' if workloads else ''}. {models}. It says nothing about other "
-        "workloads and populations; where two entries share a rank group, it does not say which is sooner."
+        "workloads and populations. Entries that cannot be told apart share a rank group."
     )
 
 
@@ -220,6 +233,41 @@ def tuning_table(result: PopulationScores, other_scales: Sequence[str] = ()) -> 
     return head, rows
 
 
+def held_out_table(board: Board) -> Table:
+    """Return how far the order in each held-out scenario is that of the population tuned in."""
+    rows = []
+    for scale, result in board.held_out.items():
+        goal = board.goals[scale]
+        tuned_in = population(goal.tuned_in)
+        if tuned_in not in board.scores:
+            continue
+        order = board.scores[tuned_in].order()
+        correlations = (
+            correlation({name: medians[name] for name in names if name in medians}, result.medians)
+            for names in (order, order[:FIRST])
+            for medians in (board.scores[tuned_in].medians,)
+        )
+        rows.append(
+            [
+                scale,
+                f"{WHAT.get(population(scale), population(scale))} ({goal.clients})",
+                population_name(tuned_in),
+                str(len(result.entries)),
+                *(MISSING if isnan(value) else f"{value:.2f}" for value in correlations),
+            ]
+        )
+    return ["Scenario", "Clients", "Parameters of", "Entries", "All", f"First {FIRST}"], rows
+
+
+def transferred_table(board: Board) -> Table:
+    """Return the speed-up of each entry in the held-out scenarios."""
+    rows = [
+        [name, *(_cell(result, name, groups=False) for result in board.held_out.values())]
+        for name in board_order(board.held_out)
+    ]
+    return ["Entry", *board.held_out], rows
+
+
 def sampler_table(runs: pd.DataFrame) -> Table:
     """Return the table of the pilot of samplers: a row for each strategy."""
     names = list(dict.fromkeys(runs["sampler"]))
@@ -245,9 +293,12 @@ def sampler_finding(runs: pd.DataFrame) -> str:
     for name in rivals:
         effect = paired_effect((of_study[name] - of_study[first]).to_numpy())
         ratio, low, high = np.exp([effect.mean, effect.low, effect.high])
-        words.append(f"{name} takes {ratio:.2f} × as long as {first} (95 %: {low:.2f} to {high:.2f})")
+        words.append(f"{ratio:.2f} × for {name} (95 %: {low:.2f} to {high:.2f})")
     reason = "whose points are fixed in advance, so that results of one trial do not change the next"
-    return f"Over all studies {'; '.join(words)}. The board takes {first}, {reason}."
+    return (
+        f"Time to the target with the parameters that a sampler found, over that with {first}: "
+        f"{'; '.join(words)}. The board uses {first}, {reason}."
+    )
 
 
 def settings_page(tables: BoardTables) -> Iterator[str]:
@@ -300,7 +351,7 @@ def _linked(name: str) -> str:
 
 def _missing(board: Board) -> dict[str, list[str]]:
     """Return what the board lacks, by title; nothing for a whole board."""
-    coverage = Coverage(board.tables)
+    coverage = Coverage(board.tables.of(tuned_scales(board.goals)))
     labels = {str(name).removesuffix(COPY) for name in board.tables.finals["strategy"]}
     lines = {
         "Scenarios without runs": [
@@ -387,12 +438,12 @@ def _correlations(scores: Mapping[str, PopulationScores]) -> list[str]:
     ]
 
 
-def _cell(result: PopulationScores, name: str) -> str:
+def _cell(result: PopulationScores, name: str, groups: bool = True) -> str:
     if name not in result.entries:
         return MISSING
     if result.never(name):
         return f"never ({result.met(name):.0%})"
-    return f"**{result.groups[name]}** · {result.sooner(name):.1f} ×"
+    return f"{f'**{result.groups[name]}** · ' if groups else ''}{result.sooner(name):.1f} ×"
 
 
 def _overall(scores: Mapping[str, PopulationScores], name: str) -> str:
@@ -436,7 +487,7 @@ def _size(board: Board) -> str:
         f"{many(len(entries), 'entry')} and {many(len(copies), 'copy')} in {many(len(scales), 'scenario')}. "
         f"In each, an entry has {studies} of {many(tables.trials['trial'].nunique(), 'trial')}, of "
         f"{many(_seeds(tables.trials), 'run')} each, and {many(len(runs) // len(scales), 'final run')}. With "
-        "the runs of scenarios that do not count yet, the stored tables have "
+        "the runs of other scenarios, the stored tables have "
         f"{many(len(tables.trials), 'run')} for tuning and {many(len(tables.finals), 'final run')}. Final "
         f"runs are from {many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
     )

@@ -39,6 +39,7 @@ class ScenarioGoal:
     linear: bool = True  # whether its model is
     clients: str = ""  # their number and their data
     power: str = ""  # of clients, in words; none: energy is not counted
+    tuned_in: str = ""  # of a held-out scenario: the scenario whose parameters its runs have
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,10 +357,23 @@ class Coverage:
 
 
 def board_scores(tables: BoardTables, goals: Mapping[str, ScenarioGoal]) -> dict[str, PopulationScores]:
-    """Return the scores of each population in which entries can be compared."""
-    by_population = Coverage(tables).populations
+    """Return the scores of each population in which entries can be compared, without held-out scenarios."""
+    by_population = Coverage(tables.of(tuned_scales(goals))).populations
     scores = {name: PopulationScores(tables, scales, goals) for name, scales in by_population.items()}
     return {name: population for name, population in scores.items() if population.comparable}
+
+
+def held_out_scores(tables: BoardTables, goals: Mapping[str, ScenarioGoal]) -> dict[str, PopulationScores]:
+    """Return the scores of each held-out scenario in which entries can be compared."""
+    scores = {
+        scale: PopulationScores(tables, [scale], goals) for scale, goal in goals.items() if goal.tuned_in
+    }
+    return {scale: result for scale, result in scores.items() if result.comparable}
+
+
+def tuned_scales(goals: Mapping[str, ScenarioGoal]) -> list[str]:
+    """Return the scenarios that are not held out."""
+    return [scale for scale, goal in goals.items() if not goal.tuned_in]
 
 
 def population(scale: str) -> str:

@@ -12,7 +12,7 @@ from shell import asyncfl
 
 from benchmarks.commands.leaderboard import command
 from benchmarks.errors import UserError
-from benchmarks.leaderboard import goals
+from benchmarks.leaderboard import board, goals
 from benchmarks.leaderboard.board import StudyOfScale, missing, scales
 from benchmarks.leaderboard.board import goals as goals_of
 from benchmarks.leaderboard.sampler_pilot import best_of_study
@@ -243,6 +243,27 @@ def test_places_that_are_known_are_found(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     conclusion = json.loads((tmp_path / "evidence" / "manifest.json").read_text())["conclusion"]
     assert conclusion.startswith("Fixed speeds: most runs of Flipped never meet the target")
+
+
+@pytest.mark.slow
+def test_a_held_out_scale_takes_the_parameters_of_another(
+    suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board, "HELD_OUT", {"fixed": "alike"})
+    words = ("--suite", suite, "--out", tmp_path / "out", "--study", 1, "--workers", 1)
+    with pytest.raises(UserError, match="alike"):
+        run("run", "--scale", "fixed", *words)
+    run("run", *words)  # what is held out is not run by itself
+    assert BoardTables.load(tmp_path / "out").scales == ["alike"]
+    run("run", "--scale", "fixed", *words)
+    tables = BoardTables.load(tmp_path / "out")
+    assert {*tables.trials["scale"]} == {"alike"} and tables.scales == ["alike", "fixed"]
+    study = StudyOfScale(str(suite), "fixed", 1)
+    best = tables.best_trials("alike", 1)
+    assert {*best} == {"FedAvg", "FedBuff"}
+    for run_of_suite in study.finals(study.winners(tables)).runs():
+        strategy, values = run_of_suite.experiment.strategy, best[run_of_suite.strategy]
+        assert strategy.local_lr == values["local_lr"] and strategy.server.name == values["server.name"]
 
 
 @pytest.mark.slow

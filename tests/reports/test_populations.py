@@ -15,7 +15,7 @@ from benchmarks.commands import options
 from reports.leaderboard import populations as module
 from reports.leaderboard import rank_groups
 from reports.leaderboard.board_tables import FINALS, TRIALS, BoardTables
-from reports.leaderboard.page import SETTINGS, Board, matrix, page, population_table, write
+from reports.leaderboard.page import SETTINGS, Board, held_out_table, matrix, page, population_table, write
 from reports.leaderboard.populations import (
     COPY,
     Coverage,
@@ -258,6 +258,23 @@ def test_a_scenario_that_has_only_begun_leaves_no_entry_out() -> None:
     assert scores(most, "fixed").scales == ["features10-fixed", "text-fixed"]
     lacking = {"Clone of ASGD", FLIPPED, MOTIONLESS}
     assert Coverage(most).missing() == {name: ["text-fixed"] for name in lacking}
+
+
+def test_a_held_out_scenario_changes_no_score_and_has_the_order_of_equal_runs() -> None:
+    board, held_out = tables(), "features10-iid"
+    moved = board.finals[board.finals["scale"] == SCALES[2]].assign(scale=held_out)
+    more = BoardTables(board.trials, pd.concat([board.finals, moved]))
+    goals = dict.fromkeys(SCALES, GOAL) | {held_out: replace(GOAL, tuned_in=SCALES[2])}
+    with_held_out = Board(more, goals)
+    assert {name: result.groups for name, result in with_held_out.scores.items()} == {
+        name: result.groups for name, result in all_scores(board).items()
+    }
+    [row] = held_out_table(with_held_out)[1]
+    assert row[0] == held_out and row[-2:] == ["1.00", "1.00"]
+    flipped = moved.assign(time=1e4 / moved["time"].clip(upper=1e6))
+    backwards = Board(BoardTables(board.trials, pd.concat([board.finals, flipped])), goals)
+    [row] = held_out_table(backwards)[1]
+    assert row[-2] == "-1.00"
 
 
 def test_a_run_that_diverged_does_not_hide_the_others() -> None:
