@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchmarks.claims.claim import Arrangement, Claim, Failure
-from benchmarks.claims.comparisons import Better, Value
+from benchmarks.claims.comparisons import Better, Ratio, Value
 from reports import numbers
 from reports.claims.readings import Reading
 from reports.claims.rules import Verdict, Word
@@ -102,6 +102,8 @@ def measured_quantity(claim: Claim) -> str:
         form = "found − printed" if claim.printed is not None else ""
     elif isinstance(claim, Better):
         form = "A − B, more is better for A"
+    elif isinstance(claim, Ratio) and any(term.times < 0 for term in claim.top):
+        form = "relative gain"
     else:
         form = {"ratio": "ratio", "rank": "Spearman’s ρ", "contrast": "contrast"}.get(claim.kind, "")
     return ": ".join(filter(None, (quantity(claim), form)))
