@@ -146,7 +146,7 @@ def overall(scenarios: Sequence[RecordedScenario], comparisons: Sequence[Compari
 
 
 def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: str) -> Comparison:
-    reach = metric in TO_TARGET
+    clock = TO_TARGET.get(metric)  # None unless the question is about times to a target
     pairs, cut, remarks = {}, [], []
     sides = [{run.seed: run for run in cell.runs} for cell in cells]
     for seed in sorted(sides[0].keys() | sides[1].keys()):
@@ -157,29 +157,22 @@ def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: s
             if reason := _mistake(run, value):
                 reasons.append(reason.format(cell.strategy))
             if run and run.status is Status.STALLED:
-                counts = "never, unless the target was met before" if reach else "its last model counts"
+                counts = "never, unless the target was met before" if clock else "its last model counts"
                 stalled.append(f"seed {seed}: {cell.strategy} stalled ({counts})")
-        if not reasons or (reach and all(run and run.status.terminated for run in runs)):
+        if not reasons or (clock and all(run and run.status.terminated for run in runs)):
             pairs[seed] = pair
-            if (
-                reach
-                and first
-                and second
-                and all(TO_TARGET[metric] in run.files.curve for run in (first, second))
-            ):
-                clock = TO_TARGET[metric]
-                ends = [
-                    run.observed_until(met, clock) for run, met in zip((first, second), pair, strict=True)
-                ]
+            if clock and all(run and clock in run.files.curve for run in runs):
+                both = [run for run in runs if run]
+                ends = [run.observed_until(met, clock) for run, met in zip(both, pair, strict=True)]
                 cut.append(restricted(*zip(pair, ends, strict=True)))
         remarks += stalled
         if reasons:
             diverged = any(run and run.status is Status.DIVERGED for run in runs)
             counts = " (never, unless the target was met before)" if diverged and seed in pairs else ""
             remarks.append(f"seed {seed}: {' and '.join(reasons)}{counts}")
-    target = scenario.metric.round_text(scenario.target) if reach and scenario.target is not None else ""
+    target = scenario.metric.round_text(scenario.target) if clock and scenario.target is not None else ""
     comparison = _comparison(scenario.label, measured(scenario, metric), pairs, cut)
-    step = scenario.evaluation_step(TO_TARGET[metric]) if reach else nan
+    step = scenario.evaluation_step(clock) if clock else nan
     return replace(comparison, target=target, step=step, remarks=tuple(remarks))
 
 
