@@ -81,7 +81,6 @@ class Paper:
     name: str
     title: str
     scenarios: dict[str, WrittenScenario] = field(default_factory=dict)
-    files: dict[str, Path] = field(default_factory=dict)  # scenario → its file
     places: dict[str, str] = field(default_factory=dict)  # scenario → its file and line
     claims: dict[str, Claim] = field(default_factory=dict)  # by id
     main: dict[str, MainResult] = field(default_factory=dict)  # by id
@@ -154,7 +153,7 @@ def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iter
     for name, written in head.scenarios.items():
         location = place(path, document, ("scenarios", name))
         if name in paper.scenarios:
-            yield f"{location}: scenarios.{name}: stands in {paper.files[name].name} already"
+            yield f"{location}: scenarios.{name}: stands in {paper.places[name]} already"
             continue
         allowed = {
             key: value
@@ -168,7 +167,7 @@ def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iter
             continue
         try:
             paper.scenarios[name] = WrittenScenario.model_validate({**allowed, "document": rest})
-            paper.files[name], paper.places[name] = path, location
+            paper.places[name] = location
         except ValidationError as error:
             yield from _lines_of_entry(location, error, WrittenScenario, written, f"scenarios.{name}.")
 

@@ -93,8 +93,8 @@ class ClaimPlan:
             try:
                 by_sample[name] = self._scenario(sample.scenario).picked(sample, claim.clock)
             except ValueError as error:
-                location = f"{self.paper.files[sample.scenario]}: claims.{claim.id}"
-                raise UserError(f"{location}: {name}: {error} (scale {self.scale})") from None
+                file = self.paper.places[sample.scenario].rpartition(":")[0]
+                raise UserError(f"{file}: claims.{claim.id}: {name}: {error} (scale {self.scale})") from None
         return by_sample
 
     def problems(self, claim: Claim) -> list[str]:

@@ -37,7 +37,8 @@ def still_open(plan: ClaimPlan, folder: Path = RESULTS) -> list[Open]:
     paper, scale = plan.paper, plan.scale
     verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
     stored = stored_numbers.read(stored_numbers.path(paper.name, scale, folder))
-    have = seeds_of(current(paper, scale, stored))
+    values = stored_numbers.values(current(paper, scale, stored))
+    have = {id_: set.intersection(*map(set, samples.values())) for id_, samples in values.items()}
     undecided = []
     for claim in plan.claims:
         verdict, stored_seeds = verdicts[claim.id], have.get(claim.id, set())
@@ -71,12 +72,6 @@ def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
         if all(number.runs.split() == keys.get(number.sample) for number in numbers if number.seed == seed):
             up_to_date += numbers
     return up_to_date
-
-
-def seeds_of(numbers: Iterable[Number]) -> dict[str, set[int]]:
-    """Return the seeds with a number for every sample of a claim, by claim."""
-    by_claim = stored_numbers.values(numbers)
-    return {claim: set.intersection(*map(set, samples.values())) for claim, samples in by_claim.items()}
 
 
 def merged(paper: Paper, scale: str, file: Path, fresh: Sequence[Number]) -> list[Number]:

@@ -123,7 +123,6 @@ def _read(path: Path, kind: str) -> pd.DataFrame:
         table = pd.read_csv(
             BytesIO(reading.content(path)), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False
         )
-        table = table.assign(**{name: "" for name in OPTIONAL if name in columns and name not in table})
         if missing := [name for name in columns if name not in table]:
             raise ValueError(f"no column '{missing[0]}'")
         kinds = {name: str if name in TEXTS else int if name in WHOLE else float for name in columns}

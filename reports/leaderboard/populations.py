@@ -332,12 +332,13 @@ class Coverage:
         for scale in self.entries:
             by_population.setdefault(population(scale), []).append(scale)
         return {
-            name: [scale for scale in scales if 2 * len(self.entries[scale]) >= self._most(scales)]
+            name: [
+                scale
+                for scale in scales
+                if 2 * len(self.entries[scale]) >= max(len(self.entries[other]) for other in scales)
+            ]
             for name, scales in by_population.items()
         }
-
-    def _most(self, scales: Sequence[str]) -> int:
-        return max(len(self.entries[scale]) for scale in scales)
 
     @property
     def begun(self) -> list[str]:
