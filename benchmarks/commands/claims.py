@@ -14,8 +14,9 @@ import click
 
 from benchmarks import process
 from benchmarks.commands import options
+from benchmarks.errors import UserError, writing
 from fl_core.schema import Status
-from fl_core.text import many
+from fl_core.text import many, nearest, unknown
 
 if TYPE_CHECKING:
     from benchmarks.claims.claim import Claim
@@ -40,8 +41,6 @@ files = click.option(
 def papers_of(folder: Path | None, wanted: str | None) -> dict[str, Paper]:
     """Return all papers of a folder of claims, or the wanted paper; UserError for an unknown name."""
     from benchmarks.claims.files import FOLDER, papers
-    from benchmarks.errors import UserError
-    from fl_core.text import unknown
 
     all_papers = papers(folder or FOLDER)
     if wanted is None:
@@ -58,7 +57,6 @@ def results_of(folder: Path | None) -> Path:
         UserError: No folder is given, and an installed wheel has no numbers of the package's claims.
     """
     from benchmarks.claims.stored_numbers import RESULTS
-    from benchmarks.errors import UserError
 
     if folder is not None:
         return folder / RESULTS.name
@@ -210,7 +208,6 @@ def run(
         raise click.UsageError("--hours needs --until-decided")
     if untraceable and until_decided:
         raise click.UsageError("--untraceable repeats stored seeds. Leave out --until-decided")
-    from benchmarks.errors import UserError
 
     papers = papers_of(folder_of_claims, wanted)
     plans = [plan for paper in papers.values() for plan in plans_of(paper, scale, ids)]
@@ -242,7 +239,6 @@ def run(
 def _must_be_traceable(results: Path) -> None:
     """Raise UserError for claims of the package if the repository has changes or no commit."""
     from benchmarks.claims.stored_numbers import RESULTS
-    from benchmarks.errors import UserError
     from benchmarks.tracking.provenance import commit
 
     revision = commit()
@@ -276,7 +272,6 @@ def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quie
 def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     """Store the numbers of finished runs."""
     from benchmarks.claims import register, stored_numbers
-    from benchmarks.errors import UserError
     from reports.claims.cost import merged
     from reports.claims.measured import measured
     from reports.records.store import load
@@ -379,7 +374,6 @@ def command(
     if ctx.invoked_subcommand is not None:
         _must_stand_behind(ctx)
         return
-    from benchmarks.errors import writing
     from reports.claims.readings import all_of
 
     if wanted and (markdown or readme):
@@ -443,7 +437,6 @@ def _print(readings: list[Reading], detailed: bool) -> None:
 def check(folder_of_claims: Path | None) -> None:
     """Check that every entry is valid and selects runs that can be made; nothing runs."""
     from benchmarks.claims.plan import mistakes
-    from benchmarks.errors import UserError
 
     papers = papers_of(folder_of_claims, None)
     if wrong := mistakes(papers.values()):
@@ -461,9 +454,7 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
     The id of a main result, such as ace-fedbuff, shows all of its readings; that of a row, such as A-best,
     the verdicts on all of its claims.
     """
-    from benchmarks.errors import UserError
     from benchmarks.tables import print_headed, print_text
-    from fl_core.text import nearest
     from reports.claims.show import of_claim, of_result, of_row
     from reports.claims.terminal import HEADER
 
