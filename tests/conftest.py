@@ -57,6 +57,17 @@ def _migrations_read_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _tables_made_once() -> Iterator[None]:
+    """A new database gets a copy of the tables that MLflow made for the first."""
+    from benchmarks.tracking import database
+    from tests import databases
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "make_tables", lambda path: path.write_bytes(databases.empty_database()))
+        yield
+
+
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An MLflow database without anything in it."""

@@ -4,7 +4,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from benchmarks.tracking import database
+from benchmarks.tracking.database import make_tables
 
 
 @cache
@@ -12,5 +12,5 @@ def empty_database() -> bytes:
     """The file of a database without anything in it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mlflow.db"
-        database.create(f"{database.PREFIX}{path}")
+        make_tables(path)
         return path.read_bytes()

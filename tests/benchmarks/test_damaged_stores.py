@@ -92,12 +92,14 @@ def told(
     return _told
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_whole_store_is_read_without_a_word(whole: Store, tmp_path: Path, told: Callable[..., Any]) -> None:
     for command in COMMANDS.keys() - WRITERS:
         done = told(command, whole.folder)
         assert (done.returncode, done.stderr) == (0, ""), command
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", SAID)
 def test_what_is_damaged_is_named(name: str, whole: Store, tmp_path: Path, told: Callable[..., Any]) -> None:
     store = Store(Path(shutil.copytree(whole.folder, tmp_path / "damaged")))

@@ -336,6 +336,7 @@ def trial_rows() -> pd.DataFrame:
     return pd.DataFrame(made, columns=TRIALS)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_says_who_leads_where(tmp_path: Path) -> None:
     board = BoardTables(trial_rows(), tables().finals)
     goals = dict.fromkeys(SCALES, GOAL)
