@@ -316,21 +316,6 @@ def amount(level: int) -> tuple[str, str]:
     return _PLACES[f"a{level}"], PAPER if level >= look.TURN else INK
 
 
-def tile(axes: Axes, x: float, y: float, margin: float = 0.015, **style: Any) -> None:
-    """Draw a cell of a heatmap: a rectangle around (x, y), with a small margin to neighbours."""
-    from matplotlib.patches import Rectangle
-
-    width, height = 1 - 2 * margin, 0.98 - 2 * margin
-    axes.add_patch(Rectangle((x - width / 2, y - height / 2), width, height, **style))
-
-
-def only_tiles(axes: Axes) -> None:
-    """Remove everything from the axes but the tiles and names of a heatmap."""
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-
-
 # -- axes and their words --
 
 

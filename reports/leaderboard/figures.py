@@ -39,15 +39,19 @@ def heat_map(scores: Mapping[str, PopulationScores], names: Mapping[str, str]) -
     )
 
     def paint(axes: Axes) -> None:
+        from matplotlib.patches import Rectangle
+
         levels = np.clip(np.nan_to_num(np.log2(np.maximum(values, 0.25))) + 2, 0, 5)
         for row in range(len(entries)):
             for column in range(len(scores)):
                 fill, ink = svg.amount(int(levels[row, column]))
-                svg.tile(axes, column, row, facecolor=fill)
+                axes.add_patch(Rectangle((column - 0.485, row - 0.475), 0.97, 0.95, facecolor=fill))
                 value = values[row, column]
                 text = "" if isnan(value) else "never" if value == 0 else numbers.tick(float(f"{value:.2g}"))
                 axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=9)
-        svg.only_tiles(axes)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
         axes.set_xticks(range(len(scores)), [names[name] for name in scores])
         axes.set_yticks(range(len(entries)), entries)
         axes.set_xlim(-0.5, len(scores) - 0.5)
