@@ -26,24 +26,30 @@ class Discrepancy(Frozen):
     code: str  # what its code does, or what was computed
     reading: str  # ours, and where to find the other
     module: str  # the code that holds what is offered
-    about: Settings  # the part of a suite that is meant
+    about: Settings  # the settings of a suite that the discrepancy concerns
     ours: Settings = Field(default_factory=dict)  # the default, spelled out
     other: Settings = Field(default_factory=dict)  # the other reading; empty where it is not offered
 
     def concerns(self, params: Mapping[str, str], metrics: Collection[str] = ()) -> bool:
-        """Return whether a run with parameters (by dotted key) and shown metrics uses the part."""
+        """Return whether the discrepancy concerns a run with parameters (by dotted key) and shown metrics."""
         if not set(self.about.get(SHOW, metrics)) <= {*metrics}:
             return False
-        return all({params.get(key), params.get(f"{key}.name")} & names for key, names in self._meant())
+        return all({params.get(key), params.get(f"{key}.name")} & names for key, names in self._conditions())
 
-    def _meant(self) -> Iterator[tuple[str, set[str]]]:
-        """Yield the parameters of the part with possible values; of strategies the names alone."""
-        for key, parts in self.about.items():
+    def _conditions(self) -> Iterator[tuple[str, set[str]]]:
+        """Yield each recorded parameter that a run must have, with the values that match.
+
+        Of a strategy the name alone counts: its other fields in `about` only complete a valid suite.
+        """
+        for key, value_of_key in self.about.items():
             if key == "strategies":
-                yield STRATEGY_NAME, {part if isinstance(part, str) else part["name"] for part in parts}
+                yield (
+                    STRATEGY_NAME,
+                    {part if isinstance(part, str) else part["name"] for part in value_of_key},
+                )
             elif key != SHOW:
                 prefix = f"{OF_STRATEGY}local" if key == "local" else key
-                for name, value in parts.items():
+                for name, value in value_of_key.items():
                     yield f"{prefix}.{name}", {str(value)}
 
 

@@ -34,16 +34,23 @@ Curve = tuple[np.ndarray, np.ndarray]  # times and values of the metric, at succ
 
 @dataclass(frozen=True)
 class PilotResult:
-    """Target and budget of a scenario, and what the pilot found there."""
+    """Target and budget of a scenario, and what the pilot found there.
 
-    tuning_target: float  # what tuned FedAvg holds after ROUNDS rounds on the half for tuning, less ALLOWANCE
-    target: float  # the same on the half for final runs: one half is harder than the other
-    time: float  # median time of the fastest FedAvg to the target, on that half
-    share: float  # of its runs that meet the target
-    budget: float  # BUDGET_TIMES the time
-    best: Values  # the point that holds most
-    fastest: Values  # the point that is soonest at the target
-    at_edge: tuple[str, ...]  # parameters of both that lie at an edge of their ranges
+    The constants above are rules of the board that are published: docs/how-to/leaderboard.md.
+    """
+
+    tuning_target: (
+        float  # metric of the setting `best` after ROUNDS rounds, on the half for tuning, less ALLOWANCE
+    )
+    target: float  # as `tuning_target`, on the half for final runs: one half is harder than the other
+    time: float  # median time in which the setting `fastest` meets `target`
+    share: float  # of the runs of `fastest` that meet `target`
+    budget: float  # BUDGET_TIMES `time`
+    best: Values  # the setting with the highest metric
+    fastest: Values  # the setting that meets the target first
+    at_edge: tuple[
+        str, ...
+    ]  # "name value: end" of each parameter of `best` and `fastest` at an edge of its range
 
 
 def goal(suite: str, scale: str, processes: Count) -> PilotResult:

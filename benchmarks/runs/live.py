@@ -47,11 +47,11 @@ class PlannedLiveRun(PlannedRun):
 
 @dataclass(frozen=True, slots=True)
 class LiveSuite:
-    """A suite in real time, recorded under a separate name."""
+    """The runs of a suite, planned for real time and recorded under a separate name."""
 
     suite: Suite
     unit: float  # seconds in a unit of virtual time
-    processes: int
+    processes: int  # of clients
 
     @property
     def name(self) -> str:
@@ -79,7 +79,7 @@ class LiveSuite:
     def _live(self, run: PlannedRun) -> PlannedLiveRun:
         if reason := refuses(run.experiment):
             raise UserError(f"{self.suite.name}: {run.name} cannot run in real time: {reason}")
-        left_out = {"suite", "diagnostics"}  # the latter would keep the server from its clients
+        left_out = {"suite", "diagnostics"}  # diagnostics would block the server while clients wait
         values = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in left_out}
         return PlannedLiveRun(self.name, **values, unit=self.unit, processes=self.processes)
 

@@ -26,13 +26,16 @@ class Evaluated(Message):
 
 @dataclass(frozen=True, slots=True)
 class Notice(Message):
-    """Message for users in the midst of a task."""
+    """Message shown to users while the task continues."""
 
     text: str
 
     @classmethod
     def of_restart(cls, error: Exception) -> Self:
-        """Return the notice that an unusable checkpoint restarts a run, which changes no number."""
+        """Return the notice that a run restarts because its checkpoint is unusable.
+
+        In virtual time the results stay the same.
+        """
         return cls(f"cannot resume from checkpoint ({summarised(error)}); restarting from scratch")
 
 

@@ -37,14 +37,14 @@ EXPERIMENT_KIND = "custom_model_development"  # MLflow's pages open on runs, not
 def create_experiment(client: MlflowClient, store: Store, name: str) -> None:
     """Create the experiment named `name`, if it is missing.
 
-    A deleted one stays in MLflow's bin under another name: its runs do not come back.
+    If a deleted experiment has the name, it is renamed and stays deleted, so that its runs are not reused.
     """
     experiment = client.get_experiment_by_name(name)
     if experiment and experiment.lifecycle_stage == "deleted":
-        deleted, experiment = experiment.experiment_id, None
-        client.restore_experiment(deleted)  # MLflow renames nothing that is deleted
-        client.rename_experiment(deleted, f"{name} (deleted, {deleted})")
-        client.delete_experiment(deleted)
+        deleted_id, experiment = experiment.experiment_id, None
+        client.restore_experiment(deleted_id)  # MLflow refuses to rename a deleted experiment
+        client.rename_experiment(deleted_id, f"{name} (deleted, {deleted_id})")
+        client.delete_experiment(deleted_id)
     if experiment is None:
         location = None if store.is_server else (store.artifacts / name).as_uri()
         client.create_experiment(name, location, {MlflowTag.EXPERIMENT_KIND: EXPERIMENT_KIND})

@@ -13,12 +13,12 @@ from fl_core.server.jobs import Job
 
 
 class OneByOne:
-    """The plain reference: jobs and local steps in turn."""
+    """Compute each job alone, step by step: the reference that other executions are tested against."""
 
     label = "one by one"
 
     def execute(self, requests: Sequence[ComputeRequest]) -> list[int]:
-        """Compute the jobs needed now."""
+        """Compute exactly the requested jobs, none ahead of time; return 1 for each."""
         for request in requests:
             work(request.job, request.world, request.local)
         return [1] * len(requests)

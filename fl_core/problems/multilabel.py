@@ -30,7 +30,8 @@ ATTRIBUTES = {  # of a digit: the digits that have it
 class DigitAttributes(Modelled):
     """Five attributes of handwritten digits 8×8, such as even and prime, 1,438 + 359 (after UCI, 1998).
 
-    The images and the split are those of `digits`; partitions by label use the digit.
+    It shows a problem with several labels for each image, without a download. The 1,438 training and 359 test
+    images are those of `digits`; the attributes are derived here. Partitions by label use the digit.
     """
 
     name: ClassVar[str] = "digit_attributes"

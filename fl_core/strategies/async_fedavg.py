@@ -12,7 +12,7 @@ from fl_core.strategies.toolkit import Scenario, Server, Strategy, Update
 from fl_core.text import miscounted
 from fl_core.theory import weights
 
-PRECISION = 2**256  # parts of one job a tick in which rates are summed up
+PRECISION = 2**256  # rates are integers, in units of 1/PRECISION jobs a tick
 
 
 class AsyncFedAvg(Strategy):
@@ -27,7 +27,7 @@ class AsyncFedAvg(Strategy):
         )
     }
 
-    # d_i, by client: from times known or measured, 1, or as given
+    # d_i, by client: from known times, 1, from measured times, or as given
     weights: Literal["time_based", "identical", "estimated"] | tuple[float, ...] = "time_based"
 
     def refuses(self, scenario: Scenario) -> str | None:
@@ -44,18 +44,20 @@ class AsyncFedAvg(Strategy):
         else:
             memory.weights = [1.0] * server.n
         memory.spent, memory.jobs = [0] * server.n, [0] * server.n  # ticks and jobs of each client so far
-        memory.heard, memory.all_spent, memory.all_jobs = 0, 0, 0  # clients heard from, sums over them
-        memory.rate = 0  # Σ 1/τ_j over them, each rounded down to 1/PRECISION
+        memory.heard, memory.all_spent, memory.all_jobs = 0, 0, 0  # clients with an update, sums over them
+        memory.rate = 0  # Σ 1/τ_j over clients with an update, each rounded down to 1/PRECISION
 
     def receive(self, server: Server, update: Update) -> None:
         if self.weights == "estimated":
-            self.estimate(server, update)
+            self.update_weight(server, update)
         server.step(self.server_lr * server.memory.weights[update.client] * update.delta)
 
-    def estimate(self, server: Server, update: Update) -> None:
+    def update_weight(self, server: Server, update: Update) -> None:
         """Set the client's weight of eq. (12) from the mean times up to now.
 
-        The sum of all rates is known to n/PRECISION. It is summed up exactly where that leaves a bit open.
+        Σ 1/τ_j is kept as a running integer, so that an event does not cost O(n). Rounding down loses less
+        than n/PRECISION. If both bounds round to the same float, this is the weight; else the sum is computed
+        exactly.
         """
         memory, client, ticks = server.memory, update.client, update.time - update.began
         if memory.jobs[client]:

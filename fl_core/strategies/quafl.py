@@ -1,4 +1,4 @@
-"""QuAFL: polled clients send unchanged models, and both sides average.
+"""QuAFL: polled clients send their models as they are, and both sides average.
 
 Zakerinia, Talaei, Nadiradze, Alistarh: QuAFL: federated averaging can be both asynchronous and
 communication-efficient. arXiv 2206.10032, 2022. Clients make up to K steps on models of their own. In every
@@ -8,7 +8,8 @@ client that joins starts from X.
 
 In the paper all that is sent is quantised: clients receive X near their Y_i, the server each Y_i near its X.
 `uplink` and `downlink` say how; `lattice` is the paper's quantiser, without `rotate` as in its code. Messages
-that are decoded wrong, since the two models are too far apart, are counted.
+that are decoded wrong, since the two models are too far apart, are counted. All clients of a poll share the
+random stream of the downlink, as they would decode a single broadcast.
 
 Based on the paper's abstract and overview and on the published code, not on its algorithm; the default values
 are ours, and by default nothing is quantised. The code multiplies the clients' rates by (s + 1)/s, as we do
@@ -24,7 +25,7 @@ from fl_core.strategies.toolkit import Server, Update
 
 
 class QuAFL(Polling):
-    """QuAFL, clients with models of their own average with the server's (Zakerinia et al., arXiv, 2022)."""
+    """QuAFL: the server and polled clients average their models (Zakerinia et al., arXiv, 2022)."""
 
     name: ClassVar[str] = "quafl"
     title: ClassVar[str] = "QuAFL"
@@ -36,6 +37,7 @@ class QuAFL(Polling):
         server.memory.models = {}  # X_i of the clients that were polled
 
     def answer(self, server: Server, update: Update) -> Tensor:
+        """Return Y_i as the server receives it, and set X_i."""
         s, i, x, y = server.memory.polled, update.client, server.model, update.model
         received, sent = x, y
         if self.downlink:

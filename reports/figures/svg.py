@@ -282,12 +282,12 @@ def dot(
 
 
 def strokes(axes: Axes, index: int, values: np.ndarray | Sequence[float], y: float) -> None:
-    """Draw a vertical stroke at every value of a row, all as a single path."""
+    """Draw a vertical stroke at every value of a strategy, in the row at height `y`, all as a single path."""
     from matplotlib import patches, path
 
     ends = np.stack([np.repeat(values, 2), np.tile([y - 0.24, y + 0.24], len(values))], axis=1)
     lines = path.Path(ends, [path.Path.MOVETO, path.Path.LINETO] * len(values))
-    # Not `add_patch`, which looks for the extremes of curves: in a second for a hundred thousand values
+    # Not `add_patch`: it searches every segment for extremes, which takes a second for 100,000 values
     axes.update_datalim(ends)
     axes.add_artist(patches.PathPatch(lines, fill=False, linewidth=0.8, **style(index)))
 
