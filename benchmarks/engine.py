@@ -94,6 +94,9 @@ def must_be_fit(expected: Mapping[str, str], worlds: Worlds) -> None:
     installed = libraries()
     if differ := [name for name in expected if installed.get(name) != expected[name]]:
         differences = ", ".join(f"{name} {installed.get(name)}, not {expected[name]}" for name in differ)
-        raise UserError(f"has other versions than the driver: {differences}. Install the same versions")
+        raise UserError(
+            f"has other versions of packages than the driver: {differences}. Install the driver's "
+            "versions there"
+        )
     for problem, seed in worlds.items():
         problem.check(seed)

@@ -298,8 +298,8 @@ def _since_1970(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]
     in_a_second = [count for lower, count in SINCE_1970 if column.median() >= lower]
     if not in_a_second:
         raise UserError(
-            f"{path}: column '{name}' holds numbers that are not times since 1970, but the other column "
-            "holds dates. Give both alike"
+            f"{path}: column '{name}' holds numbers that are not times since 1970, but the other "
+            "column holds dates. Give dates in both, or numbers in both"
         )
     return pd.to_datetime((column * (1e6 / in_a_second[-1])).round().astype("Int64"), unit="us", utc=True)
 

@@ -250,11 +250,11 @@ def scalar(text: str) -> str | float | int | bool | None:
     if INTEGER.fullmatch(text):
         number = int(text, 0 if text[:2] in {"0o", "0x"} else 10) if len(text) <= 64 else math.inf
         if not -(2**63) <= number < 2**63:
-            raise ValueError(f"{excerpt} is not an integer of 64 bits")
+            raise ValueError(f"{excerpt} does not fit into an integer of 64 bits")
         return number
     if FLOAT.fullmatch(text):
         if math.isinf(float(text)):
-            raise ValueError(f"{excerpt} is larger than any number of 64 bits")
+            raise ValueError(f"{excerpt} is too large for a number of 64 bits")
         return float(text)
     if special := NO_NUMBER.fullmatch(text):
         return math.nan if special[3] else float(f"{special[1]}inf")

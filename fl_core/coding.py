@@ -119,7 +119,7 @@ class Coding(Part):
             expected = f"shape {tuple(received.shape)} and {received.dtype}"
             raise TypeError(f"{origin} returns {expected}, not {tuple(vector.shape)} and {vector.dtype}")
         if received.requires_grad:
-            raise TypeError(f"{origin} returns what carries a gradient: detach it")
+            raise TypeError(f"{origin} returns a tensor that requires a gradient: return tensor.detach()")
 
 
 def bytes_of(vector: Tensor, coding: Coding | None) -> int:

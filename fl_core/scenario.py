@@ -69,15 +69,16 @@ class Timing(Frozen):
         if len({law.clients for law in traced}) > 1:
             raise FieldError(
                 "availability",
-                f"{traced[1].path} and {traced[0].path} are joined by the ids of clients, and only one of "
-                "them is drawn from: give both the same 'clients'",
+                f"{traced[1].path} and {traced[0].path} are joined by the ids of clients, but only "
+                "one of them draws its clients at random: give both the same 'clients'",
             )
         for law in self._columns():
             if traced and law.client is None and not _numbered(traced[0]):
                 raise FieldError(
                     "client",
-                    f"name the column of {law.path} with the ids of clients: those of {traced[0].path} are "
-                    "drawn or named, and rows in order would belong to other clients",
+                    f"{law.path}: name the column that holds the ids of clients. {traced[0].path} "
+                    "draws its clients or names them, so rows in order would belong to other "
+                    "clients",
                 )
         return self
 
@@ -89,8 +90,8 @@ class Timing(Frozen):
             day = plain(24 * HOUR_SECONDS / seconds)
             raise FieldError(
                 "availability",
-                f"a day of 24 {unit}, the unit of {self.durations.label()}: give 'day: {day}', and 'peak' "
-                f"and 'zones' in {unit}, too",
+                f"a day would last 24 {unit}, the unit of {self.durations.label()}: give 'day: "
+                f"{day}', and 'peak' and 'zones' in {unit}, too",
             )
 
     def ids(self, n: int, seed: int) -> list[str] | None:

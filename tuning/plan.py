@@ -52,8 +52,8 @@ def tuning_seeds(spec: SuiteSpec) -> tuple[int, ...]:
         return tuple(range(first, first + asked))
     if shared := sorted(set(asked) & set(spec.seeds)):
         raise UserError(
-            f"tuning.seeds: {shared[0]} is also a seed of the suite. Tune on other seeds, so that results "
-            "are not judged on them"
+            f"tuning.seeds: {shared[0]} is also a seed of the suite. Tune on other seeds: results "
+            "must not be reported on seeds of tuning"
         )
     if len(set(asked)) < len(asked):
         raise UserError("tuning.seeds: duplicate seed")
@@ -146,7 +146,10 @@ def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:
             if label not in labels:
                 raise UserError(f"tuning.reuse: {unknown('strategy', label, labels)}")
         if giver in reuse:
-            raise UserError(f"tuning.reuse: {giver} is not tuned itself: it reuses {reuse[giver]}")
+            raise UserError(
+                f"tuning.reuse: {giver} is not tuned, since it reuses the values of {reuse[giver]}. "
+                f"Name {reuse[giver]} in its place"
+            )
 
 
 def _check_pruner(spec: Tuning, seeds: int) -> None:

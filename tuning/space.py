@@ -78,7 +78,7 @@ def _stated(
             )
         chosen["server_lr"] = server_rates(under)
     if FACTOR in chosen and "local_lr" in chosen:
-        raise ValueError(f"{FACTOR} sets the local rate: leave out either it or local_lr")
+        raise ValueError(f"{FACTOR} and local_lr both set the local rate: leave out one of them")
     return chosen
 
 

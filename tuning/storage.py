@@ -67,7 +67,7 @@ def storage_errors_explained(storage: str) -> Iterator[None]:
         raise UserError(f"--storage {storage}: {error.strerror or error}{advice}") from None
     except json.JSONDecodeError as error:
         raise UserError(
-            f"--storage {storage}: is damaged: {error}; restore a copy, or name another"
+            f"--storage {storage}: is damaged: {error}. Restore a copy of it, or name another storage"
         ) from None
 
 

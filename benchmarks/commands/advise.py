@@ -183,8 +183,8 @@ def command(
     )
     out.write_text(dump({"name": name, **own_suite}), encoding="utf-8")
     print_text(
-        f"Check it on your own problem, in place of digits in {out}: "
-        f"asyncfl tune {out}, then asyncfl run {out} --tuned"
+        f"Check this advice: replace the problem digits in {out} by your own, "
+        f"then run asyncfl tune {out} and asyncfl run {out} --tuned"
     )
     if computation:
         figure = out.with_name(f"{out.stem}-energy.svg")
@@ -313,8 +313,8 @@ def _network(
         raise UserError("--links: name its columns with --uplink COL, --downlink COL, or both")
     if bool(network) != (message is not None):
         raise UserError(
-            "--message: give the size of your model, such as --message 40MB, with --latency or an option of "
-            "links, and only with these"
+            "--message, the size of your model such as 40MB, goes together with --latency or an "
+            "option of links: give both or neither"
         )
     return {**network, "message": message} if network else {}
 

@@ -93,8 +93,8 @@ def command(
     comparing = (quality_only, reproducibility_only, junit, summary, tolerance is not None)
     if (write or update) and (any(comparing) or (write and update)):
         raise click.UsageError(
-            "--write and --update exclude each other, and the options of a comparison: --quality-only, "
-            "--reproducibility-only, --tolerance, --junit, --summary"
+            "--write and --update cannot be combined with each other, or with the options of a "
+            "comparison: --quality-only, --reproducibility-only, --tolerance, --junit, --summary"
         )
     if accept_worse is not None and not (update and accept_worse.strip()):
         raise click.UsageError(
@@ -220,7 +220,10 @@ def _write(
             print_rich(gate_output.quality(moved))
     baseline.write(taken, path)
     click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")
-    click.echo("Allowed: the check fails if every seed loses more, or if the seeds agree on a smaller loss.")
+    click.echo(
+        "Allowed: the check fails if every seed gets worse by more than this, or if the seeds agree on "
+        "a smaller decline."
+    )
     print_rich(gate_output.allowed(gate.compare(taken, taken)))
 
 

@@ -207,7 +207,10 @@ def run(
     if hours is not None and not until_decided:
         raise click.UsageError("--hours needs --until-decided")
     if untraceable and until_decided:
-        raise click.UsageError("--untraceable repeats stored seeds. Leave out --until-decided")
+        raise click.UsageError(
+            "--untraceable repeats stored seeds alone, so it cannot be combined with --until-decided. "
+            "Leave out --until-decided"
+        )
 
     papers = papers_of(folder_of_claims, wanted)
     plans = [plan for paper in papers.values() for plan in plans_of(paper, scale, ids)]
@@ -245,8 +248,8 @@ def _must_be_traceable(results: Path) -> None:
     if results == RESULTS and (not revision or revision.endswith("+")):
         fault = "uncommitted changes" if revision else "no commit"
         raise UserError(
-            f"claims run: the repository has {fault}, so that numbers could not be traced. Commit first, or "
-            "keep numbers of your own with --claims DIR."
+            f"claims run: the repository has {fault}, so numbers could not be traced to a commit. "
+            "Commit first, or store your own numbers elsewhere with --claims DIR."
         )
 
 
@@ -421,7 +424,7 @@ def _print(readings: list[Reading], detailed: bool) -> None:
         print_headed(("main result", "outcome", *map(matrix.initials, columns), "show"), rows)
         for outcome in mine:
             if outcome.word == "not run":
-                print_text(f"{outcome.result.words} would take {matrix.cost(outcome)}.")
+                print_text(f"{outcome.result.words}: deciding this result would take {matrix.cost(outcome)}.")
         click.echo()
     for group in by_scale(readings) if detailed else ():
         if any(reading.ran for reading in group):

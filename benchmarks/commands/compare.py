@@ -70,8 +70,9 @@ def command(
         )
         print_text(f"Paired over seeds{adjusted if tests > 1 else ', interval of 95 %'}")
         print_text(
-            "For two that were named beforehand: of a pair picked by its results, p says too much. "
-            "Seeds that would decide: with power 80 %, if the difference is as found."
+            "The p-value holds for two strategies that were chosen before their results were seen; "
+            "for a pair chosen by its results it overstates the evidence. Seeds that would decide: "
+            "for a power of 80 %, if the true difference is the one found."
         )
         for comparison in comparisons:
             click.secho(f"\n{comparison.scenario}", bold=True)
@@ -193,7 +194,9 @@ def with_metric(scenarios: Sequence[RecordedScenario], metric: str) -> list[Reco
                 f"--metric {metric}: the suite has no target. Set problem.target and run it again"
             )
         if not any(clock in run.files.curve for scenario in with_target for run in scenario.runs):
-            raise UserError(f"--metric {metric}: no run recorded {clock.words}. Choose another metric")
+            raise UserError(
+                f"--metric {metric}: the runs did not record {clock.words}. Choose another metric"
+            )
         return with_target
     recorded = {name for scenario in scenarios for run in scenario.runs for name in run.ends}
     allowed = sorted(recorded - {*Clock, Name.UPLOADS, Name.DOWNLOADS, Name.TOKENS})

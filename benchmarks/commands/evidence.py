@@ -88,8 +88,9 @@ def command(
     entered_boards = {name: own for name, own in scores.items() if asked.label in own.entries}
     if not entered_boards:
         raise UserError(
-            f"{asked.label}: no population is complete: it needs all runs of this strategy, of FedAvg and of "
-            "another baseline. Correct what the warnings above name, and rerun the same command"
+            f"{asked.label}: no population is complete. A complete one has all runs of this "
+            "strategy, of FedAvg and of another baseline. Solve the problems of the warnings "
+            "above, and run the same command again"
         )
     findings = findings_page.Findings(asked.label, entered_boards)
     page = findings_page.write(findings, asked.manifest(findings, out), out)

@@ -54,9 +54,12 @@ def columns(log: Path, client: str | None, **named: Any) -> Columns:
         raise UserError(f"--client: name the column that names the client; {log} has: {names(log)}")
     chosen = Columns(client, **named)
     if (chosen.duration is None) == (chosen.end is None) or (chosen.end and not chosen.start):
-        raise UserError("give --start COL and --end COL, or --duration COL, with --start COL if there is one")
+        raise UserError(
+            "name the columns with the times of jobs: --start COL and --end COL, or --duration COL "
+            "(and --start COL, if the log has a start)"
+        )
     if chosen.done and chosen.status is None:
-        raise UserError("--done: name the column of the status with --status COL")
+        raise UserError("--done needs --status COL: the column with the status")
     return chosen
 
 

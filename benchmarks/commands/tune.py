@@ -184,7 +184,10 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
     if tuned_values.tuned:  # else what an earlier campaign found stays
         tuned.write(path, tuned_values)
     if missing := len(campaign.studies) + len(campaign.reused) - len(tuned_values.tuned):
-        warn(f"no trial finished for {many(missing, 'strategy')}: tuned values are missing there")
+        warn(
+            f"no trial finished for {many(missing, 'strategy')}, which have no tuned values. See the "
+            "errors above, then run the same command again"
+        )
     return tuned_values, path
 
 

@@ -118,7 +118,8 @@ class StudyOfScale:
         campaign = plan(self.loaded("study", self.strategies, **tuning))
         if (count := len({study.scenario for study in campaign.studies})) > 1:
             raise UserError(
-                f"{self.suite}: {self.place} has {count} scenarios; a board needs one: write each as a scale"
+                f"{self.suite}: {self.place} has {count} scenarios, but a board needs exactly one. "
+                "Give each scenario a scale of its own"
             )
         return campaign
 
@@ -226,13 +227,16 @@ def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
     by_place = {StudyOfScale(suite, scale, 1).place: scale for scale in all_scales(suite)}
     for place in places:
         if place not in by_place:
-            raise UserError(f"{suite}: no scale '{place}', of which the tables have runs: give --suite")
+            raise UserError(
+                f"{suite}: has no scale '{place}', but the tables have runs of this scale. Name the "
+                "suite that has it with --suite"
+            )
         spec = load(suite, (), by_place[place] or None, tuned=False).spec
         metric, model = spec.problem.ranking, getattr(spec.problem, "model", None)
         if not (metric.share and metric.higher):
             raise UserError(
-                f"{suite}, {place}: a board needs a metric between 0 and 1 of which more is better, not "
-                f"{metric.name}"
+                f"{suite}, {place}: a board needs a metric between 0 and 1 for which higher is "
+                f"better, not {metric.name}"
             )
         if spec.budget.time is None or spec.problem.target is None:
             raise UserError(f"{suite}, {place}: a board needs budget.time and problem.target")

@@ -66,7 +66,9 @@ def position(items: Sequence[Any], step: str) -> int:
         return names.index(step)
     distinct = list(dict.fromkeys(name for name in names if name is not None))
     if step in distinct:
-        raise ValueError(f"'{step}' is a duplicate: use its position, 0 to {len(items) - 1}")
+        raise ValueError(
+            f"'{step}' is the name of several items: give the position of an item, 0 to {len(items) - 1}"
+        )
     raise ValueError(unknown("entry", step, distinct))
 
 

@@ -199,7 +199,9 @@ class Tuning(Frozen):
     @model_validator(mode="after")
     def _again_after_all(self) -> Self:
         if self.again and (self.sampler not in BLIND or self.pruner != "none"):
-            raise FieldError("again", f"needs no pruner, and one of the samplers {', '.join(BLIND)}")
+            raise FieldError(
+                "again", f"cannot be used with a pruner, and needs one of the samplers {', '.join(BLIND)}"
+            )
         return self
 
 

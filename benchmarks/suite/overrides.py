@@ -40,7 +40,7 @@ def assignment(text: str) -> Setting:
     if not equals or not all(key.strip().split(".")):
         raise UserError(f"--set {text}: must be KEY=VALUE, such as problem.clients=50")
     if key.strip() == "scale":
-        raise UserError(f"--set {text}: a scale is chosen by --scale {value.strip()}")
+        raise UserError(f"--set {text}: --set cannot choose a scale. Use --scale {value.strip()}")
     try:
         return Setting(split(key.strip()), yaml_io.value(value), "--set ")
     except yaml_io.YAMLParseError as error:

@@ -111,8 +111,8 @@ class TunedFile(Frozen):
         """Raise UserError for values tuned on any of the given seeds."""
         if shared := sorted(set(seeds) & set(self.seeds)):
             raise UserError(
-                f"{self._path}: tuned on seed {shared[0]}, which the suite reports. Tune on other seeds "
-                "(tuning.seeds)"
+                f"{self._path}: tuned on seed {shared[0]}, which is also a seed of the suite. Tune "
+                "on other seeds (tuning.seeds)"
             )
 
 

@@ -31,8 +31,8 @@ class Store:
             remember(self.tracking)
         elif mark := ADDRESS_MARKS.search(str(self.folder.absolute())):
             raise UserError(
-                f"--store {self.folder.absolute()}: '{mark[0]}' ends the address of a database and cannot "
-                "stand in the path of a store: choose another folder"
+                f"--store {self.folder.absolute()}: the path of a store must not contain "
+                f"'{mark[0]}', which has a meaning in addresses of databases: choose another folder"
             )
 
     @property

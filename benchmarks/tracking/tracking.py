@@ -120,16 +120,17 @@ class Tracking:
         edited = sum(not runs[key].requirements.is_current(asked[key]) for key in lacking)
         if edited:
             warn(
-                f"{suite}: your code or data changed after {many(edited, 'run')} were recorded: computed "
-                "again"
+                f"{suite}: your code or data changed after {many(edited, 'run')} were recorded, "
+                "which will be computed again"
             )
         done = {key for key, run in runs.items() if run.finished} - lacking
         lost = [key for key in asked if key in done and self._is_lost(runs[key])]
         if lost:
             folder = artifact_locations.place(runs[lost[0]].artifact_uri, self._store.tracking_uri)
             warn(
-                f"{many(len(lost), 'finished run')} of {suite} lost files, such as those in {folder}: "
-                "computed again; to avoid that, stop and put them back"
+                f"{many(len(lost), 'finished run')} of {suite} lost files, such as those in "
+                f"{folder}, and will be computed again. To avoid this, stop now and restore the "
+                "files"
             )
         return done - {*lost}
 

@@ -53,7 +53,8 @@ class Shadow:
         if self._next(content) != event:
             name = self.simulation.strategy.reference()
             raise RuntimeError(
-                f"{name} sends to other clients if updates hold something else: there are no error terms"
+                f"error terms cannot be measured for {name}: the clients that it sends to depend on "
+                "the values of updates. Leave out diagnostics.errors"
             )
         step = state.model - previous
         state.versions[state.version] = model

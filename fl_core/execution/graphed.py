@@ -183,5 +183,7 @@ class Graph:
         plain, reported = expected
         same = report.keys() == reported.keys() and torch.equal(gradient, plain)
         if not (same and all(torch.equal(report[name], value) for name, value in reported.items())):
-            raise RuntimeError("a replay differs from the plain gradient")
+            raise RuntimeError(
+                "the gradient of a replayed CUDA graph differs from the one computed without it"
+            )
         self.checks_left -= 1

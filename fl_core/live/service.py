@@ -147,7 +147,7 @@ class RealTime(Service):
         if job is None or job.index != message.index or job.began is None or job.event is not None:
             return
         if (message.version, message.received) != (job.version, digest_of(job.start)):
-            raise RuntimeError(f"client {job.client} trained on another model than it was sent")
+            raise RuntimeError(f"client {job.client} did not start from the model that it was sent")
         device = job.start.device
         job.delta, job.gradient = message.delta.to(device), message.gradient.to(device)
         job.new_moments = {name: value.to(device) for name, value in message.new_moments.items()}

@@ -244,8 +244,8 @@ class Simulation:
 
     def _refuse_writing(self, noun: str) -> NoReturn:
         raise RuntimeError(
-            f"{type(self.strategy).__name__} changes {noun} in place, a version that others hold: "
-            "make a new version with server.step(...), or write into a .clone()"
+            f"{type(self.strategy).__name__} changes {noun} in place, but clients may still use "
+            "this version: make a new version with server.step(...), or write into a .clone()"
         )
 
     def _computable(self) -> Iterator[Job]:

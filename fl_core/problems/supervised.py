@@ -46,7 +46,11 @@ class Supervised(Problem):
     @model_validator(mode="after")
     def _rounds_single_precision_only(self) -> Self:
         if self.precision == "tf32" and self.dtype != "float32":
-            raise FieldError("precision", f"tf32 rounds float32, and dtype is {self.dtype}")
+            raise FieldError(
+                "precision",
+                f"tf32 applies to float32 only, but dtype is {self.dtype}: set dtype to float32, or "
+                "leave out tf32",
+            )
         return self
 
     def load(self) -> Data:

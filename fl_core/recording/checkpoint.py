@@ -63,21 +63,23 @@ def load(recorder: Recorder, path: Path) -> Any:
     with path.open("rb") as file:
         digest = file.read(DIGEST)
         if hashlib.file_digest(file, "sha256").digest() != digest:
-            raise ValueError(f"{path} is damaged or of an earlier version of asyncfl")
+            raise ValueError(f"{path} is damaged, or was saved by an earlier version of asyncfl")
         file.seek(DIGEST)
         # From whatever device it was saved on; all tensors of a run are on its model's device.
         parts = torch.load(file, recorder.simulation.server.model.device, weights_only=True)
     if parts["key"] != recorder.simulation.experiment.key:
         raise ValueError(f"{path} is the checkpoint of another run")
     if parts["code"] != _own_code(recorder):
-        raise ValueError(f"the code of {', '.join(_own_code(recorder))} was edited meanwhile")
+        raise ValueError(
+            f"the code of {', '.join(_own_code(recorder))} was edited after the checkpoint was saved"
+        )
     asked = recorder.diagnosis.asked.model_dump() if recorder.diagnosis else None
     if parts["diagnostics"]["asked"] != asked:
         raise ValueError(f"{path} is the checkpoint of a run with other diagnostics")
     if not fits(recorder.simulation, parts["simulation"]):
         raise ValueError(f"{path} is the checkpoint of another version of asyncfl")
     if parts["recorder"]["evaluate"] != str(recorder.evaluate):
-        raise ValueError(f"{path} is the checkpoint of a run that evaluates other data at its marks")
+        raise ValueError(f"{path} is the checkpoint of a run that is evaluated on other data")
     restore(recorder.simulation, parts["simulation"])
     _restore_recorder(recorder, parts["recorder"])
     _restore_diagnostics(recorder, parts["diagnostics"])

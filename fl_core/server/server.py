@@ -234,7 +234,10 @@ class Server(Generic[M]):
             model = model.clone()  # a strategy may go on writing into its own tensor
         if model.dtype is not state.model.dtype or model.requires_grad:
             description = "carries a gradient: detach it" if model.requires_grad else f"is of {model.dtype}"
-            raise TypeError(f"server.step: what is given {description}; the model is of {state.model.dtype}")
+            raise TypeError(
+                f"server.step: the given tensor {description}, but the model is of {state.model.dtype}: "
+                "convert it"
+            )
         state.stepped = True
         state.version += 1
         state.versions[state.version] = model

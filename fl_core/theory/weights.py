@@ -46,7 +46,10 @@ def by_participation(p: Iterable[Real], participations: Sequence[int], rounds: i
     """
     absent = [client for client, count in enumerate(participations) if not count]
     if absent:
-        raise ValueError(f"no weight by participation for clients that never take part: {absent}")
+        raise ValueError(
+            f"weights by participation are not defined for clients that never take part: {absent}. "
+            "Choose other weights"
+        )
     return _scaled(p, [Fraction(rounds, count) for count in participations])
 
 

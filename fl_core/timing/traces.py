@@ -80,7 +80,8 @@ def of_clients(path: Path, recorded: Mapping[int, T], n: int, seed: int | None) 
     """
     if len(recorded) < n:
         raise ValueError(
-            f"trace file {path}: has {many(len(recorded), 'client')}, but the problem has {n}: lower clients"
+            f"trace file {path}: has {many(len(recorded), 'client')}, but the problem has {n}: "
+            "reduce problem.clients to the number of the file"
         )
     if seed is not None:
         drawn = stream(seed, "trace").permutation(sorted(recorded))[:n]

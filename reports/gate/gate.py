@@ -176,7 +176,8 @@ def update(baseline: Baseline, build: Baseline, checks: Sequence[GateCheck], rea
     sentence = verdict(checks, build.suite).removesuffix(".")
     if worse and not reason:
         raise UserError(
-            f"{sentence}: --update never accepts a regression. To accept it, add --accept-worse REASON"
+            f"{sentence}: --update alone does not accept a regression. To accept it, add "
+            "--accept-worse REASON"
         )
     if reason and not worse:
         raise UserError(f"{sentence}: nothing is worse. Leave out --accept-worse")

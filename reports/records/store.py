@@ -99,7 +99,7 @@ def _warn(suite: RecordedSuite) -> None:
     recorded = set().union(*(run.ends for run in suite.runs if run.files.curve))
     for name in dict.fromkeys(name for run in suite.runs for name in run.show):
         if recorded and name not in recorded | SURROGATE:
-            warn(f"show: no run recorded {name}{nearest(name, recorded)}")
+            warn(f"show: {name} was recorded in no run{nearest(name, recorded)}")
 
 
 def cleaned(run: RunResult) -> RunResult:

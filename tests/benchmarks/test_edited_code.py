@@ -117,5 +117,7 @@ def test_a_run_does_not_go_on_from_the_checkpoint_of_other_code(suite: Path, tmp
     checkpoint.save(begun(), saved)
     checkpoint.load(begun(), saved)
     write(suite.parent, 0.5)
-    with pytest.raises(ValueError, match=rf"the code of {NAME}:Mine was edited meanwhile"):
+    with pytest.raises(
+        ValueError, match=rf"the code of {NAME}:Mine was edited after the checkpoint was saved"
+    ):
         checkpoint.load(begun(), saved)

@@ -24,7 +24,9 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 def test_a_node_has_the_same_libraries_and_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     must_be_fit(libraries(), {Digits(): 0})
     other = {**libraries(), "torch": "1.0"}
-    with pytest.raises(UserError, match=r"^has other versions than the driver: torch .*, not 1\.0\. Install"):
+    with pytest.raises(
+        UserError, match=r"^has other versions of packages than the driver: torch .*, not 1\.0\. Install"
+    ):
         must_be_fit(other, {})
 
     def missing(*_: object) -> None:

@@ -185,8 +185,8 @@ def test_writing_into_the_model_is_one_line_with_the_strategys_name(tmp_path: Pa
     finished = compute(one_run(tmp_path, strategies="'sluggish:Scribbling'"), outbox)
     assert finished.result.status == "error"
     assert finished.result.reason == (
-        "RuntimeError: Scribbling changes the server's model in place, a version that others hold: "
-        "make a new version with server.step(...), or write into a .clone()"
+        "RuntimeError: Scribbling changes the server's model in place, but clients may still use this "
+        "version: make a new version with server.step(...), or write into a .clone()"
     )
 
 

@@ -117,7 +117,7 @@ def test_claims_are_run_interrupted_gone_on_with_and_shown(
 
     summary = done("claims", "--claims", str(toy))
     rows = [" ".join(line.split()) for line in summary.splitlines()]
-    assert "It trains would take about an hour on a GPU, a week without." in rows
+    assert "It trains: deciding this result would take about an hour on a GPU, a week without." in rows
     assert rows[:7] == [
         "3 main results: fails 1, undecided 1, not run 1.",
         "",

@@ -196,7 +196,7 @@ def test_the_command_shows_what_it_found_and_how_a_suite_uses_it(log: Path) -> N
         (words, "another file of this name exists. Delete it, or choose another with --out"),
         (words[:4], "give --start COL and --end COL"),
         (words[:2], r"jobs\.csv has: device, began, ended"),
-        ([*words, "--done", "ok"], "--done: name the column of the status"),
+        ([*words, "--done", "ok"], "--done needs --status COL"),
     ):
         with pytest.raises(UserError, match=said):
             CliRunner().invoke(trace.command, wrong, catch_exceptions=False)

@@ -303,7 +303,7 @@ class Own(Coding):
         ({"received": lambda vector: vector.mul_(2)}, "code changes what it is given in place"),
         (
             {"received": lambda vector: vector.clone().requires_grad_()},
-            "code returns what carries a gradient",
+            "code returns a tensor that requires a gradient",
         ),
         ({"received": torch.mean, "feedback": "ef21"}, r"code returns shape \(\)"),
         ({"omega": math.nan, "feedback": "ef21"}, "variance returns nan, not a number of 0 or more"),

@@ -112,7 +112,9 @@ def test_15_a_damaged_checkpoint_is_named(rubbish: bytes, tmp_path: Path) -> Non
     saved = tmp_path / "checkpoint.pt"
     saved.write_bytes(rubbish)
     recorder = Recorder(Simulation(Experiment(scenario=scenario(), strategy=ASGD())))
-    with pytest.raises(ValueError, match=rf"^{saved} is damaged or of an earlier version of asyncfl$"):
+    with pytest.raises(
+        ValueError, match=rf"^{saved} is damaged, or was saved by an earlier version of asyncfl$"
+    ):
         checkpoint.load(recorder, saved)
 
 

@@ -164,5 +164,5 @@ def test_a_checkpoint_of_a_run_that_evaluated_less_is_refused(tmp_path: Path) ->
     recorders = [Recorder(Simulation(experiment()), evaluate=what) for what in ("test", "clients")]
     recorders[0].start()
     checkpoint.save(recorders[0], tmp_path / "saved")
-    with pytest.raises(ValueError, match="evaluates other data at its marks"):
+    with pytest.raises(ValueError, match="is evaluated on other data"):
         checkpoint.load(recorders[1], tmp_path / "saved")

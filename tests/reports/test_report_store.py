@@ -108,7 +108,7 @@ def test_a_shown_metric_that_no_run_recorded_is_said(
     fake = Fake(curve=made, show="test/accuracy, test/acuracy, wall_seconds")
     write_store(uri, (tmp_path / "files").as_uri(), "misspelt", [fake])
     load(uri, "misspelt")
-    said = "Warning: show: no run recorded test/acuracy. Did you mean 'test/accuracy'?\n"
+    said = "Warning: show: test/acuracy was recorded in no run. Did you mean 'test/accuracy'?\n"
     assert capsys.readouterr().err == said
 
 

@@ -113,7 +113,7 @@ def test_edited_data_count_for_runs_and_trials(tmp_path: Path, store: Store) -> 
 
     assert done(1, "run", *words, "--no-report", "--no-baselines") == ""
     assert done(1, "tune", *words) == ""
-    changed = "your code or data changed after 1 run were recorded: computed again"
+    changed = "your code or data changed after 1 run were recorded, which will be computed again"
     assert changed in done(2, "run", *words, "--no-report", "--no-baselines", "--set", "seeds=2")
     assert "data changed: tuned from the start; 2 earlier trials no longer count" in done(2, "tune", *words)
 

@@ -95,7 +95,7 @@ def test_keys_of_absent_strategies_have_no_effect_and_ones_own_is_named_by_its_p
     ("written", "sentence"),
     [
         ({"bufer": (1, 2)}, "bufer: FedBuff has no such parameter. Did you mean 'buffer'"),
-        ({"c": (1, 2), "local_lr": (0.1,)}, "leave out either it or local_lr"),
+        ({"c": (1, 2), "local_lr": (0.1,)}, "leave out one of them"),
     ],
 )
 def test_mistakes_are_sentences(written: dict[str, tuple[float, ...]], sentence: str) -> None:

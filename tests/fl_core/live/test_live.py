@@ -344,7 +344,7 @@ def test_an_update_of_another_model_than_was_sent_is_an_error() -> None:
             return message
 
     run, transport = prepared(where := experiment("asgd")), Damaging(experiment("asgd"), 1)
-    with pytest.raises(RuntimeError, match=r"client \d trained on another model than it was sent"):
+    with pytest.raises(RuntimeError, match=r"client \d did not start from the model that it was sent"):
         list(run.events(transport))
     transport.stop()
     assert where.scenario.budget.updates == 80
