@@ -36,6 +36,7 @@ from fl_core.metrics import DISTANCE, EXCESS_LOSS, FEDERATED, as_data
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.model import Model
 from reports.records.store import load as read_suite
+from tests import databases
 
 
 @pytest.fixture
@@ -533,6 +534,7 @@ def test_a_database_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
             connection.execute("CREATE TABLE experiments (half TEXT)")
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(database, "make_tables", databases.make_tables)
     monkeypatch.setattr(mlflow, "MlflowClient", killed)
     with pytest.raises(KeyboardInterrupt):
         database.create(f"sqlite:///{tmp_path / 'mlflow.db'}")
@@ -572,6 +574,7 @@ def test_engines_of_others_are_left_alone_while_tables_are_made(
         engine.dispose()
         return real(uri)
 
+    monkeypatch.setattr(database, "make_tables", databases.make_tables)
     monkeypatch.setattr(database, "client", meanwhile)
     database.create(f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert found == [2]  # FULL, SQLite's own

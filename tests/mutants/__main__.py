@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 TARGETS = (
     *("fl_core/strategies/*.py", "fl_core/local_work.py", "fl_core/loop/*.py", "fl_core/server/*.py"),
     *("fl_core/arrangements.py", "fl_core/timing/*.py", "fl_core/theory/*.py"),
-    *(f"fl_core/recording/{name}.py" for name in ("evaluation", "marks", "recorder")),
+    *(f"fl_core/recording/{name}.py" for name in ("evaluation", "recorder")),
 )
 # The tests that have to notice. Left out: trajectories that the code itself recorded, devices and data sets.
 TESTS = tuple(f"tests/fl_core/{folder}test_*.py" for folder in ("", "oracles/", "theory/", "timing/"))

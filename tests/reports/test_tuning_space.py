@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from synthetic_studies import RATES, one, rate, tried
 
 from reports.records.studies import Parameter, read_parameter, sensitivity, shares
-from reports.sections import tuning
 
 # Edges.
 
@@ -34,7 +33,6 @@ def test_the_edge_is_five_per_cent_of_the_range_in_logs(local: float, distance: 
     study = one([tried(0.9, **rate(local)), tried(0.5, **rate(0.03))])
     assert study.space[0].to_edge(local) == pytest.approx(distance, abs=1e-12)
     assert study.edge(study.space[0]) == edge and study.edge(study.space[1]) == ""
-    assert (f"FedBuff (local_lr: {edge})" in tuning.at_edges([study])) == bool(edge)
 
 
 def test_one_is_no_edge_of_a_count() -> None:
