@@ -128,7 +128,7 @@ def test_a_damaged_checkpoint_is_begun_again(tmp_path: Path, outbox: Outbox, dam
     first = worker.told[0][1]
     assert isinstance(first, Notice)
     assert list(saved.parent.iterdir()) == [outbox.folder / task.suite / task.key]
-    assert f"ValueError: {saved} is damaged or of an earlier version" in first.text
+    assert f"ValueError: {saved} is damaged, or was saved by an earlier version" in first.text
 
 
 def test_what_cannot_be_saved_is_an_error_that_names_it(

@@ -267,7 +267,7 @@ def test_of_two_traces_both_are_drawn_from_or_none(tmp_path: Path, names: str, d
         "availability": {"name": "trace", "path": tmp_path / "seen.csv"},
     }
     timing[drawn]["clients"] = "random"
-    with pytest.raises(ValidationError, match="only one of them is drawn from"):
+    with pytest.raises(ValidationError, match="only one of them draws its clients"):
         Timing.model_validate(timing)
 
 

@@ -194,7 +194,7 @@ def test_the_command_shows_what_it_found_and_how_a_suite_uses_it(log: Path) -> N
     kept = log.with_name("jobs-trace.csv").read_text()
     for wrong, said in (
         (words, "another file of this name exists. Delete it, or choose another with --out"),
-        (words[:4], "give --start COL and --end COL"),
+        (words[:4], "name the columns with the times"),
         (words[:2], r"jobs\.csv has: device, began, ended"),
         ([*words, "--done", "ok"], "--done needs --status COL"),
     ):

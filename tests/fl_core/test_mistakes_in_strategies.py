@@ -64,9 +64,12 @@ def test_clients_may_be_numbers_of_arrays(numbers: Callable[[list[int]], Any]) -
     [
         (
             lambda server, delta: server.step(model=delta.int()),
-            r"is of torch\.int32; the model",
+            r"is of torch\.int32, but the model",
         ),
-        (lambda server, delta: server.step(delta.to(torch.complex64)), r"is of torch\.complex128; the model"),
+        (
+            lambda server, delta: server.step(delta.to(torch.complex64)),
+            r"is of torch\.complex128, but the model",
+        ),
         (lambda server, delta: server.step(delta.clone().requires_grad_()), "carries a gradient: detach it"),
     ],
 )
