@@ -40,7 +40,11 @@ suite_option = click.option(
     "--suite", default=SUITE, show_default=True, metavar="SUITE", help="With entries, scales and targets."
 )
 scale_option = click.option(
-    "--scale", "scales", multiple=True, metavar="NAME", help="A scenario. May be repeated.  [default: all]"
+    "--scale",
+    "scales",
+    multiple=True,
+    metavar="NAME",
+    help="A scenario. May be repeated.  [default: all but held-out ones]",
 )
 entry_option = click.option(
     "--entry",

@@ -300,7 +300,7 @@ def test_a_strategy_that_sends_by_content_is_found_out() -> None:
 
     where = scenario([1, 2], centres=[[0.5], [-0.5]], noise=1.0, updates=60)
     described = Experiment(scenario=where, strategy=Greedy(local_lr=0.5))
-    with pytest.raises(RuntimeError, match="sends to other clients"):
+    with pytest.raises(RuntimeError, match="depend on the values of updates"):
         follow(described)
 
 

@@ -89,7 +89,7 @@ def scribble_into_the_start(server: Server, update: Update) -> None:
 )
 def test_3_a_strategy_that_writes_into_a_version_is_named(receive: Any, what: str) -> None:
     """One line, in the event in which it happens."""
-    with pytest.raises(RuntimeError, match=rf"^Scripted changes {what} in place, a version that .*clone\(\)"):
+    with pytest.raises(RuntimeError, match=rf"^Scripted changes {what} in place, but clients .*clone\(\)"):
         play(Scripted(on_receive=receive), scenario([1, 3]))
 
 
