@@ -47,7 +47,7 @@ Outcome = dict[str, Any]  # what each record holds, by a name that is its identi
 
 @dataclass
 class Tally:
-    """What came of it."""
+    """The outcome of a session."""
 
     kills: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VICTIMS, 0))
     rounds: int = 0  # stores that were filled, and compared with the reference
