@@ -332,7 +332,7 @@ def interrupted_after(messages: int, campaign: Campaign, store: Store, *, killed
     ("pruner", "ends"),
     [
         ("none", (20, 43)),
-        pytest.param("none", (1, 20, 43, 90), marks=pytest.mark.slow),
+        pytest.param("none", (1, 20, 43, 20), marks=pytest.mark.slow),
         pytest.param("median", (1, 5, 9, 14), marks=pytest.mark.slow),
     ],
 )
