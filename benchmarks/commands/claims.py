@@ -104,7 +104,9 @@ def cost(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None
     larger_ids = ("*",) if scale else ()  # claims that need more stand by their scale
     plans = [plan for paper in papers for plan in plans_of(paper, scale, larger_ids)]
     if larger := say_cost(plans, results_of(folder_of_claims), by_claim=wanted is not None):
-        click.echo("What needs more than two cores runs if it is named, on a GPU with --device cuda:")
+        click.echo(
+            "Claims that need more than two cores run only with --id; --device cuda runs them on a GPU:"
+        )
     for plan in larger:
         chosen = f"--paper {plan.paper.name} --scale {plan.scale} --id '*'"
         click.echo(f"  asyncfl claims run {chosen} --until-decided")

@@ -218,7 +218,7 @@ def verify(
     tables = BoardTables.load(folder)
     studies = [
         board.StudyOfScale(suite, scale, number, entries)
-        for scale in scales or board.scales(suite)
+        for scale in scales or board.all_scales(suite)
         for number in numbers or (*board.STUDIES, *board.COPY_STUDIES)
     ]
     stored = stored_runs([study for study in studies if study.place in tables.scales], tables)
