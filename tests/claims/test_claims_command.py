@@ -246,7 +246,7 @@ def test_the_cost_of_a_larger_scale_has_its_command(toy: Path) -> None:
     assert re.split("  +", line.strip())[-1] == "8"
     assert "asyncfl claims run --paper toy --scale paper --id '*' --until-decided" in said
     named = ["--scale", "paper", "--id", "*", "--until-decided", "--dry-run", *at]
-    table, hint, _ = said.partition("What needs more")
+    table, hint, _ = said.partition("Claims that need more")
     assert hint and CliRunner().invoke(command, ["run", *named]).output == table  # its command is this one
 
 
