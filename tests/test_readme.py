@@ -60,9 +60,10 @@ def test_findings_stand_on_the_linked_pages() -> None:
 @pytest.mark.slow
 def test_numbers_of_the_example_are_those_of_its_runs(tmp_path: Path) -> None:
     """Run the suite: number of runs, time to target of the first strategy, and that the second has none."""
-    [count] = re.findall(r"Its\s+(\d+)\s+runs", README)
-    [(first, percent, time, second)] = re.findall(
-        r"(\w+)\s+reaches\s+(\d+)\s+%\s+accuracy\s+after\s+(\d+)\s+units\s+of\s+time;\s+(\w+),", README
+    [count] = re.findall(r"The\s+(\d+)\s+runs", README)
+    [(first, percent, time, second, end)] = re.findall(
+        r"(\w+)\s+reaches\s+(\d+)\s+%\s+accuracy\s+after\s+(\d+)\s+units\s+of\s+time\.\s+(\w+),.*?\s+in\s+(\d+)\s+units",
+        README,
     )
     program = (
         "import asyncfl\n"
@@ -85,4 +86,4 @@ def test_numbers_of_the_example_are_those_of_its_runs(tmp_path: Path) -> None:
     assert times[first].median() == int(time)
     assert not np.isfinite(times[second]).any()
     suite = yaml.safe_load((ROOT / "benchmarks" / "suites" / "quickstart.yaml").read_text(encoding="utf-8"))
-    assert suite["problem"]["target"] == int(percent) / 100
+    assert suite["problem"]["target"] == int(percent) / 100 and suite["budget"]["time"] == int(end)
