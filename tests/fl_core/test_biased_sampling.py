@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from worlds import play, scenario
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.scenario import Scenario
-from fl_core.strategies.async_fedavg import AsyncFedAvg
 from fl_core.strategies.fedavg import FedAvg
-from fl_core.strategies.sampling import Fastest, Full
 
 TIMES = ["1", "2.1", "3.7", "7.9"]
 CENTRES = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -1.0], [4.0, 1.0]])
@@ -32,11 +31,6 @@ def versions(strategy: FedAvg, seed: int = 0, **where: Any) -> np.ndarray:
     where = {"times": TIMES, "centres": CENTRES.tolist(), "updates": 200} | where
     simulation = Simulation(Experiment(scenario=scenario(**where), strategy=strategy, seed=seed))
     return np.array([simulation.server.model.numpy() for event in simulate(simulation) if event.stepped])
-
-
-def worst(losses: np.ndarray, m: int = 2) -> dict[int, float]:
-    order = sorted(range(4), key=lambda i: (-losses[i], i))[:m]
-    return dict.fromkeys(order, 1 / m)
 
 
 def test_the_highest_loss_of_one_minimises_the_largest_loss() -> None:
@@ -61,27 +55,12 @@ def rounds_of(strategy: FedAvg, seed: int = 0, **where: Any) -> tuple[np.ndarray
     return np.array(models)[1:], rounds[1:]  # the first round was sent before the first event
 
 
-def test_rounds_reserved_for_unbiased_sampling_against_a_plain_loop() -> None:
-    """Of every three rounds one draws two clients uniformly, weight (n/m) p_i = 1/2 each."""
-    models, rounds = rounds_of(fedavg(sampling="highest_loss", unbiased_every=3))
-    drawn = [set(weights) for t, weights in enumerate(rounds, 1) if t % 3 == 0]
-    assert len({frozenset(pair) for pair in drawn}) == 6  # all pairs of four clients come up
-    for before, after, (t, weights) in zip(models, models[1:], enumerate(rounds[1:], 2), strict=False):
-        losses = 0.5 * ((before - CENTRES) ** 2).sum(1)
-        if t % 3:
-            assert weights == worst(losses)
-        assert list(weights.values()) == [0.5, 0.5]
-        step = sum(d * (before - CENTRES[i]) for i, d in weights.items())
-        assert after == pytest.approx(before - 0.1 * step, abs=1e-12)
-
-
-@pytest.mark.parametrize("sampling", ["fastest", "highest_loss"])
-@pytest.mark.parametrize("window", [2, 3, 5])
+@pytest.mark.parametrize(("sampling", "window"), [("fastest", 2), ("highest_loss", 3), ("highest_loss", 5)])
 def test_the_expected_weights_of_a_window_are_those_of_unbiased_rounds(sampling: str, window: int) -> None:
     """Σ over a window of E d_i = W p_i: the first round's weights, and W − 1 times the odds of a draw."""
     strategy = fedavg(sampling=sampling, window=window)
     simulation = Simulation(
-        Experiment(scenario=scenario(TIMES, centres=CENTRES.tolist(), updates=60 * window), strategy=strategy)
+        Experiment(scenario=scenario(TIMES, centres=CENTRES.tolist(), updates=50 * window), strategy=strategy)
     )
     server = simulation.server
     seen, windows = -1, 0
@@ -101,14 +80,6 @@ def test_the_expected_weights_of_a_window_are_those_of_unbiased_rounds(sampling:
     assert windows > 20
 
 
-def test_a_window_leads_to_the_optimum() -> None:
-    """Always the fastest: (.5, 1), their own optimum. In windows of two: (1, .5), that of all."""
-    always = versions(fedavg(sampling="fastest", local_lr=0.04), updates=1300)
-    window = versions(fedavg(sampling="fastest", window=2, local_lr=0.04), updates=4000)
-    assert always[-1] == pytest.approx([0.5, 1.0], abs=1e-9)
-    assert window[len(window) // 4 :].mean(0) == pytest.approx([1.0, 0.5], abs=0.06)
-
-
 def test_windows_go_on_when_those_who_are_owed_have_left() -> None:
     """Drop-outs may leave only clients that had their share: they are drawn by p then."""
     away = {"name": "dropouts", "share": 0.5, "at": 20}
@@ -119,26 +90,28 @@ def test_windows_go_on_when_those_who_are_owed_have_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    "fields",
     [
-        ({"sampling": "uniform", "window": 3}, "Extra inputs are not permitted"),
-        ({"sampling": "full"}, "Extra inputs are not permitted"),
-        ({"sampling": "fastest", "window": 3, "unbiased_every": 2}, "window: incompatible with"),
-        ({"sampling": "highest_loss", "sample": None}, "valid integer"),
+        {"sampling": "uniform", "window": 3},
+        {"sampling": "full"},
+        {"sampling": "fastest", "window": 3, "unbiased_every": 2},
+        {"sampling": "highest_loss", "sample": None},
     ],
+    ids=str,
 )
-def test_options_without_sense_are_refused(fields: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
+def test_options_without_sense_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
         fedavg(**fields)
 
 
 def test_a_window_that_is_too_short_is_refused() -> None:
     """One client of four weighs as much as in four unbiased rounds."""
     where = scenario(TIMES, updates=10)
-    assert "which 3 rounds cannot make up for" in (
-        fedavg(sampling="fastest", sample=1, window=3).refuses(where) or ""
-    )
+    assert fedavg(sampling="fastest", sample=1, window=3).refuses(where)
     assert fedavg(sampling="fastest", sample=1, window=4).refuses(where) is None
+    problem = {"name": "quadratic", "centres": CENTRES.tolist(), "importance": [0, 1, 1, 1]}
+    unimportant = Scenario.model_validate(where.model_dump() | {"problem": problem})
+    assert fedavg(sampling="fastest", sample=1, window=9).refuses(unimportant)  # the fastest holds nothing
 
 
 def test_who_had_more_than_its_share_of_a_window_is_drawn_by_no_later_round() -> None:
@@ -174,19 +147,6 @@ def test_no_more_draws_than_clients_that_are_there() -> None:
     assert set(uniform.server.memory.round.values()) == {0.5}  # (n/m) p_i = 4/2 · 1/4
 
 
-def test_no_window_makes_up_for_clients_without_importance() -> None:
-    """The fastest holds nothing: the first round would have no weights at all."""
-    where = Scenario.model_validate(
-        {
-            "problem": {"name": "quadratic", "centres": CENTRES.tolist(), "importance": [0, 1, 1, 1]},
-            "timing": {"durations": {"name": "fixed", "times": TIMES}},
-            "budget": {"updates": 10},
-        }
-    )
-    refused = fedavg(sampling="fastest", sample=1, window=9).refuses(where)
-    assert refused is not None and refused.endswith("9 rounds cannot make up for; no window can")
-
-
 def test_a_window_is_judged_under_each_seed_where_speeds_are_drawn() -> None:
     """Client 0 holds 7/10: two rounds make up for it alone, but not for another, which holds 1/10.
 
@@ -207,9 +167,7 @@ def test_a_window_is_judged_under_each_seed_where_speeds_are_drawn() -> None:
         if fast[-1]:
             play(strategy, where, seed)
         else:
-            with pytest.raises(
-                InvalidProblemError, match=r"hold 0\.1 of all importance .* 10 or more rounds can"
-            ):
+            with pytest.raises(InvalidProblemError):
                 play(strategy, where, seed)
     assert not fast[0] and any(fast)  # seed 0 alone does not tell
     problem = {"name": "quadratic", "centres": [[0.0], [1.0]], "importance": [9, 1]}
@@ -221,15 +179,3 @@ def test_choosing_by_loss_has_no_error_terms() -> None:
     """The expected step would send to others: said beforehand, not found in the middle of a run."""
     assert fedavg(sampling="highest_loss").linear == "whom it sends to depends on the losses"
     assert fedavg(sampling="fastest").linear is True
-
-
-def test_a_sampling_is_a_part_of_its_own() -> None:
-    """By name, or with options; its label says both."""
-    assert FedAvg.model_validate({"sampling": "full"}) == FedAvg(sampling=Full()) == FedAvg()
-    chosen = fedavg("fastest", window=2)
-    assert chosen.sampling == Fastest(sample=2, window=2)
-    assert chosen.label() == "FedAvg (sampling fastest, sample 2, window 2)"
-    assert AsyncFedAvg(weights=(0.5, 0.5, 2.0)).label() == "Async FedAvg (weights (2 × 0.5, 2.0))"
-    assert FedAvg.model_validate(chosen.model_dump(mode="json")) == chosen
-    with pytest.raises(ValueError, match=r"unknown sampling 'fastes'\. Did you mean 'fastest'\?"):
-        FedAvg.model_validate({"sampling": {"name": "fastes", "sample": 10}})

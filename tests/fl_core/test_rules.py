@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from worlds import Scripted, play, recorded, scenario
+from worlds import Everyone, Scripted, play, recorded, scenario
 
 from fl_core.arrangements import Arrangement
+from fl_core.arrangements import Rounds as LateRounds
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD, LocalWork, Scaffold
 from fl_core.loop.events import EventKind
@@ -19,6 +20,7 @@ from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
 from fl_core.server.jobs import Send, Update
 from fl_core.server.server import Server
+from fl_core.strategies.afa_cd import AFACD
 from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.fedfix import FedFix
@@ -477,6 +479,14 @@ def test_a_watcher_is_called_after_each_evaluation_of_a_run() -> None:
     times = [0, 2, 4, 6, 8, 10]
     assert rows == [times[:length] for length in (2, 3, 4, 5, 6)]
     assert [row["time"] for row in record.curve] == times
+
+
+def test_no_more_versions_are_kept_than_an_arrangement_asks_for() -> None:
+    """One, unless it says more; five for rounds from the last five."""
+    for arrangement, kept in ((Everyone(), 1), (LateRounds(), 5), (LateRounds(history=1), 1)):
+        simulation, _ = play(AFACD(buffer=5), scenario([1] * 5, arrangement=arrangement, updates=60))
+        assert sorted(simulation.state.versions) == list(range(12 - kept + 1, 13))
+        assert simulation.state.broadcasts.keys() == simulation.state.versions.keys()
 
 
 class Rounds(Arrangement):
