@@ -17,9 +17,6 @@ from reports.claims.rules import Values, Verdict, reported
 from reports.claims.terminal import sides
 from reports.inference import RankEstimate, RatioEstimate, straightened
 
-REPEATS = 500
-
-
 TEST = "tests/papers/test_it.py::test_it"
 
 
@@ -119,16 +116,6 @@ def test_less_is_better_of_a_loss() -> None:
     assert judge(claim("better", a={}, b={}, metric="fp/loss", higher=True), pair(WIN)).word == "confirmed"
 
 
-def test_an_undecided_claim_says_how_many_seeds_would_decide() -> None:
-    one = verdicts({"T-row/case": BETTER}, {"T-row/case": pair(UNSURE)})["T-row/case"]
-    size = straightened(np.mean(UNSURE) / np.std(UNSURE, ddof=1))
-    assert one.more is not None
-    powers = [
-        stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, size * np.sqrt(n)) for n in (one.more - 1, one.more)
-    ]
-    assert powers[0] < 0.8 <= powers[1]
-
-
 def test_zero_in_every_seed_is_no_effect_and_gives_its_reason() -> None:
     one = judge(BETTER, pair([0.0] * 5))
     assert (one.word, one.remarks) == ("no effect", ("exactly 0 in every seed",))
@@ -201,51 +188,9 @@ def test_what_asks_the_same_of_the_same_samples_is_one_test() -> None:
     assert apart["T-row/0"].adjusted == pytest.approx(10 * apart["T-row/0"].p)
 
 
-def test_rows_do_not_share_their_error() -> None:
-    family = {f"T-row-{at}/x": BETTER.model_copy(update={"row": f"T-row-{at}"}) for at in range(20)}
-    weak = pair(WEAK)
-    found = verdicts(family, {id_: weak if at == 0 else pair(UNSURE) for at, id_ in enumerate(family)})
-    assert found["T-row-0/x"].word == "confirmed"
-
-
-def test_an_entry_that_is_not_judged_shows_its_numbers_and_why() -> None:
-    one = judge(BETTER.model_copy(update={"unjudged": "No sentence claims it."}), pair(WIN))
-    assert (one.word, one.remarks) == ("reported", ("No sentence claims it.",))
-    assert one.found == pytest.approx(np.mean(WIN))
-
-
 def test_nothing_ran() -> None:
     assert judge(BETTER, {}).word == "not run"
     assert judge(BETTER, {"a": {0: 1.0}, "b": {1: 1.0}}).word == "not run"  # no seed in common
-
-
-@pytest.mark.parametrize("n", [5, 8])
-def test_under_the_null_better_is_decided_in_seven_per_cent_at_most(n: int) -> None:
-    """Worlds differ more than strategies do: what pairs take away."""
-    rng = stream(3, "null", n)
-    decided = 0
-    for _ in range(REPEATS):
-        world, noise = rng.normal(0.8, 0.1, n), rng.normal(0, 0.01, (2, n))
-        decided += judge(BETTER, samples(a=world + noise[0], b=world + noise[1])).word != "undecided"
-    assert decided / REPEATS <= 0.07
-
-
-def test_power_against_an_effect_of_known_size_is_between_a_larger_test_and_a_smaller() -> None:
-    """It takes more than t does, and little more."""
-    rng, size, n = stream(4, "power"), 1.5, 12
-    found = np.mean(
-        [judge(BETTER, pair(rng.normal(0.01 * size, 0.01, n))).word == "confirmed" for _ in range(REPEATS)]
-    )
-    t, less = (
-        stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, of * np.sqrt(n)) for of in (size, straightened(size))
-    )
-    assert 0.9 * less < found < t
-
-
-def test_a_difference_at_the_margin_is_called_the_same_in_seven_per_cent_at_most() -> None:
-    rng = stream(5, "margin")
-    wrong = [judge(SAME, pair(rng.normal(0.02, 0.01, 8))).word == "confirmed" for _ in range(REPEATS)]
-    assert np.mean(wrong) <= 0.07
 
 
 def test_both_sides_of_a_comparison_are_told_in_their_own_unit() -> None:
@@ -283,20 +228,6 @@ def test_where_runs_collapse_signs_decide() -> None:
     assert not judge(loss, samples(a=better, b=[0.1, *worse[1:]])).remarks  # a small loss is no collapse
 
 
-def test_a_contrast_sees_the_interaction_and_nothing_else() -> None:
-    """Delay costs .1 at α = .1 and .03 at α = .3, or the same at both."""
-    terms = [{"times": 1}, {"times": -1}, {"times": -1}, {"times": 1}]
-    shape, noise = claim("contrast", terms=terms), stream(6, "contrast").normal(0, 0.003, (4, 8))
-
-    def found(*levels: float) -> Verdict:
-        cells = np.array(levels)[:, None] + noise
-        return judge(shape, samples(**{f"term_{at}": cell for at, cell in enumerate(cells, 1)}))
-
-    assert found(0.8, 0.7, 0.85, 0.82).word == "confirmed"
-    assert found(0.8, 0.77, 0.85, 0.75).word == "refuted"
-    assert found(0.8, 0.75, 0.85, 0.80).word == "undecided"
-
-
 def test_a_fitted_exponent_is_a_contrast_of_logarithms() -> None:
     """Rounds ~ m^-1 at m = 1, 2, 4: the slope of a line through three points is (y₃ − y₁)/(x₃ − x₁)."""
     ends = 1 / np.log(4)
@@ -307,51 +238,19 @@ def test_a_fitted_exponent_is_a_contrast_of_logarithms() -> None:
     assert judge(law, samples(term_1=[1, 2], term_2=[0, 1])).remarks == ("a value that has no logarithm",)
 
 
-def test_fiellers_interval_has_its_coverage() -> None:
-    rng, truth = stream(8, "fieller"), 2.0
-    inside = []
-    for _ in range(REPEATS):
-        bottom = rng.normal(1, 0.2, 6)
-        one = RatioEstimate(truth * bottom + rng.normal(0, 0.3, 6), bottom)
-        inside.append(one.low <= truth <= one.high)
-    assert np.mean(inside) == pytest.approx(0.95, abs=0.03)
-
-
-@pytest.mark.parametrize(
-    ("factor", "word"), [(2.0, "confirmed"), (5.0, "refuted"), (0.5, "refuted"), (3.0, "undecided")]
-)
-def test_the_ratio_of_two_gaps(factor: float, word: str) -> None:
-    gaps = claim("ratio", top=[{}, {"times": -1}], bottom=[{}, {"times": -1}], band=[1.5, 3])
-    base, noise = 0.5, stream(9, "ratio").normal(0, 0.002, (4, 8))
-    numbers = {
-        "top_1": base + 0.1 * factor + noise[0],
-        "top_2": base + noise[1],
-        "bottom_1": base + 0.1 + noise[2],
-        "bottom_2": base + noise[3],
-    }
-    one = judge(gaps, samples(**numbers))
-    assert one.word == word
-    assert one.found == pytest.approx(factor, abs=0.1)
+def test_at_the_ends_of_fiellers_interval_t_is_at_its_quantile() -> None:
+    rng = stream(8, "fieller")
+    bottom = rng.normal(1, 0.2, 6)
+    top = 2 * bottom + rng.normal(0, 0.3, 6)
+    one = RatioEstimate(top, bottom)
+    found = [stats.ttest_1samp(top - end * bottom, 0).statistic for end in (one.low, one.high)]
+    assert found == pytest.approx([stats.t.ppf(at, 5) for at in (0.975, 0.025)])
 
 
 def test_there_is_no_ratio_to_a_gap_that_may_be_nil() -> None:
     gaps = claim("ratio", top=[{}], bottom=[{}], band=[1.5, 3], metric="test/loss")
     one = judge(gaps, samples(top_1=[1, 2, 3], bottom_1=[-1, 0, 1.1]))
     assert (one.word, one.low, one.high) == ("undecided", -np.inf, np.inf)
-
-
-def test_a_ratio_of_spreads() -> None:
-    rng = stream(10, "variance")
-    wide, narrow = rng.normal(0.8, 0.05, 24), rng.normal(0.8, 0.01, 24)
-    steadier = claim("ratio", top=[{}], bottom=[{}], of="spread", band=[0, 1])
-    assert judge(steadier, samples(top_1=narrow, bottom_1=wide)).word == "confirmed"
-    assert judge(steadier, samples(top_1=wide, bottom_1=narrow)).word == "refuted"
-    assert judge(steadier, samples(top_1=wide, bottom_1=np.zeros(24))).word == "undecided"
-    wide[0] = 0.1
-    shown = judge(steadier, samples(top_1=wide, bottom_1=narrow))
-    assert shown.word == "undecided"
-    assert shown.remarks == ("1 of 24 seeds collapse: no test of spreads decides",)
-    assert shown.found > 4
 
 
 def test_where_runs_collapse_a_ratio_is_that_of_the_typical_seed() -> None:
@@ -375,12 +274,9 @@ def test_rank_correlation_of_means() -> None:
     k: list[dict[str, Any]] = [{}] * 6
     stays = claim("rank", samples=k, against=k)
     named = {f"sample_{at}": row for at, row in enumerate(early, 1)}
-    assert (
-        judge(stays, samples(**named, **{f"against_{at}": row for at, row in enumerate(late, 1)})).word
-        == "confirmed"
-    )
-    turned = {f"against_{at}": row for at, row in enumerate(late[::-1], 1)}
-    assert judge(stays, samples(**named, **turned)).word == "refuted"
+    for rows, word in ((late, "confirmed"), (late[::-1], "refuted")):
+        against = {f"against_{at}": row for at, row in enumerate(rows, 1)}
+        assert judge(stays, samples(**named, **against)).word == word
     ordered = claim("rank", samples=k, order=[10, 20, 30, 40, 50, 60])
     assert judge(ordered, samples(**named)).word == "confirmed"
 
@@ -403,9 +299,7 @@ def test_ranks_are_tested_by_all_their_permutations() -> None:
     assert one.p_above(-1) == pytest.approx(np.mean([x + y >= 27 for x in sums for y in sums]))
 
 
-@pytest.mark.parametrize("runs", [1, 5])
-@pytest.mark.parametrize("margin", [0.02, 0.05])
-@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize(("runs", "margin", "side"), [(1, 0.02, -1), (1, 0.05, 1), (5, 0.02, 1)])
 def test_a_printed_mean_of_runs_has_a_margin_and_its_own_noise(runs: int, margin: float, side: int) -> None:
     """At the half-width of t·s·√(1/n + 1/k), and half a unit of the last digit, inside or outside."""
     values = np.array([0.880, 0.884, 0.882, 0.883, 0.881, 0.882])
@@ -461,22 +355,6 @@ def test_a_value_in_a_band() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claimed", "found", "word"),
-    [
-        ({"band": [7, 8]}, 7.5, "confirmed"),
-        ({"band": [7, 8]}, 9.35, "refuted"),
-        ({"band": [None, 8]}, -1, "confirmed"),
-        ({"printed": "1.7e4"}, 16932.2, "confirmed"),
-        ({"printed": "1.7e4"}, 16499, "refuted"),
-    ],
-)
-def test_a_theorem_in_a_band_or_as_printed(claimed: dict[str, Any], found: float, word: str) -> None:
-    one = claim("theorem", test=TEST, found=found, **claimed)
-    assert judge(one, {}).word == word
-    assert judge(one, {}).found == found
-
-
-@pytest.mark.parametrize(
     ("printed", "answer", "word"),
     [
         (732, 732.0, "confirmed"),
@@ -499,28 +377,3 @@ def test_a_theorem_names_a_test_its_result_and_one_rule(claimed: dict[str, Any])
     entry = {"test": TEST, "found": 1, **claimed}
     with pytest.raises(ValidationError):
         claim("theorem", **{key: value for key, value in entry.items() if value is not None})
-
-
-def test_holm_keeps_the_family_honest() -> None:
-    """Of twenty claims, one with p = .02 alone is undecided and says why; p < .0025 stays decided."""
-    family = {f"T-row/{at}": BETTER for at in range(20)}
-    weak, strong = [*WEAK[:7], -0.002], [0.05, 0.051, 0.049, 0.05, 0.05, 0.051, 0.049, 0.05]
-    numbers: Mapping[str, Values] = {
-        id_: pair(strong if at == 0 else weak if at == 1 else UNSURE) for at, id_ in enumerate(family)
-    }
-    assert judge(BETTER, pair(weak)).word == "confirmed"
-    found = verdicts(family, numbers)
-    assert (found["T-row/0"].word, found["T-row/1"].word) == ("confirmed", "undecided")
-    assert found["T-row/1"].remarks == ("confirmed but for the other tests of its row",)
-    assert verdicts({"T-row/1": BETTER}, {"T-row/1": pair(weak)})["T-row/1"].word == "confirmed"
-
-
-@pytest.mark.slow
-def test_under_the_null_a_whole_family_is_rarely_wrong() -> None:
-    """Ten claims without any truth in them: some verdict in 7 % of families at most."""
-    rng, family = stream(12, "family"), {f"T-row/{at}": BETTER for at in range(10)}
-    wrong = 0
-    for _ in range(REPEATS):
-        found = verdicts(family, {id_: pair(rng.normal(0, 1, 8)) for id_ in family})
-        wrong += any(one.word != "undecided" for one in found.values())
-    assert wrong / REPEATS <= 0.07

@@ -1,17 +1,13 @@
-"""What the gate says, and where: a table, JUnit XML, Markdown; whatever the names are."""
+"""Files of the gate: JUnit XML and Markdown, whatever the names are."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from io import StringIO
 from xml.etree import ElementTree as ET
-
-from rich.console import Console
 
 from reports.gate import output as gate_output
 from reports.gate.baseline import Baseline
-from reports.gate.gate import Finding, GateCheck, verdict
+from reports.gate.gate import Finding, GateCheck
 
 HOSTILE = 'A|<b>`*_[x](y)\\\n& "q"'
 
@@ -62,16 +58,6 @@ def test_markdown() -> None:
     assert alike.startswith(f"{gate_output.SUMMARY}\n## ✅ ci: 1 check, all as before.")
 
 
-def test_a_green_summary_shows_what_was_compared() -> None:
-    before = Baseline(suite="ci", commit="", versions={}, goals={}, runs=())
-    checks = [
-        GateCheck("digits", "ACE", "Final test accuracy", Finding.SAME, "93.0 %", "93.1 %", "+0.1", "−2.0")
-    ]
-    assert "| digits | ACE | Final test accuracy | 93.0 % | 93.1 % | +0.1 | −2.0 |" in re.sub(
-        " +", " ", gate_output.markdown(checks, before, before, "")
-    )
-
-
 def test_an_error_is_reported_whatever_its_text_is() -> None:
     """Control characters are no XML, and fences in a text end no fence."""
     lines, trace = ("bad \x1b[31m <value> \x00", "lr: 0.2 → 0.1"), "Traceback\n```\nValueError: \x07 no & yes"
@@ -83,26 +69,3 @@ def test_an_error_is_reported_whatever_its_text_is() -> None:
     text = gate_output.markdown_of_error("mine", lines, trace)
     assert text.startswith(gate_output.SUMMARY) and "lr: 0.2 → 0.1" in text
     assert text.count(gate_output.FENCE) == 4 and trace in text
-
-
-def test_uncommitted_changes_are_said() -> None:
-    """Of the user's repository, as of this one."""
-    commit = {"commit": "a" * 40, "repository": "b" * 40 + "+"}
-    clean = Baseline(suite="ci", **commit, versions={}, goals={}, runs=())
-    said = gate_output.how_compared(clean, clean)
-    assert "your repository at bbbbbbbbbbbb with uncommitted changes, asyncfl at aaaaaaaaaaaa. " in said
-
-
-def test_the_table_holds_what_is_not_as_before() -> None:
-    """What got worse and by how much; what is as before is left out."""
-    text = StringIO()
-    Console(width=200, file=text).print(gate_output.table(hostile()))
-    shown = text.getvalue()
-    assert all(word in shown for word in ("Worse", "−9.0", "Better", "0.56 × the time"))
-    assert "Schedule" not in shown and shown.index("Worse") < shown.index("Better")
-
-
-def test_the_verdict_names_who_got_worse() -> None:
-    """Five names at most."""
-    checks = [replace(hostile()[0], strategy=f"S{at}") for at in range(7)]
-    assert verdict(checks, "ci") == "ci: 7 checks, 7 worse (S0, S1, S2, S3, S4 and others)."

@@ -1,4 +1,4 @@
-"""Paired statistics: coverage under known truth, power as theory predicts it, Holm's correction by hand."""
+"""Paired statistics: intervals of SciPy, sign flips by enumeration, coverage of ties, Holm by hand."""
 
 from collections.abc import Callable
 from itertools import product
@@ -13,56 +13,10 @@ from scipy import stats
 from fl_core.streams import stream
 from reports.inference import Effect, holm, paired_effect, seeds_to_decide, sign_flip, two_sided
 
-REPEATS = 300
-
-
-def missed(draw: str, n: int) -> float:
-    """Share of intervals that leave out the true mean, 0."""
-    rng = stream(7, "null", draw, n)
-    laws = {
-        "normal": lambda: rng.normal(size=n),
-        "uniform": lambda: rng.uniform(-1, 1, n),
-        "heavy tails": lambda: rng.standard_t(5, n),
-    }
-    found = [paired_effect(laws[draw]().tolist()) for _ in range(REPEATS)]
-    return float(np.mean([not one.low <= 0 <= one.high for one in found]))
-
-
-@pytest.mark.parametrize(
-    ("draw", "n"),
-    [
-        *(("normal", n) for n in (2, 3, 5, 8, 20)),
-        *(pytest.param(d, n, marks=pytest.mark.slow) for d in ("uniform", "heavy tails") for n in (8, 20)),
-    ],
-)
-def test_intervals_miss_the_truth_in_seven_per_cent_at_most(draw: str, n: int) -> None:
-    assert missed(draw, n) <= 0.07
-
 
 def power_of_t(size: float, n: int) -> float:
     """Of a two-sided test at 5 %, by the noncentral t."""
     return float(stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, size * np.sqrt(n)))
-
-
-def shown(size: float, n: int) -> float:
-    """Share of effects of this size, in standard deviations, that are found."""
-    rng = stream(1, "power", n)
-    return float(np.mean([paired_effect(rng.normal(size, 1, n).tolist()).low > 0 for _ in range(REPEATS)]))
-
-
-@pytest.mark.parametrize(
-    ("size", "n"),
-    [
-        (1.3, 5),
-        (2, 5),
-        (1, 7),
-        *(pytest.param(*one, marks=pytest.mark.slow) for one in [(1, 12), (0.65, 20)]),
-    ],
-)
-def test_the_power_is_that_of_the_noncentral_t(size: float, n: int) -> None:
-    found, power = shown(size, n), power_of_t(size, n)
-    error = np.sqrt(power * (1 - power) / REPEATS)
-    assert found == pytest.approx(power, abs=3 * error)
 
 
 @pytest.mark.parametrize("size", [0.1, 0.5, 1.0, 3.0])
@@ -110,15 +64,6 @@ def test_a_majority_of_equal_differences_and_six_others_at_most_have_no_interval
     assert found.std > 0
 
 
-@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=12), st.floats(0.1, 10), st.floats(-10, 10))
-def test_intervals_move_and_stretch_with_the_values(values: list[float], scale: float, shift: float) -> None:
-    if np.std(values) < 1e-3:
-        return
-    before, after = paired_effect(values), paired_effect([scale * value + shift for value in values])
-    assert after.low == pytest.approx(scale * before.low + shift, rel=1e-6, abs=1e-6)
-    assert after.high == pytest.approx(scale * before.high + shift, rel=1e-6, abs=1e-6)
-
-
 def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.6]) == [1.0, 1.0]
@@ -127,7 +72,7 @@ def test_holm_by_hand() -> None:
 
 @pytest.mark.parametrize("differences", [[], [float("nan")], [1.0, float("inf")]])
 def test_nothing_to_measure(differences: list[float]) -> None:
-    with pytest.raises(ValueError, match="finite difference"):
+    with pytest.raises(ValueError):  # noqa: PT011 - the only one that it raises
         paired_effect(differences)
 
 
@@ -184,53 +129,34 @@ def test_an_interval_without_0_has_a_small_p(values: list[int]) -> None:
 SAMPLES = 2000
 
 
-def missed_of(law: str, n: int) -> tuple[float, float]:
-    """Share of intervals that leave out the true mean, and of those that are all of R."""
-    rng = stream(11, "ties", law, n)
+def time(rng: np.random.Generator, size: int, later: float, mark: float, end: float) -> np.ndarray:
+    return np.minimum(np.ceil(10 * np.exp(rng.normal(later, 0.4, size)) / mark) * mark, end)
 
-    def time(size: int, later: float, mark: float, end: float) -> np.ndarray:
-        return np.minimum(np.ceil(10 * np.exp(rng.normal(later, 0.4, size)) / mark) * mark, end)
 
-    def times(mark: float, end: float) -> Callable[[int], np.ndarray]:
-        return lambda size: time(size, 0.2, mark, end) - time(size, 0, mark, end)
+def times(mark: float, end: float) -> Callable[[np.random.Generator, int], np.ndarray]:
+    return lambda rng, size: time(rng, size, 0.2, mark, end) - time(rng, size, 0, mark, end)
 
-    laws: dict[str, Callable[[int], np.ndarray]] = {
-        "normal": lambda size: rng.normal(size=size),
-        "60 % level, the rest 1 ± 0.3": lambda size: (rng.random(size) > 0.6) * rng.normal(1, 0.3, size),
-        "60 % level, the rest 1 ± 1": lambda size: (rng.random(size) > 0.6) * rng.normal(1, 1, size),
-        "60 % level, the rest exponential": lambda size: (rng.random(size) > 0.6) * rng.exponential(1, size),
-        "80 % level, the rest 1 ± 1": lambda size: (rng.random(size) > 0.8) * rng.normal(1, 1, size),
-        "marks every 5": times(5, inf),
-        "marks every 10": times(10, inf),
-        "ends at 8": times(0.001, 8),
-        "ends at 12, marks every 5": times(5, 12),
-    }
-    mean = 0.0 if law == "normal" else laws[law](1_000_000).mean()
-    found = [paired_effect(laws[law](n)) for _ in range(SAMPLES)]
-    return (
-        float(np.mean([not one.low <= mean + 1e-9 or not mean - 1e-9 <= one.high for one in found])),
-        float(np.mean([one.low == -inf for one in found])),
-    )
+
+LAWS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "60 % level, the rest 1 ± 0.3": lambda rng, size: (rng.random(size) > 0.6) * rng.normal(1, 0.3, size),
+    "60 % level, the rest 1 ± 1": lambda rng, size: (rng.random(size) > 0.6) * rng.normal(1, 1, size),
+    "60 % level, the rest exponential": lambda rng, size: (rng.random(size) > 0.6) * rng.exponential(1, size),
+    "80 % level, the rest 1 ± 1": lambda rng, size: (rng.random(size) > 0.8) * rng.normal(1, 1, size),
+    "marks every 5": times(5, inf),
+    "marks every 10": times(10, inf),
+    "ends at 8": times(0.001, 8),
+    "ends at 12, marks every 5": times(5, 12),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [3, 4, 6, 8, 12, 16, 20])
-@pytest.mark.parametrize(
-    "law",
-    [
-        "normal",
-        "60 % level, the rest 1 ± 0.3",
-        "60 % level, the rest 1 ± 1",
-        "60 % level, the rest exponential",
-        "80 % level, the rest 1 ± 1",
-        "marks every 5",
-        "marks every 10",
-        "ends at 8",
-        "ends at 12, marks every 5",
-    ],
-)
+@pytest.mark.parametrize("n", [3, 6, 12, 20])
+@pytest.mark.parametrize("law", LAWS)
 def test_intervals_of_tied_marked_and_censored_differences(law: str, n: int) -> None:
     """Misses within 5 % and three standard errors, where Student's intervals of equal pairs miss 29 %."""
-    miss, unknown = missed_of(law, n)
-    print(f"{law}, {n} seeds: {100 * miss:.1f} % miss, {100 * unknown:.1f} % without an interval")  # noqa: T201
+    rng = stream(11, "ties", law, n)
+    mean = 0.0 if law == "normal" else LAWS[law](rng, 1_000_000).mean()
+    found = [paired_effect(LAWS[law](rng, n)) for _ in range(SAMPLES)]
+    miss = np.mean([not one.low <= mean + 1e-9 or not mean - 1e-9 <= one.high for one in found])
     assert miss <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / SAMPLES)
