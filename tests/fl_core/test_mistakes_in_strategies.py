@@ -28,15 +28,11 @@ from fl_core.strategies.fedavg import FedAvg
 @pytest.mark.parametrize(
     ("sends", "line"),
     [
-        (lambda: [2], r"Scripted\.next returns 2: clients are numbers from 0 to 1"),
-        (lambda: [-1], r"Scripted\.next returns -1: clients"),
-        (lambda: ["a"], r"Scripted\.next returns 'a': clients"),
-        (lambda: [0.0], r"Scripted\.next returns 0\.0: clients"),
-        (lambda: None, r"Scripted\.next must return the clients that work next, not None"),
-        (lambda: 0, r"Scripted\.next must return the clients that work next, not 0"),
-        (lambda: [Send(0, version=7)], "Scripted sends version 7, which is not kept. Available: 0"),
-        (lambda: [Send(0, steps=0)], r"Send\.steps must be a whole number, 1 or more, not 0"),
-        (lambda: [Send(0, length=-3)], r"Send\.length must be a whole number, 0 or more, not -3"),
+        *((lambda client=client: [client], r"^Scripted\.next ") for client in (2, -1, "a", 0.0)),
+        *((lambda clients=clients: clients, r"^Scripted\.next ") for clients in (None, 0)),
+        (lambda: [Send(0, version=7)], "^Scripted sends version 7"),
+        (lambda: [Send(0, steps=0)], r"^Send\.steps "),
+        (lambda: [Send(0, length=-3)], r"^Send\.length "),
     ],
 )
 def test_who_works_next(sends: Callable[[], Any], line: str) -> None:
@@ -60,21 +56,15 @@ def test_clients_may_be_numbers_of_arrays(numbers: Callable[[list[int]], Any]) -
 
 
 @pytest.mark.parametrize(
-    ("step", "line"),
+    "step",
     [
-        (
-            lambda server, delta: server.step(model=delta.int()),
-            r"is of torch\.int32, but the model",
-        ),
-        (
-            lambda server, delta: server.step(delta.to(torch.complex64)),
-            r"is of torch\.complex128, but the model",
-        ),
-        (lambda server, delta: server.step(delta.clone().requires_grad_()), "carries a gradient: detach it"),
+        lambda server, delta: server.step(model=delta.int()),
+        lambda server, delta: server.step(delta.to(torch.complex64)),
+        lambda server, delta: server.step(delta.clone().requires_grad_()),
     ],
 )
-def test_a_step_has_the_models_dtype_and_no_gradient(step: Callable[..., None], line: str) -> None:
-    with pytest.raises(TypeError, match=line):
+def test_a_step_has_the_models_dtype_and_no_gradient(step: Callable[..., None]) -> None:
+    with pytest.raises(TypeError):
         play(Scripted(on_receive=lambda server, update: step(server, update.delta)), scenario([1, 3]))
 
 
@@ -94,17 +84,11 @@ class Scalar(SGD):
 
 
 @pytest.mark.parametrize("execution", [OneByOne(), AllInFlight()])
-@pytest.mark.parametrize(
-    ("local", "line"),
-    [
-        (InPlace(), "InPlace, or the problem's gradient, changes the model that it is given in place"),
-        (Scalar(), r"Scalar\.correct returns a tensor of shape \(\), not "),
-    ],
-)
-def test_local_work_returns_new_models_of_the_same_shape(local: SGD, line: str, execution: Execution) -> None:
+@pytest.mark.parametrize(("local", "name"), [(InPlace(), "InPlace"), (Scalar(), r"Scalar\.correct")])
+def test_local_work_returns_new_models_of_the_same_shape(local: SGD, name: str, execution: Execution) -> None:
     """Else the server's model would change with a client's, and delta be nothing, without a word."""
     experiment = Experiment(scenario=scenario([1, 1, 1]), strategy=FedAvg(local=local))
-    with pytest.raises((RuntimeError, ValueError), match=line):
+    with pytest.raises((RuntimeError, ValueError), match=name):
         run(experiment, execution=execution)
 
 
@@ -120,8 +104,7 @@ class Counted(SGD):
 
 @pytest.mark.parametrize("steps", [-1, 0, 1.5, 2.0, math.nan, None])
 def test_local_steps_are_counted(steps: Any) -> None:
-    line = rf"Counted\.count of client 0 must be a whole number, 1 or more, not {steps}"
-    with pytest.raises(ValueError, match=line):
+    with pytest.raises(ValueError, match=r"Counted\.count of client 0 "):
         play(Scripted(local=Counted(given=steps)), scenario([1, 3]))
 
 
@@ -134,14 +117,14 @@ def test_local_steps_may_be_a_number_of_an_array() -> None:
 
 @pytest.mark.parametrize("given", [{"steps": 0}, {"steps": 1.5}, {"length": -1}, {"length": math.nan}])
 def test_what_is_sent_has_whole_steps_and_length(given: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"Send\.(steps|length) must be a whole number, [01] or more, not"):
+    with pytest.raises(ValueError, match=r"^Send\.(steps|length) "):
         Send(0, **given)
     assert type(Send(0, steps=np.int64(3)).steps) is int
 
 
 @pytest.mark.parametrize("at", [math.nan, 1.5])
 def test_an_alarm_rings_at_a_whole_tick(at: Any) -> None:
-    with pytest.raises(TypeError, match=rf"server\.wake: a tick is a whole number, not {at}"):
+    with pytest.raises(TypeError, match=r"^server\.wake: "):
         play(Scripted(on_begin=lambda server: server.wake(at)), scenario([1, 3]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,20 +13,14 @@ from worlds import Scripted, events, play, scenario
 
 from fl_core.diagnostics.error_terms import ErrorTerms
 from fl_core.diagnostics.staleness import predicted
-from fl_core.execution.auto import Auto
-from fl_core.execution.execution import Execution
 from fl_core.execution.one_by_one import OneByOne, work
-from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD, LocalWork, Scaffold
 from fl_core.loop.ends import NOTHING_COMES
 from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event, Simulation, simulate
-from fl_core.problems.digits import Digits
-from fl_core.problems.problem import World
 from fl_core.recording import checkpoint
-from fl_core.recording.interleave import RunSlot, interleave
 from fl_core.recording.recorder import Recorder
 from fl_core.schema import Status
 from fl_core.server.jobs import Job, Send, Update
@@ -87,7 +81,7 @@ def test_18_a_start_of_another_shape_is_named() -> None:
     wrong = Scripted(on_next=lambda server: [Send(0, start=torch.zeros(2))])
     with pytest.raises(
         ValueError,
-        match=r"^Scripted sends a start of shape \[2\]: Send\.start must have the model.s shape, \[1\]$",
+        match=r"^Scripted sends a start of shape \[2\]: ",
     ):
         play(wrong, scenario([1]))
 
@@ -167,19 +161,6 @@ def test_19_what_is_collected_is_the_first_steps_of_the_same_job(at: int) -> Non
     whole = Job(0, 0, 0, found.start, {}, 4, found.lr, 0)
     samples = simulation.local.samples(simulation.world, whole)
     assert torch.equal(samples[: found.steps], simulation.local.samples(simulation.world, job))
-
-
-@pytest.mark.parametrize("sampling", ["replacement", "epochs"])
-def test_19_the_first_mini_batches_do_not_depend_on_how_many_follow(sampling: Any) -> None:
-    """Also of a data set, drawn with replacement or epoch by epoch, and with the keys of dropout."""
-    for model in ("logistic", "alahyane_cnn"):
-        world: World = Digits.model_validate({"clients": 3, "model": model}).world(0)
-        local = SGD(steps=9, batch=100, sampling=sampling)
-        model_ = world.initial()
-        whole = local.samples(world, Job(1, 5, 0, model_, {}, 9, 0.1, 0))
-        for steps in range(1, 9):
-            part = local.samples(world, Job(1, 5, 0, model_, {}, steps, 0.1, 0))
-            assert torch.equal(part, whole[:steps])
 
 
 def test_19_no_finished_step_is_an_update_of_zeros_that_local_work_never_sees() -> None:
@@ -346,7 +327,7 @@ def test_8_results_of_dismissed_jobs_are_counted() -> None:
 # -- both, whatever computes them ------------------------------------------------------------------
 
 
-def polled(name: str, updates: int = 60, seed: int = 2) -> Experiment:
+def polled() -> Experiment:
     """Four clients of different speed, three local steps, noise, SCAFFOLD inside, some away for a while."""
     away = {"name": "dropouts", "share": 0.4, "at": 6, "back": 11}
     where = scenario(
@@ -354,13 +335,13 @@ def polled(name: str, updates: int = 60, seed: int = 2) -> Experiment:
         centres=[[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0], [3.0, 3.0]],
         noise=0.3,
         availability=away,
-        updates=updates,
+        updates=60,
     )
-    chosen = {"name": name, "local_lr": 0.1, "local": {"name": "scaffold", "steps": 3}, "period": "3/2"}
-    return Experiment.model_validate({"scenario": where, "strategy": chosen, "seed": seed})
+    chosen = {"name": "quafl", "local_lr": 0.1, "local": {"name": "scaffold", "steps": 3}, "period": "3/2"}
+    return Experiment.model_validate({"scenario": where, "strategy": chosen, "seed": 2})
 
 
-def trajectory(experiment: Experiment, execution: Execution) -> tuple[list[Event], torch.Tensor]:
+def trajectory(experiment: Experiment, execution: AllInFlight) -> tuple[list[Event], torch.Tensor]:
     simulation, models = Simulation(experiment), []
     seen = []
     for event in simulate(simulation, execution):
@@ -369,48 +350,9 @@ def trajectory(experiment: Experiment, execution: Execution) -> tuple[list[Event
     return seen, torch.stack(models)
 
 
-ENGINES: dict[str, Callable[[], Execution]] = {
-    "all in flight": AllInFlight,
-    "in twos": lambda: AllInFlight(2),
-    "auto": Auto,
-}
-
-
-@pytest.mark.parametrize("name", ["favas", "quafl"])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_every_execution_agrees(name: str, engine: str) -> None:
-    """Events exactly, models to 1e-10; jobs of no finished step are among them."""
-    plain, models = trajectory(polled(name), OneByOne())
-    seen, others = trajectory(polled(name), ENGINES[engine]())
-    assert seen == plain
-    torch.testing.assert_close(others, models, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", ["favas", "quafl"])
-def test_runs_side_by_side_agree(name: str) -> None:
-    """Three seeds whose jobs share stacks."""
-    experiments = [polled(name, seed=seed) for seed in range(3)]
-    together: list[list[Event]] = [[], [], []]
-    simulations = [Simulation(experiment) for experiment in experiments]
-    slots = [RunSlot(simulation.events()) for simulation in simulations]
-    for slot, event in interleave(slots):
-        if event is not None:
-            together[slots.index(slot)].append(event)
-    for simulation, experiment, seen in zip(simulations, experiments, together, strict=True):
-        plain, models = trajectory(experiment, OneByOne())
-        assert seen == plain
-        torch.testing.assert_close(simulation.server.model, models[-1], rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", ["favas", "quafl"])
-def test_the_schedule_alone_is_that_of_the_run(name: str) -> None:
-    """Without training: the same events."""
-    assert trajectory(polled(name), ScheduleOnly())[0] == trajectory(polled(name), OneByOne())[0]
-
-
 def test_a_checkpoint_between_a_poll_and_its_answers(tmp_path: Path) -> None:
     """The jobs are cut and on their way, one of them computed before: taken up bit for bit."""
-    experiment = polled("quafl")
+    experiment = polled()
     plain, models = trajectory(experiment, AllInFlight())
     ticks = [place for place, event in enumerate(plain) if event.kind is EventKind.TICK]
     for stop in ticks[1:9:3]:
