@@ -1,4 +1,7 @@
-"""`execution: auto`: how many jobs to compute together, or CUDA graphs, measured on the run's own jobs."""
+"""`execution: auto`: the fastest way to compute the jobs of a run, found by timing the run's own jobs.
+
+The default of suites. `Choice` compares widths of stacks (and CUDA graphs); `Auto` executes with the choice.
+"""
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
@@ -16,12 +19,12 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-GRAPHS = 0  # in the place of a width: one job after the other, by CUDA graphs
-GAIN = 0.03  # by how much a wider stack has to be faster
-LEAST, TRIALS = 3, 8  # timed calls per width in a comparison; the first call of each is not timed
-LONG = 0.1  # seconds of timed calls that suffice for a width
-PATIENCE = 2  # widths in a row without a gain before wider ones are skipped
-LARGEST = 2**27  # numbers in a stack on a CPU
+GRAPHS = 0  # stands for CUDA graphs in the place of a width
+MIN_GAIN = 0.03  # a wider stack has to be faster by this much
+MIN_TIMED_CALLS, MAX_TIMED_CALLS = 3, 8  # per width in a comparison; the first call of each is not timed
+ENOUGH_SECONDS = 0.1  # of timed calls, for a width
+MAX_LOST_COMPARISONS = 2  # widths in a row without a gain before wider ones are skipped
+MAX_STACKED_NUMBERS = 2**27  # on a CPU
 GPU_MEMORY_FRACTION = 1 / 16  # for a stack on a GPU, which several processes may share
 
 
@@ -52,12 +55,12 @@ class Choice:
         return bool(self._challengers)
 
     def narrow(self, widest: float) -> None:
-        """Try nothing wider."""
+        """Skip widths above `widest`, for which memory would not suffice."""
         self._challengers = [width for width in self._challengers if width <= widest]
         self._meet()
 
     def saw(self, width: int, jobs: int, seconds: float, wasted: int = 0) -> None:
-        """Take note of a call.
+        """Record the time of a call, and choose the width of the next.
 
         Args:
             width: The most jobs that the call computed together.
@@ -77,20 +80,23 @@ class Choice:
                 self._decide()
 
     def _settled(self, width: int) -> bool:
+        """Return whether a width was timed long enough in the present comparison."""
         timed = len(self._calls[width]) - 1
-        return timed >= TRIALS or (timed >= LEAST and self._seconds[width] >= LONG)
+        return timed >= MAX_TIMED_CALLS or (
+            timed >= MIN_TIMED_CALLS and self._seconds[width] >= ENOUGH_SECONDS
+        )
 
     def _decide(self) -> None:
         """Move to the next width, or to the best if none is left or a better width is unlikely."""
         challenger = self._challengers.pop(0)
         best, alternative = (median(calls[1:]) for calls in self._calls.values())
-        if alternative <= (1 - GAIN) * best:
+        if alternative <= (1 - MIN_GAIN) * best:
             self._cost[challenger] = self._cost[self._best] * alternative / best
             self._best, self._lost = challenger, 0
         else:
             self._cost[challenger] = self._cost[self._best] * max(1, alternative / best)
             self._lost += 1
-        if self._lost == PATIENCE:
+        if self._lost == MAX_LOST_COMPARISONS:
             self._challengers.clear()
         self._meet()
 
@@ -101,7 +107,7 @@ class Choice:
 
 
 class Auto:
-    """Single jobs, CUDA graphs or all in flight, whichever is fastest here; for runs of a single problem.
+    """Execution by single jobs, CUDA graphs or stacks, whichever is fastest; for runs of a single problem.
 
     The choice is remembered for the life of the process: for a kind of world (data and model), device, local
     work (mini-batch, K), and number of jobs to choose from.
@@ -134,7 +140,7 @@ class Auto:
 
     @property
     def pays(self) -> bool:
-        """True if more jobs to choose from would help: a stack is faster, or none was possible."""
+        """True if interleaving more runs would help: a stack is faster, or was not possible alone."""
         choice = self._choice
         return choice is not None and not choice.measuring and (choice.width > 1 or not self._stackable)
 
@@ -163,7 +169,7 @@ class Auto:
         return clock()
 
     def _begin(self, requests: Sequence[ComputeRequest]) -> list[int]:
-        """Make the first call: take up the choice for work like this, or begin one among possible widths."""
+        """Make the first call: use the choice of earlier runs with equal work, or begin a comparison."""
         room = sum(len(list(islice(request.jobs(), WIDTHS[-1]))) for request in requests)
         stacks = [width for width in WIDTHS[1:] if width < 2 * room]
         self._stackable = bool(stacks)
@@ -193,5 +199,5 @@ class Auto:
 def largest(model: Tensor) -> float:
     """Return how many numbers a stack may hold: models, and activations kept for gradients."""
     if model.device.type == "cpu":
-        return LARGEST
+        return MAX_STACKED_NUMBERS
     return torch.cuda.mem_get_info(model.device)[1] * GPU_MEMORY_FRACTION / model.element_size()

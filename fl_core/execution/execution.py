@@ -1,6 +1,6 @@
-"""The execution interface: the jobs requested by a simulation, and the computation of results.
+"""The interface of executions: a simulation requests the result of a job, an execution computes it.
 
-A result is a pure function of its job, regardless of what is computed with it.
+A result is a pure function of its job: it does not depend on the time of computation or on other jobs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +15,12 @@ from fl_core.server.jobs import Job
 @final
 @dataclass(slots=True)
 class ComputeRequest:
-    """A job awaited by a simulation; an execution fills in the result."""
+    """A job without a result at its arrival: `Simulation.events` yields it and waits for the result."""
 
     job: Job
     world: World
     local: LocalWork
-    jobs: Callable[[], Iterator[Job]]  # this and all others whose result is missing, earliest arrival first
+    jobs: Callable[[], Iterator[Job]]  # this and all other jobs without a result, earliest arrival first
     wasted: int = 0  # jobs that were computed and then dismissed, since the last request
 
 

@@ -7,7 +7,6 @@ by the same kernels, so results equal those of `OneByOne` bit for bit.
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import islice
 from math import isfinite
 from typing import ClassVar, NamedTuple
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 WARM_UP_CALLS = 3  # before a capture, as PyTorch recommends
 CHECKED_REPLAYS = 2  # after a capture; each is compared with a plain gradient
 
-Computed = tuple[Tensor, Report]  # a gradient [d], and a report, which is empty where none is asked for
+Computed = tuple[Tensor, Report]  # a gradient [d], and a report, which is empty unless requested
 
 
 class Graphed:
@@ -136,21 +135,19 @@ class Replayed(NamedTuple):
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """Return the gradient [d] on a mini-batch."""
-        plain = partial(_gradient, self.world, client)
+
+        def plain(model: Tensor, sample: Tensor) -> Computed:
+            return self.world.gradient(model, client, sample), {}
+
         return self.graphs.compute(plain, False, model, sample)[0]
 
     def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> Computed:
         """Return the gradient [d] on a mini-batch, and the report."""
-        plain = partial(_gradient_and_report, self.world, client)
+
+        def plain(model: Tensor, sample: Tensor) -> Computed:
+            return self.world.gradient_and_report(model, client, sample)
+
         return self.graphs.compute(plain, True, model, sample)
-
-
-def _gradient(world: World, client: int, model: Tensor, sample: Tensor) -> Computed:
-    return world.gradient(model, client, sample), {}
-
-
-def _gradient_and_report(world: World, client: int, model: Tensor, sample: Tensor) -> Computed:
-    return world.gradient_and_report(model, client, sample)
 
 
 class Graph:

@@ -1,4 +1,7 @@
-"""Jobs in turn: the plain reference for every other execution."""
+"""Computation of jobs one by one: the plain reference that every other execution is tested against.
+
+`work` and `make_steps` are the local training of a client; real clients (`fl_core/live`) call them, too.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -13,7 +16,7 @@ from fl_core.server.jobs import Job
 
 
 class OneByOne:
-    """Compute each job alone, step by step: the reference that other executions are tested against."""
+    """Execution of exactly the requested jobs, each alone and step by step."""
 
     label = "one by one"
 
@@ -25,7 +28,7 @@ class OneByOne:
 
 
 def work(job: Job, world: World, local: LocalWork) -> None:
-    """Make K local steps from the model sent; write the results of the job."""
+    """Make K local steps from the model sent; write the result into the job."""
     if not job.steps:
         job.delta, job.gradient = torch.zeros_like(job.start), torch.zeros_like(job.start)
         return
@@ -56,7 +59,7 @@ def make_steps(job: Job, gradients: Gradients, local: LocalWork, samples: Tensor
 
     Args:
         job: A job of at least one step.
-        gradients: What computes the gradients of its world.
+        gradients: The world of the job, or its gradients by CUDA graphs.
         local: The local work.
         samples: The samples of its steps [K, ...], on the device of the model.
 

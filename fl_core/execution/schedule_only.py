@@ -1,4 +1,7 @@
-"""The schedule alone, without training: for studies of queues, participation and staleness."""
+"""Execution without training, for the schedule of a run alone: every update is zero.
+
+`asyncfl show` estimates the number of updates of a run with it (`benchmarks/runs/estimate.py`).
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +15,9 @@ NUMBER = (int, float)  # a tuple, which `isinstance` reads faster than a union
 
 
 class Zeros(Tensor):
-    """Zeros [d], scaled and added without arithmetic, in a tenth of the time; otherwise plain.
+    """Zeros [d] that are scaled and added without arithmetic, in a tenth of the time; else a plain tensor.
 
-    Nothing is copied, x + 0 is x itself; so they must not be written into other than by `+=`.
+    Nothing is copied: x + 0 is x itself. So a sum must not be written into, other than by `+=`.
     """
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -35,9 +38,9 @@ class Zeros(Tensor):
 
 
 class ScheduleOnly:
-    """Every update is zero and costs nothing; data and models are not touched.
+    """Execution that makes every update zero; data and models are not touched.
 
-    The events are those of a real run wherever the strategy does not look at the content of updates.
+    The events equal those of a real run unless the strategy's sends depend on the content of updates.
     """
 
     label = "schedule only"

@@ -1,8 +1,8 @@
-"""Batched execution: independent jobs in flight are computed together.
+"""Stacked execution: jobs in flight are computed together, in one call for all.
 
-In virtual time the model, mini-batches and length of a job are fixed when it is sent. The moment the first
-result is needed, jobs in flight are stacked and computed in one call, and the order of events does not
-change. They may belong to one simulation, or to many of one problem.
+In virtual time the model, mini-batches and length of a job are fixed when it is sent. So all jobs in flight
+can be computed when the first result is needed, and the order of events does not change. The jobs may belong
+to one simulation, or to several of one problem (`recording/interleave.py`).
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ class AllInFlight:
 
 
 def in_turn(requests: Sequence[ComputeRequest]) -> Iterator[tuple[Job, int]]:
-    """Yield the first missing job of each simulation, with the place, followed by the second, and on."""
+    """Yield the first job without a result of each simulation, with its request's index; then the second."""
     for rank in zip_longest(*[request.jobs() for request in requests]):
         yield from [(job, place) for place, job in enumerate(rank) if job is not None]
 
@@ -67,7 +67,8 @@ def work_together(pairs: Sequence[tuple[Job, World]], local: LocalWork) -> None:
     """Compute J jobs as `work` does, stacked [J, d]; equal up to the last bits of a sum.
 
     Args:
-        pairs: Jobs with their worlds, all of one kind; the most steps first: the stack shrinks from its end.
+        pairs: Jobs with their worlds, all of one kind, by falling number of steps: when the last jobs of the
+            stack have made their steps, the stack shrinks from its end.
         local: The local work of all jobs.
     """
     if len(pairs) == 1:
@@ -149,15 +150,17 @@ def _note_reports(jobs: Sequence[Job], reported: Sequence[Report]) -> None:
 
 
 def _first(count: int, *parts: Any) -> list[Any]:
-    """Return the parts of the first jobs of a stack: rows of tensors; numbers are shared by all."""
+    """Return the parts of a stack for its first `count` jobs."""
     return [_rows(count, part) for part in parts]
 
 
 def _rows(count: int, part: Any) -> Any:
+    """Return the first rows of all tensors in nested dicts; other values belong to all jobs."""
     if isinstance(part, dict):
         return {key: _rows(count, value) for key, value in part.items()}
     return part[:count] if isinstance(part, Tensor) else part
 
 
 def _stacked(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Return the tensors of all jobs stacked, by name [J, …]."""
     return {key: torch.stack([part[key] for part in parts]) for key in parts[0]}

@@ -1,1 +1,4 @@
-"""The loop: virtual time, events, and the handling of each; no strategy by name."""
+"""The loop: `Simulation` plays an experiment in virtual time, event by event.
+
+No module here knows a strategy by name. Numbers in parentheses are rules in docs/rules.md.
+"""

@@ -1,4 +1,7 @@
-"""Departures and returns of clients, read from the scenario's law in turn (rule 9)."""
+"""Departures and returns of clients, from the scenario's law of availability (docs/rules.md, rule 9).
+
+`Simulation` schedules the first absence of each client, and calls `leave` and `come_back` when these happen.
+"""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -10,7 +13,10 @@ from fl_core.timing.clock import VirtualClock
 
 
 class Absences:
-    """The absences of n clients; mutable parts, the numbers read and the absent clients, are in the state."""
+    """The absences of n clients, read from the law one by one.
+
+    The iterators are not saved. How many absences were read from each is in `RunState`, for `resume`.
+    """
 
     def __init__(
         self,
@@ -26,7 +32,7 @@ class Absences:
         self._of_clients = [checked(law, client, n, seed, ids) for client in range(n)]
 
     def resume(self) -> None:
-        """Continue after the absences already read."""
+        """Skip the absences that were read before the checkpoint."""
         for absences, read in zip(self._of_clients, self._state.absences_read, strict=True):
             next(islice(absences, read, read), None)
 

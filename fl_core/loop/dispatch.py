@@ -1,6 +1,7 @@
-"""Execution of a strategy's actions at an event: abandoned jobs, broadcast, sends, alarms.
+"""Sends of jobs: what a strategy requested at an event is carried out here.
 
-The numbers in comments are the exact rules in docs/rules.md.
+`Simulation` calls `settle` after every event: dismissed jobs are abandoned, the broadcast of a new version is
+copied, jobs are sent, and alarms are set. Numbers in parentheses are rules in docs/rules.md.
 """
 
 import operator
@@ -23,7 +24,7 @@ from fl_core.strategies.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """The way from a strategy's requests to jobs in flight and in service."""
+    """Turns a strategy's requests (`Send`, `server.dismiss`, `collect`, `wake`) into jobs and events."""
 
     state: RunState
     server: Server
@@ -51,7 +52,7 @@ class Dispatch:
             self.service.settle()
 
     def advance(self, job: Job) -> None:
-        """Move a job to its next phase; with the update at the server, the client's next job begins."""
+        """Move a job to the next phase; begin the client's next job if the update reached the server."""
         self.service.advance(job)
         if job.reached is not None:
             self.begin_next(job.client)
@@ -74,10 +75,10 @@ class Dispatch:
         state.collected.clear()
 
     def _sends(self) -> Iterable[int | Send]:
-        """Return the next clients to work, with versions.
+        """Return the clients to work next, from `next` of the arrangement or the strategy.
 
-        Until the first pass has stepped, only clients whose update was refused (14, 16); amid the arrivals of
-        an iteration, none (20).
+        Until the first pass has stepped, only clients whose update was refused (14, 16). While more arrivals
+        of the same server iteration follow, none (20).
         """
         if self.together and self.state.more_arrive():
             return ()
@@ -98,7 +99,10 @@ class Dispatch:
         self.state.broadcasts[self.state.version] = {key: value.clone() for key, value in broadcast.items()}
 
     def send(self, request: int | Send) -> None:
-        """Fix a job's inputs; service begins at once if the client is present and idle (5)."""
+        """Create a job, with all its inputs fixed; begin service if the client is present and idle (5).
+
+        Called for each job of a run: plain integers take a short path around the checks.
+        """
         state, local, messages = self.state, self.strategy.local, self.messages
         version, start, steps, length, waits = state.version, None, None, None, False
         number: Any = request
@@ -128,7 +132,7 @@ class Dispatch:
         state.in_flight += 1
         if client in state.flight:
             state.flight[client].append(job)
-            if state.at_server:  # it may be no more than an update that waits there
+            if state.at_server:  # the client is free if its earlier updates only wait at the server
                 self.begin_next(client)
             return
         state.flight[client] = [job]
@@ -136,7 +140,7 @@ class Dispatch:
         self.begin_next(client)
 
     def _version(self, send: Send) -> int:
-        """Return the version to send."""
+        """Return the version to send, the newest by default; raise ValueError unless it is kept."""
         version, versions = send.version, self.state.versions
         if version is None:
             return self.state.version
@@ -148,7 +152,7 @@ class Dispatch:
         return version
 
     def _client(self, number: Any) -> int:
-        """Return a client's number as Python's own."""
+        """Return a client's number as an int (from NumPy, say); raise ValueError unless 0 ≤ number < n."""
         n = self.server.n
         with suppress(TypeError):
             if 0 <= (client := operator.index(number)) < n:
@@ -156,7 +160,7 @@ class Dispatch:
         raise ValueError(f"{self._who}.next returns {number!r}: clients are numbers from 0 to {n - 1}")
 
     def _steps(self, client: int, count: Any) -> int:
-        """Return K of a client's job as Python's own number."""
+        """Return K of a client's job as an int; raise ValueError if below 1."""
         return whole(count, 1, f"{type(self.strategy.local).__name__}.count of client {client}")
 
     def _copied(self, start: Tensor) -> Tensor:

@@ -1,4 +1,7 @@
-"""The end of a run: budget or target, no client left, stalled (docs/rules.md, rules 9, 12, 17)."""
+"""The end of a run: budget or target, no client left, stalled (docs/rules.md, rules 9, 12, 17).
+
+`Simulation` asks `Ends.reached` before every event. The texts of the reasons are recorded with each run.
+"""
 
 from math import floor, inf
 
@@ -9,14 +12,14 @@ from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 from fl_core.timing.clock import VirtualClock
 
-TAIL = 0.1  # of the time at which the target was met: so much longer a run goes on
+EXTRA_TIME_AFTER_TARGET = 0.1  # fraction of the time to target
 NOTHING_COMES = (
     "nothing is in flight and no alarm is set: the strategy sends no client to work (without a concurrency, "
     "clients wait for the step after their update)"
 )
 NO_UPDATE = f"{Reason.NO_CLIENT}, and no update came"
-NAMED = 10  # clients that a reason lists at most
-PATIENCE = 1000  # jobs of each client that may be dismissed one after the other without an update of any
+MAX_LISTED_CLIENTS = 10  # in a reason
+MAX_CONSECUTIVE_DISMISSALS = 1000  # per client, without an update from any client between
 
 
 class Ends:
@@ -31,10 +34,10 @@ class Ends:
         self.at_deadline = Reason.TIME
 
     def met(self, time: float) -> None:
-        """Let the run end soon after the time to target."""
-        tail = floor((1 + TAIL) * time / float(self.clock.unit))
-        if tail < self.deadline:
-            self.deadline, self.at_deadline = tail, Reason.TARGET
+        """Bring the deadline forward, since the target was met at a virtual time; the recorder calls this."""
+        deadline = floor((1 + EXTRA_TIME_AFTER_TARGET) * time / float(self.clock.unit))
+        if deadline < self.deadline:
+            self.deadline, self.at_deadline = deadline, Reason.TARGET
 
     def share(self, state: RunState) -> float:
         """Return the used share of the budget."""
@@ -62,11 +65,12 @@ class Ends:
                 return Status.STALLED, NO_UPDATE
             reason = Reason.NO_CLIENT
         elif state.gone and (missing := self._missing(state, server)):
-            named = ", ".join(map(str, missing[:NAMED])) + (" …" if len(missing) > NAMED else "")
-            return Status.STALLED, f"waiting for clients that left permanently: {named}"
+            listed = ", ".join(map(str, missing[:MAX_LISTED_CLIENTS]))
+            more = " …" if len(missing) > MAX_LISTED_CLIENTS else ""
+            return Status.STALLED, f"waiting for clients that left permanently: {listed}{more}"
         elif none_comes and not state.alarms:
             return Status.STALLED, NOTHING_COMES
-        elif self.deadline == inf and state.abandoned > PATIENCE * server.n:
+        elif self.deadline == inf and state.abandoned > MAX_CONSECUTIVE_DISMISSALS * server.n:
             return (
                 Status.STALLED,
                 f"no job ends in time: {state.abandoned:,} were dismissed, and no update came",

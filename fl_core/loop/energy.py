@@ -1,4 +1,7 @@
-"""The energy of a run: the power of each client in each phase, times how long it lasted."""
+"""The energy of a run: the power of each client in each phase, times the duration of the phase.
+
+`Simulation` has a meter if the scenario declares power; the `Recorder` reads the meter at each evaluation.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -26,10 +29,13 @@ class EnergyMeter:
             [more - less for more, less in zip(watts[phase], watts["idle"], strict=True)] for phase in PHASES
         ]
         self._service, self._tick = service, tick  # seconds
-        service.ended = []
+        service.ended = []  # from now on the service keeps the times of ended jobs, for `spent`
 
     def used(self, tick: int | Fraction) -> float:
-        """Return the joules from the start to a tick, not before the event before the latest."""
+        """Return the joules spent from the start to a tick.
+
+        The tick may lie between the latest two events, where a mark of the budget can fall, but not before.
+        """
         spent = self._service.spent(tick)
         watt_ticks = self._idle * tick + sum(
             watts * ticks

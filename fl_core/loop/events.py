@@ -1,4 +1,7 @@
-"""The queue of future events in virtual time, with the order of ties (docs/rules.md, rule 2)."""
+"""The queue of future events in virtual time, with the order of ties (docs/rules.md, rule 2).
+
+Part of `RunState`. The simulation takes events from it; service, absences and alarms put events in.
+"""
 
 from collections.abc import Iterator
 from enum import IntEnum
@@ -7,7 +10,7 @@ from typing import Any
 
 
 class EventKind(IntEnum):
-    """The kinds of event, in order at a tick."""
+    """The kinds of event, in their order at one tick. The numbers are saved in checkpoints and logs."""
 
     PHASE = 0  # of a job ends, with a network: its download, or its computation; nobody is told
     ARRIVAL = 1  # of an update, even from a client that leaves at this tick
@@ -16,7 +19,7 @@ class EventKind(IntEnum):
     LOST = 4  # a real client's process is gone, and the client with it
 
 
-JOBS = (EventKind.PHASE, EventKind.ARRIVAL)  # what comes with a job
+JOBS = (EventKind.PHASE, EventKind.ARRIVAL)  # kinds of event whose payload is a job
 
 
 Entry = tuple[int, EventKind, int, int, Any]  # time in ticks, kind, client, order of insertion, payload

@@ -1,4 +1,7 @@
-"""Service of jobs with measured lengths: the seconds of a job's computation on the machine."""
+"""Service of jobs with measured lengths: the seconds of a job's computation on the machine.
+
+`Simulation` uses it where the world is `measured`, that is for Flower apps with `lengths: measured`.
+"""
 
 from fractions import Fraction
 from typing import ClassVar
@@ -12,7 +15,7 @@ from fl_core.timing.clock import MICRO
 
 
 class MeasuredService(Service):
-    """Service with jobs computed at the begin; length is the measured time, times the law's length."""
+    """Service that computes a job when it begins; the length is the measured time, times the law's length."""
 
     times: ClassVar[tuple[Fraction, ...]] = (MICRO,)
 

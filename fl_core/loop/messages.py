@@ -1,4 +1,7 @@
-"""Messages between server and clients: coded content, bytes, and the content received."""
+"""Coding of models and updates on their way, and the bytes of each message (docs/rules.md, rules 21, 22).
+
+`Dispatch` uses it for each model sent, `Simulation` for each update received.
+"""
 
 from torch import Tensor
 
@@ -11,16 +14,14 @@ from fl_core.streams import stream
 
 
 class Messages:
-    """Models to clients and updates to the server; the memories of error feedback are in the state.
-
-    The numbers in comments are the exact rules in docs/rules.md.
-    """
+    """Models to clients and updates to the server; the memories of error feedback are in the state."""
 
     def __init__(self, strategy: Strategy, state: RunState, seed: int, message: int | None = None) -> None:
         self.uplink, self.downlink = strategy.uplink, strategy.downlink
         self._message = message  # bytes of a whole model, in place of the simulated one's
         self._sends, self._state, self._seed = strategy.sends, state, seed
-        self._sizes: dict[str, int] = {}  # of a job with this broadcast
+        # Sizes of the last job by direction, reused while jobs have the same broadcast
+        self._sizes: dict[str, int] = {}
         self._broadcast: dict[str, Tensor] | None = None
 
     def begin(self, n: int) -> None:

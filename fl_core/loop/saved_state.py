@@ -1,4 +1,8 @@
-"""The state of a simulation as tensors and plain data, and back (docs/rules.md, rule 15)."""
+"""The state of a simulation as tensors and plain data, and back (docs/rules.md, rule 15).
+
+`recording/checkpoint.py` writes the data to a file. A new field of `RunState` needs an entry in `plain` and
+`restore` only if it is not plain data.
+"""
 
 from dataclasses import fields
 from types import NoneType, SimpleNamespace
@@ -14,7 +18,7 @@ from fl_core.server.roster import Roster
 from fl_core.server.state import attributes
 from fl_core.timing.link import Link
 
-KEPT = "tensors, Python's own numbers, strings and None, and lists, tuples and dicts of these"
+SAVED_TYPES = "tensors, Python's own numbers, strings and None, and lists, tuples and dicts of these"
 
 
 def plain(simulation: Simulation) -> dict[str, Any]:
@@ -109,7 +113,10 @@ def _saved(memory: Any, place: str) -> dict[str, Any] | tuple[str, dict[str, Any
 
 
 def _memory(simulation: Simulation, saved: dict[str, Any] | tuple[str, dict[str, Any]]) -> Any:
-    """Return a namespace, or an object made by the strategy at the start, with the saved content."""
+    """Return a namespace with the saved content, or the strategy's own class of memory with it.
+
+    The class is not saved: the strategy's `begin` makes an object of it, whose content is then replaced.
+    """
     if isinstance(saved, dict):
         return SimpleNamespace(**saved)
     simulation.strategy.begin(simulation.server)
@@ -143,4 +150,4 @@ def checked(value: Any, *place: Any) -> Any:
     if kind in (list, tuple):
         return kind(checked(item, *place, number) for number, item in enumerate(value))
     path = str(place[0]) + "".join(f"[{key!r}]" for key in place[1:])
-    raise TypeError(f"{path} is a {kind.__module__}.{kind.__qualname__}: a run can save {KEPT}")
+    raise TypeError(f"{path} is a {kind.__module__}.{kind.__qualname__}: a run can save {SAVED_TYPES}")

@@ -1,4 +1,8 @@
-"""The queue of updates at a server that takes time (docs/rules.md, rule 24)."""
+"""The queue of updates at a server that takes time for each (docs/rules.md, rule 24).
+
+`Service` puts each complete update in, and takes it out at the arrival. Without `server:` in the scenario
+there is no queue, and updates arrive at once.
+"""
 
 from fl_core.loop.events import EventKind
 from fl_core.loop.state import RunState
@@ -7,16 +11,16 @@ from fl_core.timing.durations import Lengths
 
 
 class ServerQueue:
-    """Updates in order of arrival, the first in service; the jobs, which change, are in the state.
+    """Queue of updates in order of arrival, the first in service. The jobs are in `RunState.at_server`.
 
-    `lengths` are those of the server's services, numbered by the order of their begins.
+    `lengths` are the lengths of the server's services, numbered by the order in which services begin.
     """
 
     def __init__(self, lengths: Lengths, state: RunState) -> None:
         self._lengths, self._state = lengths, state
 
     def join(self, job: Job) -> None:
-        """Add an update that reached the server."""
+        """Add a job's update, now at the server; service begins at once if the queue is empty."""
         state = self._state
         job.reached, job.event = state.now, None
         state.at_server.append(job)
@@ -24,7 +28,7 @@ class ServerQueue:
             self._serve()
 
     def leave(self, job: Job) -> None:
-        """Remove an update, at the end of its service or before; the next service begins."""
+        """Remove a job's update, served or dismissed; if it was the first, the next service begins."""
         state, time = self._state, self._state.now
         for of_clients, ticks in zip(state.spent_at_server, job.spent_at_server(time), strict=True):
             of_clients[job.client] += ticks
@@ -34,7 +38,8 @@ class ServerQueue:
         state.server_ticks[1] += time - served
         first = state.at_server[0] is job
         state.at_server.remove(job)
-        if first and state.at_server and not state.at_server[0].dismissed:  # else it leaves next
+        # A dismissed job leaves next, when its own dismissal is carried out: no service for it.
+        if first and state.at_server and not state.at_server[0].dismissed:
             self._serve()
 
     def _serve(self) -> None:

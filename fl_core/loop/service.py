@@ -1,4 +1,8 @@
-"""The service of jobs at clients: download, computation, upload (docs/rules.md, rule 22)."""
+"""The service of jobs at clients: download, computation, upload (docs/rules.md, rule 22).
+
+`Dispatch` begins, advances and abandons jobs here; `Simulation` ends them at their arrival. Subclasses get
+arrivals from elsewhere: measured computation, real clients (`fl_core/live/service.py`), a recorded log.
+"""
 
 from fractions import Fraction
 from heapq import heappop
@@ -16,10 +20,7 @@ Tick = int | Fraction
 
 
 class Service:
-    """The phases of a job from `began` to the arrival; without a network, computation only.
-
-    Here jobs are served in virtual time; in a subclass elsewhere, from where arrivals come.
-    """
+    """The phases of jobs from `began` to the arrival, in virtual time; only computation without a network."""
 
     times: ClassVar[tuple[Fraction, ...]] = ()  # lengths of virtual time that the clock must hit exactly
 
@@ -30,21 +31,21 @@ class Service:
         transfers: Transfers | None,
         server_queue: ServerQueue | None,
     ) -> None:
-        """Serve the jobs of a simulation."""
+        """Connect the service with a simulation; a service comes into being before its simulation."""
         self.state, self.lengths, self.transfers = state, lengths, transfers
         self.server_queue = server_queue
         # Tick, direction and bytes of messages complete since the latest event
         self.messages: list[tuple[int, Way, int]] = []
-        # Jobs that left service since the latest event, and when; None: nobody asks for times before that
+        # Jobs that left service since the latest event, with their ticks; None unless energy is measured
         self.ended: list[tuple[Job, int]] | None = None
 
     def upcoming(self) -> float | None:
-        """Return the tick before which nothing more happens; None if nothing is queued."""
+        """Return the tick of the earliest possible event; None if nothing is queued."""
         heap = self.state.queue.heap
         return heap[0][0] if heap else None
 
     def due(self, deadline: float) -> bool:
-        """Return whether the earliest event happens now; False if other work may come first.
+        """Return whether the earliest event happens now; in real time it may still lie ahead, or be replaced.
 
         Args:
             deadline: The last tick of the run, or infinity.
@@ -93,7 +94,7 @@ class Service:
         state.drop_abandoned()
         while heap and heap[0][0] == state.now and heap[0][1] is EventKind.PHASE:
             if self.server_queue and heap[0][-1].ends is not None and self.transfers.sends(heap[0][-1]):
-                return  # the client's next job begins then, as an event of its own
+                return  # end of an upload: a separate event, since the client's next job begins with it
             self.advance(heappop(heap)[-1])
             self.transfers.settle()
             state.drop_abandoned()
@@ -150,7 +151,7 @@ class Service:
         return spent
 
     def spent_at_server(self, time: int) -> list[list[int]]:
-        """Return the ticks of waiting for the server and of service there [2, n], to the end of the run."""
+        """Return the ticks of waiting for the server and of service at the server [2, n], until `time`."""
         spent = [list(ticks) for ticks in self.state.spent_at_server]
         for job in self.state.at_server:
             for of_clients, ticks in zip(spent, job.spent_at_server(time), strict=True):
@@ -158,17 +159,17 @@ class Service:
         return spent
 
     def forget(self) -> None:
-        """Forget what happened before the latest event."""
+        """Clear the messages and ended jobs of the latest event, after the consumer has seen them."""
         self.messages.clear()
         if self.ended:
             self.ended.clear()
 
     def collect(self, job: Job) -> None:
-        """Cut a job to the steps finished by now, its length split evenly over K, and send them back (19)."""
+        """Cut a job to the steps finished by now, and send the update (19); all K steps are equally long."""
         state, time = self.state, self.state.now
         assert job.length is not None
         if job.leaves is not None and job.leaves <= time:
-            return  # its update is on its way
+            return  # the update is already on the way
         if job.ends is None and self.transfers:
             self.transfers.abandon(job)
         if job.ends is None or time < job.ends:
@@ -182,7 +183,7 @@ class Service:
         self._send_back(job, time)
 
     def _count(self, job: Job, way: Way) -> None:
-        """Count the bytes of a message that is complete between two events."""
+        """Count the bytes of a complete message, with the tick: bytes are evaluated between events, too."""
         self.state.sent[way] += job.bytes[way]
         self.messages.append((self.state.now, way, job.bytes[way]))
 
@@ -197,7 +198,7 @@ class Service:
             self._send_back(job, job.ends)
 
     def _send_back(self, job: Job, at: int) -> None:
-        """Let a job's update be sent at a tick."""
+        """Queue the start of a job's upload at a tick, or the arrival without a network."""
         job.leaves, kind = at, EventKind.ARRIVAL
         if self.transfers:
             at, kind = at + self.transfers.latency[job.client], EventKind.PHASE

@@ -1,7 +1,8 @@
-"""The only loop: arrivals in virtual time, or in the time of another service of jobs.
+"""The simulation of an experiment: the only event loop, for virtual time, real time and replay.
 
-It knows no strategy by name, no tracker and no tuner. Its consumer evaluates, logs, checkpoints and stops
-(`break`) between two events. The numbers in comments are the exact rules in docs/rules.md.
+A worker (`benchmarks/runs/jobs.py`) iterates over `events()`; between two events the `Recorder` evaluates the
+model, and the worker saves checkpoints or stops. The loop knows no strategy by name, no tracker and no tuner.
+Numbers in parentheses are rules in docs/rules.md.
 """
 
 from collections.abc import Iterator
@@ -36,11 +37,12 @@ from fl_core.timing.durations import Lengths
 
 PHASE, ARRIVAL, PRESENCE, TICK, LOST = EventKind
 
-FIRST, MANY = 8, 1000  # entries of the queue that are looked at in order, and the most that are sorted
+# Lookup of computable jobs: the queue's first entries are found in order; the rest is sorted if not too long.
+SCANNED_ENTRIES, MAX_SORTED_ENTRIES = 8, 1000
 
 
 def is_missing(entry: Entry) -> bool:
-    """Return whether an entry of the queue is of a job without a result, not yet at a server."""
+    """Return whether an entry of the queue is the present phase of a job without a result."""
     if entry[1] not in JOBS:
         return False
     job = entry[-1]
@@ -53,7 +55,7 @@ class Event(NamedTuple):
     kind: EventKind
     time: int  # ticks
     version: int  # server version after it
-    stepped: bool  # whether that version is new
+    stepped: bool  # whether the event made a new version
     client: int | None = None
     staleness: int | None = None  # of the update that arrived
     sent: int | None = None  # ticks
@@ -61,10 +63,10 @@ class Event(NamedTuple):
 
 
 class Simulation:
-    """An experiment in virtual time; `events()` can be paused and resumed between two events.
+    """An experiment in progress; `events()` can be paused and resumed between two events.
 
-    All that changes is in `state`; strategies see it through `server`. With a `service` of its own, jobs are
-    served in real time, or as they were recorded (`fl_core/live`).
+    Everything mutable is in `state`, which strategies see through `server`. By default jobs are served in
+    virtual time; `fl_core/live` passes a `service` for real time, or for a replay of recorded arrivals.
     """
 
     def __init__(
@@ -136,8 +138,8 @@ class Simulation:
         self.dispatch = Dispatch(
             self.state, self.server, strategy, sender, self.messages, self.service, keeps, self.together
         )
-        self._reads = type(self.local).receive is not LocalWork.receive
-        self.arrived: Job | None = None  # the latest one, for details that the event leaves out
+        self._local_receives = type(self.local).receive is not LocalWork.receive
+        self.arrived: Job | None = None  # the job of the latest arrival, for details not in the `Event`
 
     @property
     def status(self) -> Status:
@@ -146,7 +148,7 @@ class Simulation:
 
     @property
     def reason(self) -> str:
-        """Why the run ended."""
+        """The reason of the end in words; empty while running."""
         return self.state.reason
 
     @property
@@ -160,9 +162,10 @@ class Simulation:
         return self.ends.share(self.state)
 
     def mean_times(self) -> tuple[Fraction, ...]:
-        """Return τ_i, each client's mean job length [n]; at the usual K if the law is per step (10).
+        """Return τ_i, each client's mean job length in units of virtual time [n] (10).
 
-        With a network its transfers are part of it, as long as they take while no link is shared (22).
+        At the usual K if the law is per step. With a network, transfers are included, at the rate of a client
+        alone on the links (22).
         """
         means = list(self.lengths.means)
         if self.lengths.law.per_step:
@@ -177,7 +180,9 @@ class Simulation:
         return tuple(means)
 
     def events(self) -> Iterator[Event | ComputeRequest]:
-        """Yield each past event, and a `ComputeRequest` for each missing result.
+        """Yield each event after it happened, and a `ComputeRequest` before each arrival without a result.
+
+        The consumer has to compute at least the requested job before it asks for the next event.
 
         Raises:
             RuntimeError: The strategy wrote into a model that is in use elsewhere.
@@ -237,7 +242,7 @@ class Simulation:
         return None
 
     def _check(self, model: Tensor, writes: int) -> None:
-        """Raise RuntimeError if the version before the event, or the new version, was written into (3)."""
+        """Raise RuntimeError if a strategy wrote into the version before the event or the new one (3)."""
         newest = self.state.versions[self.state.version]
         if model._version != writes or (newest is not model and newest._version):
             self._refuse_writing("the server's model")
@@ -249,18 +254,21 @@ class Simulation:
         )
 
     def _computable(self) -> Iterator[Job]:
-        """Yield jobs in service without a result, earliest first; at a server in order of arrival there."""
+        """Yield jobs in service without a result, the next to arrive first.
+
+        A batch is filled from these jobs, so a long queue must not be sorted as a whole.
+        """
         queue = self.state.queue
         yield from (job for job in self.state.at_server if job.delta is None)
         for place, entry in enumerate(queue.earliest()):
             if is_missing(entry):
                 yield entry[-1]
-            if place == FIRST and len(queue) <= MANY:  # then it is faster to sort those that are missing
+            if place == SCANNED_ENTRIES and len(queue) <= MAX_SORTED_ENTRIES:  # sorting the rest is faster
                 yield from [late[-1] for late in sorted(e for e in queue.heap if e > entry and is_missing(e))]
                 return
 
     def _arrive(self, job: Job) -> Event:
-        """Turn a job in flight into an update."""
+        """Turn a job into an update, hand it to the strategy, and carry out the strategy's requests."""
         state, server, client = self.state, self.server, job.client
         model, start, writes = state.versions[state.version], job.start, job.start._version
         self.service.end(job)
@@ -277,7 +285,7 @@ class Simulation:
                 self.messages.update(update, client, job.index)
             if job.new_moments:
                 state.client_moments[client] = job.new_moments
-            if self._reads and update.steps:  # (19)
+            if self._local_receives and update.steps:  # (19)
                 self.local.receive(server, update)
         if self.together:
             self._gather(update if job.finite else None)
@@ -291,7 +299,7 @@ class Simulation:
         return Event(ARRIVAL, state.now, state.version, state.stepped, client, staleness, job.sent, job.began)
 
     def _gather(self, update: Update | None) -> None:
-        """Give an update to the strategy, with all of the server iteration (20); None if refused."""
+        """Collect the updates of a server iteration, and hand them over together (20); None if refused."""
         state = self.state
         if update is not None:
             state.gathered.append(update)
@@ -300,6 +308,7 @@ class Simulation:
             state.gathered = []
 
     def _tick(self, alarm: int) -> Event:
+        """Let an alarm ring: call the strategy's `tick`."""
         state = self.state
         state.ringing = alarm
         del state.alarms[alarm]
@@ -309,6 +318,7 @@ class Simulation:
         return Event(TICK, state.now, state.version, state.stepped)
 
     def _come_back(self, client: int) -> Event:
+        """Mark a client as present, and begin the job that waits for it (9)."""
         state = self.state
         self.absences.come_back(client)
         self.dispatch.begin_next(client)
@@ -323,12 +333,13 @@ class Simulation:
             job.dismissed = True
             state.land(job, last_update_version=-1)
             self.service.abandon(job)
-            if not job.waits:  # else nobody asked for its update
+            if not job.waits:  # no strategy expects the update of a waiting job
                 self.strategy.lost(self.server, client)
         self.dispatch.settle()
         return Event(LOST, state.now, state.version, state.stepped, client)
 
     def _start(self) -> None:
+        """Begin the run: absences from time 0, the memories of strategy and local work, the first jobs."""
         self.state.started = True
         model = self.state.model
         writes = model._version
@@ -342,7 +353,7 @@ class Simulation:
         self.local.begin(self.server)
         if self.transfers:
             self.dispatch.freeze_broadcast()
-            if self.state.broadcasts[0]:  # which takes its time
+            if self.state.broadcasts[0]:  # a broadcast lengthens the download
                 self.server.mean_time = self.mean_times()
         self.strategy.begin(self.server)
         self.dispatch.freeze_broadcast()

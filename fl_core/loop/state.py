@@ -1,4 +1,7 @@
-"""The mutable state of a run in a single place, for checkpoints."""
+"""The mutable state of a run in a single place, so that a checkpoint can save it.
+
+`Simulation` creates it; the parts of the loop write into it. `saved_state` turns it into plain data.
+"""
 
 from dataclasses import dataclass, field
 from heapq import heappop
@@ -15,9 +18,9 @@ POSTPONED = "postponed"  # payload of a late alarm in the queue
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RunState(ServerState):
-    """The server's state, and the loop's own.
+    """The server's state, and the loop's own: queue, accounts, status.
 
-    A field of plain data (tensors, numbers, strings, lists, tuples, dicts) is saved automatically.
+    A new field is saved automatically if it holds plain data: tensors, numbers, strings, lists, dicts.
     """
 
     queue: EventQueue = field(default_factory=EventQueue)
@@ -29,22 +32,19 @@ class RunState(ServerState):
     returns: int = 0  # absent clients that will come back
     non_finite: int = 0  # updates that were not finite
     local_steps: int = 0  # of all updates
-    sent: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(map(str, Way), 0)
-    )  # bytes, by direction
-    # Ticks that jobs of each client that left flight took for download, computation and upload
+    # Bytes sent so far, by direction
+    sent: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, Way), 0))
+    # Ticks of download, computation and upload [3, n], of jobs that ended or were dismissed
     spent: list[list[int]]
-    links: dict[str, list[Link]] = field(
-        default_factory=dict
-    )  # by direction, for each cell; none: no network
-    at_server: list[Job] = field(
-        default_factory=list
-    )  # whose updates wait for the server, the first in service
-    services: int = 0  # of the server, begun
-    # Ticks that each client had no job but an update waiting at the server, and in service there
+    # By direction, a link for each cell; empty without a network
+    links: dict[str, list[Link]] = field(default_factory=dict)
+    # Jobs whose updates wait at a server that takes time, the first in service
+    at_server: list[Job] = field(default_factory=list)
+    services: int = 0  # services that the server has begun
+    # Ticks in which a client's only job was an update waiting at the server, or in service there [2, n]
     spent_at_server: list[list[int]] = field(default_factory=list)
     server_ticks: list[int] = field(default_factory=lambda: [0, 0])  # of all updates: waiting, in service
-    gathered: list[Update] = field(default_factory=list)  # of this server iteration, more of which arrive
+    gathered: list[Update] = field(default_factory=list)  # of the server iteration in progress (20)
     started: bool = False
     status: Status = Status.RUNNING
     reason: str = ""  # why it ended
@@ -62,7 +62,7 @@ class RunState(ServerState):
             heappop(heap)
 
     def postpone(self, alarm: int, tick: int) -> None:
-        """Let a pending alarm ring at a later tick, with the payload POSTPONED."""
+        """Let a pending alarm ring at a later tick, with the payload POSTPONED; in real time only (23)."""
         self.alarms[alarm] = tick
         self.queue.push(tick, EventKind.TICK, alarm, POSTPONED)
 

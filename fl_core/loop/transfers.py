@@ -1,4 +1,7 @@
-"""Downloads and uploads in progress: links and ends."""
+"""Downloads and uploads in progress on the links of a scenario's network (docs/rules.md, rule 22).
+
+`Service` starts and stops the transfers of a job. The arithmetic of a shared link is in `timing/link.py`.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,8 +16,8 @@ from fl_core.timing.network import MBIT, Network, Way, grains
 class Transfers:
     """The transfers of n clients; the links, which change, are in the state.
 
-    A client has at most one job in service, and so one transfer. A start or a stop may change when others
-    end: `settle` puts that into the queue, once for each event.
+    A client has at most one job in service, and so one transfer. A start or a stop may change the ends of
+    other transfers on the link: `settle` puts the new ends into the queue, once for each event.
     """
 
     def __init__(
@@ -38,11 +41,9 @@ class Transfers:
         self._rates = {way: [grains(speed) for speed in self._speeds[way]] for way in Way}
         self._state = state
         self._touched: dict[tuple[Way, int], Link] = {}
-        state.links = {str(way): [self.link(way) for _ in range(self._cells)] for way in Way}
-
-    def link(self, way: Way) -> Link:
-        """Return a shared link without transfers."""
-        return Link(grains(self._capacity[way]))
+        state.links = {
+            str(way): [Link(grains(self._capacity[way])) for _ in range(self._cells)] for way in Way
+        }
 
     def start(self, job: Job, way: Way) -> None:
         """Begin a job's download or upload."""
@@ -65,7 +66,7 @@ class Transfers:
                 self._state.sent[way] += self.stop(job, way)
 
     def settle(self) -> None:
-        """Put the changed ends of transfers into the queue."""
+        """Put the changed ends of transfers into the queue; the earlier entries of the jobs become void."""
         state = self._state
         for (way, _), link in self._touched.items():
             kind = self._ends[way]

@@ -1,1 +1,4 @@
-"""Evaluating, saving and resuming runs, alone or side by side."""
+"""A run as it is evaluated (`recorder`), saved (`checkpoint`), and computed beside others (`interleave`).
+
+Workers (`benchmarks/runs/jobs.py`) put these parts together.
+"""

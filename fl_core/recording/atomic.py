@@ -1,4 +1,7 @@
-"""Files and folders written atomically."""
+"""Files and folders written atomically, so that a killed process leaves no half-written file.
+
+Used for checkpoints, the outbox, tuned values, stored numbers and pages.
+"""
 
 import os
 import shutil
@@ -7,15 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
 
-PARTIAL = ".partial"  # ends the name of what is not finished
+PARTIAL = ".partial"  # suffix of unfinished files and folders
 _in_progress: set[str] = set()  # names of temporary paths of this process
 
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, renamed to `path` at the end.
+    """Yield a temporary path in the folder of `path`, and rename it to `path` at the end.
 
-    Folders above are made. After an error nothing is left, and an older file stays.
+    Missing folders are created. After an error the temporary path is removed, and an older file stays.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{get_ident()}.{os.getpid()}{PARTIAL}")
@@ -29,7 +32,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def is_being_written(partial: Path) -> bool:
-    """Return whether a path of `whole` is being written, by this or another live local process."""
+    """Return whether a temporary path of `whole` is in use, by this or another live local process."""
     process = partial.name.removesuffix(PARTIAL).removesuffix(".gone").rpartition(".")[2]
     if not process.isdecimal() or int(process) == os.getpid():
         return partial.name in _in_progress

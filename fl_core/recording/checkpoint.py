@@ -1,5 +1,6 @@
-"""A run in a file: saved between two events and resumed, bit for bit (docs/rules.md, rule 15).
+"""A checkpoint: a run saved to a file between two events, and resumed bit for bit (docs/rules.md, rule 15).
 
+Workers save one now and then and when they are stopped; the next worker of the run loads it.
 No random state is stored, since streams are named. Tensors that are shared (a version and the jobs that
 start from it) are stored once. The file begins with the SHA-256 of its content, which is checked before
 anything of it is used.
@@ -65,7 +66,7 @@ def load(recorder: Recorder, path: Path) -> Any:
         if hashlib.file_digest(file, "sha256").digest() != digest:
             raise ValueError(f"{path} is damaged, or was saved by an earlier version of asyncfl")
         file.seek(DIGEST)
-        # From whatever device it was saved on; all tensors of a run are on its model's device.
+        # A checkpoint saved on a GPU can be loaded on a CPU: all tensors go to the device of the run's model.
         parts = torch.load(file, recorder.simulation.server.model.device, weights_only=True)
     if parts["key"] != recorder.simulation.experiment.key:
         raise ValueError(f"{path} is the checkpoint of another run")
@@ -87,10 +88,12 @@ def load(recorder: Recorder, path: Path) -> Any:
 
 
 def _own_code(recorder: Recorder) -> dict[str, str]:
+    """Return the digest of the user's code for each import path: a resume with edited code is refused."""
     return sources.digests(sources.named(recorder.simulation.experiment.description()))
 
 
 def _recorder(recorder: Recorder) -> dict[str, Any]:
+    """Return the recorder's state as plain data: the record so far, and the marks passed."""
     record = recorder.record
     columns = {name: torch.from_numpy(np.array(column)) for name, column in record.arrivals.items()}
     return {
@@ -112,6 +115,7 @@ def _restore_recorder(recorder: Recorder, state: dict[str, Any]) -> None:
 
 
 def _diagnostics(recorder: Recorder) -> dict[str, Any]:
+    """Return the state of the diagnostics, with the simulations that follow the run."""
     diagnosis = recorder.diagnosis
     if diagnosis is None:
         return {"asked": None}

@@ -1,4 +1,7 @@
-"""Evaluation at the marks of a run, and the metrics."""
+"""The metrics of an evaluated model, and the choice of data for evaluations in the course of a run.
+
+The `Recorder` calls `metrics` at every mark. A suite sets `evaluate:` to one of the values of `Evaluate`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class EvaluationSample(Frozen):
         return f"sample of {self.sample}"
 
 
-# What is evaluated at every mark: the test data, or the clients' training data as well, all or a sample.
+# Data for evaluations before the end: the test data; the clients' training data, too; or a sample of these.
 Evaluate = Literal["test", "clients"] | EvaluationSample
 
 
@@ -68,6 +71,7 @@ def metrics(
 
 
 def _number(metric: str, value: Any) -> float:
+    """Return a metric's value as a float; raise TypeError if it is no number."""
     try:
         return float(value)
     except (TypeError, ValueError):

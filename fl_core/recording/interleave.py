@@ -1,9 +1,9 @@
-"""Interleaved simulations: runs of a problem share stacked calls; a campaign becomes few large calls.
+"""Interleaved simulations: one worker runs several simulations of a problem, whose jobs share stacked calls.
 
-Each simulation is a generator that stops where it needs a result. When all open ones have stopped, their
-requests are computed together, and each goes on. Random streams are named, so runs do not affect each other.
-An error ends only its own simulation. Real time is charged to each: the time of its own events, and a share
-of every shared call, by the number of its jobs that were computed.
+Each simulation is a generator that stops when it needs a result. When all open simulations have stopped,
+their requests are computed together, and each continues. Random streams are named, so runs do not affect each
+other. An error ends only its own simulation. Real time is charged to each run: the time of its own events,
+and a share of every common call, by the number of its jobs that were computed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from fl_core.loop.simulation import Event
 
 
 class LapClock:
-    """Real time of a process, cut into laps without gaps; each is charged to a slot or shared."""
+    """Real time of a process, cut into laps without gaps; each lap is charged to a slot or shared."""
 
     def __init__(self) -> None:
         self._last = perf_counter()
@@ -28,9 +28,9 @@ class LapClock:
 
 
 class RunSlot:
-    """A slot for a simulation among interleaved simulations.
+    """A simulation among interleaved simulations, with its open request and its share of real time.
 
-    Its events are those of the simulation, up to each request for a result; a subclass may handle them.
+    A worker's subclass also evaluates the model and saves checkpoints (`benchmarks/runs/jobs.py`).
     """
 
     def __init__(self, events: Iterator[Event | ComputeRequest]) -> None:
@@ -68,8 +68,8 @@ def interleave(
     """Interleave runs; yield (slot, event), and (slot, None) at the end of a run.
 
     Args:
-        slots: Taken one at a time, whenever there is room; None if no slot is ready now but one may be
-            later: the iterable is asked again in the next round.
+        slots: Slots, taken one at a time whenever there is room; None if no slot is ready yet: the iterable
+            is asked again in the next round.
         at_once: The most slots open at a time.
         execution: What computes the requests of all open slots; `AllInFlight()` if left out.
     """
@@ -83,7 +83,7 @@ def interleave(
             return
         for slot in opened:
             slot.beside = max(slot.beside, len(opened))
-        clock.lap()  # the time to find a slot is charged to none
+        clock.lap()  # the time to find a slot is charged to no run
         for slot in list(opened):
             for event in slot.until_request():
                 yield slot, event
@@ -94,7 +94,7 @@ def interleave(
         for slot in _execute(opened, execution, clock):
             opened.remove(slot)
             yield slot, None
-        del slot  # so that an ended slot is freed before the next is made
+        del slot  # frees the memory of an ended run before the next one is created
 
 
 def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[S]:
@@ -109,7 +109,7 @@ def _execute(slots: Sequence[S], execution: Execution, clock: LapClock) -> list[
             slots[0].error = error
             slots[0].charge()
             return list(slots)
-        # Computing each by itself shows which one failed.
+        # A second attempt, slot by slot, shows whose job failed.
         missing = [slot for slot in slots if slot.request is not None and slot.request.job.delta is None]
         return [failed for slot in missing for failed in _execute([slot], execution, clock)]
     seconds = clock.lap()

@@ -1,4 +1,8 @@
-"""Evaluation of a run in progress: learning curves against four clocks, staleness, participation."""
+"""The `Recorder` evaluates a run in progress and produces its `Record`: curve, arrivals, clients.
+
+Workers call `see` with each event of the simulation; `run` does all of it for a single experiment. What is
+recorded under a name here becomes files and MLflow metrics in `benchmarks/runs/recording.py`.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +43,11 @@ from fl_core.schema import (
 from fl_core.time_to_target import first_meeting
 from fl_core.timing.network import Way
 
-CLOCKS = (*CURVE.columns, Name.UPLOADS, Name.DOWNLOADS, BYTES)  # of every row of a curve
+CLOCKS = (*CURVE.columns, Name.UPLOADS, Name.DOWNLOADS, BYTES)  # columns of every row of a curve
 
 
 class Marks:
-    """The marks k/E, k = 1 … E, of a budget, at which a run is evaluated (docs/rules.md, rule 13)."""
+    """Marks of a budget at k/E, k = 1 … E: the points of evaluation (docs/rules.md, rule 13)."""
 
     def __init__(self, budget: Fraction | int | None, evaluations: int, *, before: bool = False) -> None:
         self.step = None if budget is None else Fraction(budget) / evaluations
@@ -57,7 +61,7 @@ class Marks:
 
     @reached.setter
     def reached(self, count: int) -> None:
-        """Go on from `count` marks passed."""
+        """Continue after `count` passed marks."""
         self._reached = count
         # No smaller value passes the next mark; compared at every event, an integer is ten times as fast.
         self._next = inf if self.step is None else ceil(self.step * (count + 1))
@@ -105,19 +109,18 @@ class Record:
     diagnostics: list[dict[str, float]] = field(default_factory=list)
     local_steps: int = 0  # of all updates
     non_finite: int = 0  # updates that were not finite
-    misread: int = 0  # messages that a coding decoded as others
-    server_busy: float | None = None  # share of the time in which the server was in service; None: no time
-    server_wait: float | None = None  # virtual time that an update waited for the server, on average
+    misread: int = 0  # messages that a coding decoded wrong
+    server_busy: float | None = None  # share of time in which the server was busy; None: updates take no time
+    server_wait: float | None = None  # mean virtual time that an update waited for the server; None: likewise
     kept_bytes: dict[str, int] = field(default_factory=dict)  # at the end, at the server and at the clients
 
 
 class Recorder:
     """Evaluation of a simulation, event by event, at marks (docs/rules.md, rule 13).
 
-    Marks lie at k/E of every budget; a version is evaluated once, at the first that sees it; the last row is
-    the end of the run. With `evaluate` "test", rows before the last have no training losses (fp/*, sp/*),
-    unless these cost nothing; with a sample they have estimates, and their standard errors beside them. The
-    last row is exact.
+    Marks lie at k/E of every budget; a version is evaluated once, at its first mark; the last row is the end
+    of the run. With `evaluate` "test", rows before the last have no training losses (fp/*, sp/*), unless
+    these cost nothing; with a sample they have estimates and standard errors. The last row is exact.
     Evaluation and diagnostics do not change the run.
 
     Raises:
@@ -145,7 +148,7 @@ class Recorder:
         self.resume()
 
     def resume(self) -> None:
-        """Go on from the simulation's present state."""
+        """Continue from the simulation's present state, at the start or after a checkpoint was loaded."""
         self._before = self._now()
         for place in range(len(self.record.curve)):
             self._compare(place)
@@ -156,7 +159,7 @@ class Recorder:
         self._evaluate(model, self._with_energy(clocks))
 
     def see(self, event: Event) -> bool:
-        """Take note of an event; return True if the model was evaluated."""
+        """Record an event, and evaluate the model if a mark was passed; return True if evaluated."""
         server, record = self.simulation.server, self.record
         rows = len(record.curve)
         if self.diagnosis is not None and (row := self.diagnosis.see(event)) is not None:
@@ -165,7 +168,7 @@ class Recorder:
             seen = (self.simulation.time, event.client, event.staleness, event.version)
             for column, value in zip(record.arrivals.values(), seen, strict=True):
                 column.append(value)
-        first = self.time_marks.reached + 1  # several may pass without an event between them
+        first = self.time_marks.reached + 1  # an event may pass several time marks: one row, at the first
         if self.time_marks.passed(event.time):
             self._evaluate(self._before[0], self._at(first))
         model, clocks = self._before = self._now()
@@ -188,7 +191,7 @@ class Recorder:
         if simulation.status is not Status.DIVERGED:
             last, end = record.curve[-1], clocks.row()
             if all(end[name] == last[name] for name in CURVE.columns):
-                record.curve.pop()  # bytes alone may have been sent since
+                record.curve.pop()  # the same version and times: only the bytes may differ
             record.curve.append({**last, **end})
 
     def finish(self, *, clients: bool = True) -> Record:
@@ -246,6 +249,7 @@ class Recorder:
         return clocks._replace(energy=simulation.energy.used(simulation.state.now if tick is None else tick))
 
     def _now(self) -> tuple[Tensor, Clocks]:
+        """Return the newest model [d] and all clocks but energy."""
         state, world = self.simulation.state, self.simulation.world
         sent = state.sent[Way.UP], state.sent[Way.DOWN]
         tokens = state.local_steps * self.simulation.local.batch * world.tokens if world.tokens else None
@@ -261,7 +265,7 @@ class Recorder:
         self.record.curve.append({**clocks.row(), **row})
         self._compare(len(self.record.curve) - 1)
         ranking = self.simulation.experiment.scenario.problem.metric
-        if ranking not in TRAINING:  # which marks may leave out
+        if ranking not in TRAINING:  # with `evaluate: test` a row has no training losses
             self._must_rank(row, version)
         losses = [row[name] for name in (FP_LOSS, LOSS.name) if name in row]
         if not np.isfinite(losses).all():  # (14)
@@ -282,7 +286,7 @@ class Recorder:
             raise KeyError(f"{message} at version {version}: {', '.join(row)}")
 
     def _compare(self, place: int) -> None:
-        """Let the run end soon if the evaluations up to a row of the curve meet the budget's target."""
+        """Bring the end of the run forward if the evaluations up to a row meet the budget's target."""
         target, problem = self.simulation.budget.target, self.simulation.experiment.scenario.problem
         row, first = self.record.curve[place], max(0, place + 1 - problem.target_marks)
         if target is None or problem.metric not in row:
@@ -292,7 +296,7 @@ class Recorder:
             self.simulation.ends.met(row[TIME])
 
     def _judged(self, model: Tensor) -> Evaluation:
-        """Evaluate a model as at a mark."""
+        """Evaluate a model on the data chosen by `evaluate`."""
         world, writes = self.simulation.world, model._version
         if isinstance(self.evaluate, EvaluationSample):
             evaluation = world.estimate(model, self.evaluate.sample)
@@ -313,6 +317,7 @@ class Recorder:
         return surrogate_weights(self.simulation)
 
     def _clients(self, end: Evaluation) -> dict[str, list[Any]]:
+        """Return the table of clients at the end, as columns: data, staleness, participation, times."""
         world, times = self.simulation.world, self.simulation.server.mean_time
         experiment = self.simulation.experiment
         timing, seed = experiment.scenario.timing, experiment.seed

@@ -1,1 +1,4 @@
-"""The server as seen by strategies and local work: model and state, clients, jobs in flight."""
+"""The server as seen by strategies and local work: model and state, clients, jobs in flight.
+
+`server.Server` is the interface for strategies; the loop (`fl_core/loop`) creates it and owns its state.
+"""

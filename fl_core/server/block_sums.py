@@ -1,4 +1,7 @@
-"""Weights with sums of blocks: changes and draws in steps of √n in place of n."""
+"""Cumulated weights of n clients with changes and look-ups in O(√n), for weighted draws.
+
+`Roster` keeps the weights of present and of idle clients in it, for `Server.draw` with probabilities.
+"""
 
 from math import isqrt
 from typing import NamedTuple
@@ -7,7 +10,7 @@ import numpy as np
 
 
 class Interval(NamedTuple):
-    """A place with a weight covering an amount, and the sums of weights before and up to the place."""
+    """The place at which cumulated weights exceed an amount, and the sums before and up to the place."""
 
     place: int
     lower: float
@@ -55,7 +58,7 @@ class BlockSums:
         return self._upto
 
     def find(self, amount: float) -> Interval | None:
-        """Return the first place with a cumulated weight above an amount; None if missing."""
+        """Return the first place with a cumulated weight above an amount; None if the total is not above."""
         upto = self.upto()
         block = int(upto.searchsorted(amount, side="right"))
         if block == len(upto):

@@ -1,4 +1,7 @@
-"""Messages between server and clients: the send, the job, and the update."""
+"""The work of a client, in three stages: the strategy's request (`Send`), the `Job`, and the `Update`.
+
+`Dispatch` turns a send into a job, executions compute its result, and `Simulation` turns it into an update.
+"""
 
 import operator
 from contextlib import suppress
@@ -11,10 +14,11 @@ from torch import Tensor
 
 @dataclass(slots=True)
 class Send:
-    """A request for a client to work; None: the newest version, the usual K, the law's length.
+    """A request for a client to work, returned by `Strategy.next` or `Arrangement.next`.
 
-    `start` is a model that is not a version of the server's, such as a client's own; it is copied when sent.
-    The broadcast and the staleness are still those of `version`.
+    Where a field is None, the newest version, the usual K and the law's length are taken. `start` is a model
+    other than a version of the server's, such as a client's own; it is copied when sent. The broadcast and
+    the staleness are still those of `version`.
     """
 
     client: int
@@ -33,7 +37,7 @@ class Send:
 
 
 def whole(value: Any, minimum: int, noun: str) -> int:
-    """Return an integer of Python's own type, for checkpoints; ValueError if none, or too small."""
+    """Return an int, which checkpoints can save, from any integer type; raise ValueError below `minimum`."""
     with suppress(TypeError):
         if (number := operator.index(value)) >= minimum:
             return int(number)
@@ -42,9 +46,10 @@ def whole(value: Any, minimum: int, noun: str) -> int:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A client's work; every input is fixed at sending, for computation at any time.
+    """A client's work. Every input is fixed when the job is sent, so it can be computed at any later time.
 
-    The result (`delta`, `gradient`) has no effect before the job arrives.
+    The result (`delta`, `gradient`) has no effect before the job arrives. All fields but `event` are saved in
+    checkpoints.
     """
 
     client: int
@@ -56,18 +61,19 @@ class Job:
     lr: float  # η_l
     sent: int  # ticks
     length: int | None = None  # ticks of computation, once service began, or if the sender fixed them
-    waits: bool = False  # after its K steps, until it is collected
-    bytes: dict[str, int] = field(default_factory=dict)  # of what is sent, "down" to the client and "up"
+    waits: bool = False  # whether the client, after its K steps, waits until the job is collected
+    bytes: dict[str, int] = field(default_factory=dict)  # of the messages, "down" to the client and "up"
     began: int | None = None  # ticks, when its download begins; None while it waits in the client's queue
     computes: int | None = None  # ticks, when its first step begins
     ends: int | None = None  # ticks, when its steps are finished
     leaves: int | None = None  # ticks, when its update is sent
-    # Ticks, at a server that takes time: when its update reaches the server, when its service begins there,
-    # and when the client's next job begins, if before the end of that
+    # Ticks, at a server that takes time: when the update reaches the server, when its service there begins,
+    # and when the client's next job begins, if that is before the service ends
     reached: int | None = None
     served: int | None = None
     followed: int | None = None
-    # The entry in the queue of events with which its present phase ends; None: not yet known, or in no phase
+    # The queued event that ends the present phase; an entry of the queue that is not this one is void. None
+    # if the end is not yet known, or the job is in no phase
     event: tuple[int, int, int, int, Any] | None = None
     client_state: dict[str, Tensor] = field(default_factory=dict)  # the client's memory when service began
     moments: dict[str, Tensor] = field(default_factory=dict)  # of the client's optimiser when service began
@@ -75,17 +81,17 @@ class Job:
     delta: Tensor | None = None  # θ_end − θ_start [d]
     gradient: Tensor | None = None  # mean corrected gradient over the steps [d]
     new_moments: dict[str, Tensor] = field(default_factory=dict)  # after the steps, where there are `moments`
-    reports: bool = False  # whether the update carries what training reports
-    reported: dict[str, float] = field(default_factory=dict)  # means over the steps
+    reports: bool = False  # whether the strategy reads training losses, see `Update.reported`
+    reported: dict[str, float] = field(default_factory=dict)  # means over the steps, by name
     finite: bool = True
 
     def undo(self) -> None:
-        """Forget a result computed before a change of the job's steps or inputs."""
+        """Delete a result that was computed before the job's steps or inputs changed."""
         self.delta = self.gradient = None
         self.new_moments, self.reported, self.finite = {}, {}, True
 
     def spent(self, time: int | Fraction) -> tuple[Any, Any, Any]:
-        """Return the ticks of download, computation and upload already over, latencies included."""
+        """Return the ticks of download, computation and upload until a tick, latencies included."""
         assert self.began is not None
         dates = (
             time if date is None else min(date, time) for date in (self.computes, self.ends, self.leaves)
@@ -95,7 +101,10 @@ class Job:
         return computes - self.began, ends - computes, reached - leaves
 
     def spent_at_server(self, time: int) -> tuple[int, int]:
-        """Return the ticks of waiting for the server and of service, while the client has no other job."""
+        """Return the ticks of waiting for the server and of service until a tick.
+
+        Only as long as the client has no other job: each tick of a client is counted once.
+        """
         end = time if self.followed is None else min(self.followed, time)
         if self.reached is None or end <= self.reached:
             return 0, 0
@@ -105,7 +114,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Update:
-    """The result of a job, on arrival at the server."""
+    """The result of a job as it arrives at the server: the argument of `Strategy.receive`."""
 
     client: int
     version: int  # the version that was sent, or that went with another `start`
@@ -119,8 +128,8 @@ class Update:
     sent: int  # ticks
     began: int  # ticks
     time: int  # ticks, its arrival
-    # What its training reports: means over the mini-batches of its steps, each at the model before the step.
-    # Empty unless the strategy `reads_losses`, without steps, and where gradients come without a loss.
+    # Means of "loss" and other reported numbers over the mini-batches of the steps, each at the model before
+    # the step. Empty unless the strategy `reads_losses`, without steps, and where a world gives no losses.
     reported: dict[str, float] = field(default_factory=dict)
 
     @classmethod

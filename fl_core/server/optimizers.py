@@ -1,5 +1,6 @@
-"""Server optimisers: the server's use of the direction of a strategy's step.
+"""Server optimisers: how the server turns the step of a strategy into a new model.
 
+`Server.step` calls the optimiser in the strategy's field `server`; a suite chooses it by name.
 Reddi, Charles, Zaheer, Garrett, Rush, Konečný, Kumar, McMahan: Adaptive federated optimization. ICLR 2021,
 Algorithm 2: Δ of a round is a negative gradient, x ← x + η m/(√v + τ) with m ← β1 m + (1 − β1) Δ from m = 0
 and v from τ². No bias is corrected. Here Δ is the direction of any strategy's step, and η its `server_lr`.
@@ -16,10 +17,10 @@ Moments = dict[str, Tensor]  # what an optimiser remembers, each [d]; empty befo
 
 
 class ServerOptimizer(Part):
-    """What the server makes of a strategy's step, η_g times a direction Δ: x ← x + its own step."""
+    """Base of rules that replace a strategy's step, η_g times a direction Δ, by another step."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.server.optimizers",)
-    linear: ClassVar[Literal[True] | str] = True  # in Δ, or a sentence that says why not
+    linear: ClassVar[Literal[True] | str] = True  # if steps are linear in Δ; else the reason why not
     usual: ClassVar[float | None] = None  # `server_lr` where none is written; None: the strategy's default
     rates: ClassVar[Tune | None] = None  # the range in which `server_lr` is tuned; None: the strategy's
 
@@ -29,7 +30,7 @@ class ServerOptimizer(Part):
         Args:
             delta: η_g Δ, the strategy's step [d]; never written to.
             lr: η_g.
-            moments: What is remembered from step to step, written to.
+            moments: The optimiser's memory from step to step, written to.
         """
         raise NotImplementedError
 
@@ -40,7 +41,7 @@ class ServerSGD(ServerOptimizer):
     name: ClassVar[str] = "sgd"
 
     def identity(self) -> dict[str, object]:
-        return {}  # so that keys are those of a strategy without the field
+        return {}  # the default adds nothing to the keys of experiments
 
     def step(self, delta: Tensor, lr: float, moments: Moments) -> Tensor:
         return delta
@@ -139,7 +140,10 @@ class Yogi(Adam):
 
 
 class AMSGrad(Adam):
-    """AMSGrad at the server, FADAS's: the root of v's maximum so far, v from 0 (Wang et al., ICML 2024)."""
+    """AMSGrad at the server, as in FADAS: the root of the largest v so far (Wang et al., ICML 2024).
+
+    v starts from 0, not from τ².
+    """
 
     name: ClassVar[str] = "amsgrad"
 

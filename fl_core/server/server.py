@@ -1,4 +1,8 @@
-"""The server as seen by strategies: model, clients, jobs in flight, and actions."""
+"""The interface `Server` between the loop and strategies: model, clients, jobs in flight, and actions.
+
+`Simulation` makes one for each run and passes it to every method of the strategy, the local work and the
+arrangement. Actions take effect after the event, in `Dispatch.settle`.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import is_dataclass
@@ -63,8 +67,8 @@ class Server(Generic[M]):
         self._optimizer = optimizer
         self._lr = lr  # η_g
         self._selections = Streams(seed, "select")
-        self._weighed: tuple[float, ...] | None = None  # the probabilities that are cumulated
-        self._cumulated = np.empty(0)
+        self._weighed: tuple[float, ...] | None = None  # the latest probabilities of `_of_all`
+        self._cumulated = np.empty(0)  # and their cumulated sums
 
     @property
     def model(self) -> Tensor:
@@ -270,7 +274,7 @@ class Server(Generic[M]):
 
     @property
     def ringing(self) -> int | None:
-        """The number of the ringing alarm, in `tick`."""
+        """The number of the alarm that rings, during `Strategy.tick`; None at other events."""
         return self._state.ringing
 
     def wake(self, at: int | None, alarm: int = -1) -> None:
@@ -307,7 +311,7 @@ class Server(Generic[M]):
         Args:
             k: How many.
             p: Relative probability of each client [n], 0: never drawn; uniform if left out. With `replace`
-                the sums of a tuple are kept as long as it is the same one: draws cost O(√n).
+                the sums of a tuple are cached as long as the same object is passed: draws cost O(√n).
             busy: Admit all present clients.
             replace: Admit repetitions.
 
@@ -342,7 +346,8 @@ class Server(Generic[M]):
     def _drawn(self, shares: np.ndarray, p: tuple[float, ...], *, busy: bool) -> list[int]:
         """Return the client at each share of the cumulated probabilities, as `Generator.choice` does.
 
-        Its sums differ from those of blocks by rounding. So it is asked where a share is that close to a sum.
+        The block sums differ from NumPy's by rounding. A share within the rounding error of a sum is looked
+        up in NumPy's own sums, so that the client is the same.
         """
         roster = self._state.roster
         if busy and not roster.absent:
@@ -364,7 +369,7 @@ class Server(Generic[M]):
         return drawn
 
     def _of_all(self, p: tuple[float, ...]) -> np.ndarray:
-        """Return the cumulated probabilities of all clients; cached for an identical tuple."""
+        """Return the cumulated probabilities of all clients [n]; cached for an identical tuple."""
         if p is not self._weighed:
             self._weighed, self._cumulated = p, cumulated(p, range(self.n))
         return self._cumulated
@@ -375,14 +380,14 @@ class Server(Generic[M]):
 
 
 def cumulated(p: tuple[float, ...], pool: Sequence[int]) -> np.ndarray:
-    """Return the probabilities of the clients of a pool, summed up as by `Generator.choice`."""
+    """Return the cumulated probabilities of a pool of clients, with the rounding of `Generator.choice`."""
     weights = relative(p, pool)
     upto = np.empty(0) if weights is None else weights.cumsum()
     return upto / upto[-1:]
 
 
 def relative(p: np.ndarray | tuple[float, ...], pool: Sequence[int]) -> np.ndarray | None:
-    """Return the probabilities of the clients of a pool, of sum 1; None if all are 0.
+    """Return the probabilities of a pool of clients, of sum 1; None if all are 0.
 
     Raises:
         ValueError: A probability is negative or not finite.

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worlds import scenario
 
-from fl_core.execution.auto import GAIN, LEAST, LONG, PATIENCE, TRIALS, WIDTHS, Auto, Choice
+from fl_core.execution.auto import (
+    ENOUGH_SECONDS,
+    MAX_LOST_COMPARISONS,
+    MAX_TIMED_CALLS,
+    MIN_GAIN,
+    MIN_TIMED_CALLS,
+    WIDTHS,
+    Auto,
+    Choice,
+)
 from fl_core.execution.execution import ComputeRequest
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
@@ -30,7 +39,7 @@ def test_nothing_that_was_tried_is_much_faster(costs: list[float]) -> None:
     by_width = dict(zip(WIDTHS, costs, strict=True))
     choice, tried = measured(by_width.__getitem__)
     assert tried[0] == 1
-    assert by_width[choice.width] * (1 - GAIN) <= min(by_width[width] for width in tried) * (1 + 1e-9)
+    assert by_width[choice.width] * (1 - MIN_GAIN) <= min(by_width[width] for width in tried) * (1 + 1e-9)
     assert by_width[choice.width] <= by_width[1]
 
 
@@ -40,12 +49,12 @@ def test_the_bottom_of_a_valley_is_found(best: int) -> None:
     choice, tried = measured(lambda width: 1 + abs(WIDTHS.index(width) - WIDTHS.index(best)))
     assert not choice.measuring
     assert choice.width == best
-    assert tried == list(WIDTHS[: WIDTHS.index(best) + 1 + PATIENCE])
+    assert tried == list(WIDTHS[: WIDTHS.index(best) + 1 + MAX_LOST_COMPARISONS])
 
 
 def test_a_tie_is_won_by_the_narrower() -> None:
     """Nothing is stacked where stacking gains next to nothing."""
-    choice, _ = measured(lambda width: 1.0 - GAIN / 2 * (width > 1))
+    choice, _ = measured(lambda width: 1.0 - MIN_GAIN / 2 * (width > 1))
     assert choice.width == 1
 
 
@@ -68,7 +77,7 @@ def test_the_first_call_of_a_width_and_delays_do_not_count() -> None:
         first, held_up = calls[width] == 0, calls[width] % 4 == 1
         choice.saw(width, width, true * 50 if first else true * (30 if held_up else 1))
         calls[width] += 1
-    assert calls == {1: 1 + TRIALS, 8: 1 + TRIALS}
+    assert calls == {1: 1 + MAX_TIMED_CALLS, 8: 1 + MAX_TIMED_CALLS}
     assert choice.width == 8
 
 
@@ -77,9 +86,11 @@ def test_long_calls_are_not_repeated_for_long() -> None:
     choice, jobs = Choice(), 0
     while choice.measuring:
         jobs += choice.width
-        choice.saw(choice.width, choice.width, choice.width * LONG * (1 if choice.width == 1 else 1.3))
+        choice.saw(
+            choice.width, choice.width, choice.width * ENOUGH_SECONDS * (1 if choice.width == 1 else 1.3)
+        )
     assert choice.width == 1
-    assert jobs == (1 + LEAST) * (1 + 2 + 1 + 4)
+    assert jobs == (1 + MIN_TIMED_CALLS) * (1 + 2 + 1 + 4)
 
 
 def test_two_runs_that_share_a_choice_do_not_disturb_its_duels() -> None:

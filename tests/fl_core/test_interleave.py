@@ -261,7 +261,7 @@ def test_computable_jobs_come_in_the_order_of_their_arrival(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The needed one first; the rest as a sort of all jobs in flight has them."""
-    monkeypatch.setattr("fl_core.loop.simulation.MANY", many)
+    monkeypatch.setattr("fl_core.loop.simulation.MAX_SORTED_ENTRIES", many)
     simulation = Simulation(quadratics("fedbuff", times=[5, 3, 3, "1/2", 8, 2] * 3, centres=CENTRES * 3))
     requests = 0
     for event in simulation.events():

@@ -8,7 +8,7 @@ import pytest
 from worlds import recorded, scenario
 
 from fl_core.experiment import Experiment
-from fl_core.loop.ends import TAIL
+from fl_core.loop.ends import EXTRA_TIME_AFTER_TARGET
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
@@ -35,8 +35,8 @@ def test_it_ends_a_tenth_of_its_time_after_the_first_evaluation_as_good(limits: 
     *before, last = ended.curve
     assert before == whole.curve[: len(before)]
     assert met in [row[TIME] for row in ended.curve]
-    assert met <= last[TIME] <= (1 + TAIL) * met
-    late = [time for time in whole.arrivals[TIME] if time <= (1 + TAIL) * met]
+    assert met <= last[TIME] <= (1 + EXTRA_TIME_AFTER_TARGET) * met
+    late = [time for time in whole.arrivals[TIME] if time <= (1 + EXTRA_TIME_AFTER_TARGET) * met]
     assert list(ended.arrivals[TIME]) == late
 
 
@@ -78,4 +78,8 @@ def test_a_run_goes_on_until_several_evaluations_meet_the_target() -> None:
     met = next(at for at in range(len(values)) if sum(values[at : at + 3]) / 3 <= TARGET)
     assert ended.reason == Reason.TARGET and len(ended.curve) > met + 2
     assert len(ended.curve) >= len(recorded(strategy, single).record.curve)
-    assert ended.curve[met + 2][TIME] <= ended.curve[-1][TIME] <= (1 + TAIL) * ended.curve[met + 2][TIME]
+    assert (
+        ended.curve[met + 2][TIME]
+        <= ended.curve[-1][TIME]
+        <= (1 + EXTRA_TIME_AFTER_TARGET) * ended.curve[met + 2][TIME]
+    )
