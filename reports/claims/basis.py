@@ -67,7 +67,7 @@ def groups(results_of_papers: Sequence[Outcome]) -> Iterator[tuple[str, list[Bas
         ("stand-ins", True): "Stand-ins, a neural network",
         ("stand-ins", False): "Stand-ins, without a neural network",
         ("toy", False): "Toys: quadratics, and tests of theorems",
-        (None, False): "Nothing that is decided",
+        (None, False): "No decided reading",
     }
     results = [basis(outcome) for outcome in results_of_papers]
     for key, caption in captions.items():

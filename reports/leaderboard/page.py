@@ -51,10 +51,10 @@ NAMES = {
 }
 WHAT = {
     "alike": "all clients have the same mean speed, and the time of each step is exponential",
-    "persistent": "each client has its own mean time of a step (log-normal, σ = 1), around which its steps "
-    "vary (log-normal, σ = 0.3)",
-    "fixed": "each client has its own time of a step, from 0.2 to 1, which never changes: setting F80 "
-    "of the FedFix paper",
+    "persistent": "each client has its own mean time of a step (log-normal, σ = 1), and its steps vary "
+    "around this mean (log-normal, σ = 0.3)",
+    "fixed": "each client has its own constant time of a step, from 0.2 to 1 (setting F80 of the FedFix "
+    "paper)",
     "two_speed": "a fifth of the clients is ten times slower",
     "phones": "published speeds and links of phones, messages of 4 MB, and one link of the server for all",
     "alpha": "clients are alike; their data are less skewed than on the board",
@@ -134,6 +134,7 @@ def page(board: Board) -> str:
         about=WHAT,
         neighbours=NEIGHBOURS,
         few=FEW,
+        one_setting=ONE_SETTING,
         limits=limits(board),
         leading_everywhere=everywhere,
         missing=_missing(board),
@@ -155,10 +156,11 @@ def limits(board: Board) -> str:
     models = f"Models that are not linear: {listed(curved)}" if curved else "All models are linear"
     entries = {name for result in board.scores.values() for name in result.entries}
     return (
-        f"This board compares how soon {many(len(entries), 'strategy')} reach a target accuracy, for "
-        "populations of clients that differ in speed "
-        f"({names}){f', on {listed(workloads)}' if workloads else ''}. {models}. It says nothing about other "
-        "workloads and populations. Entries that cannot be told apart share a rank group."
+        f"This board compares how fast {many(len(entries), 'tuned strategy')} reach a target accuracy. A "
+        "tuned strategy is called an entry. The populations of clients differ in speed: "
+        f"{names}.{f' The workload: {listed(workloads)}.' if workloads else ''} {models}. The board says "
+        "nothing about other workloads and populations. Entries that cannot be told apart share a rank group. "
+        "Group 1 is the fastest."
     )
 
 
@@ -293,11 +295,11 @@ def sampler_finding(runs: pd.DataFrame) -> str:
     for name in rivals:
         effect = paired_effect((of_study[name] - of_study[first]).to_numpy())
         ratio, low, high = np.exp([effect.mean, effect.low, effect.high])
-        words.append(f"{ratio:.2f} × for {name} (95 %: {low:.2f} to {high:.2f})")
-    reason = "whose points are fixed in advance, so that results of one trial do not change the next"
+        words.append(f"{ratio:.2f} × for {name} (95 % interval {low:.2f} to {high:.2f})")
+    reason = "its points are fixed in advance, so the result of one trial does not change the next"
     return (
-        f"Time to the target with the parameters that a sampler found, over that with {first}: "
-        f"{'; '.join(words)}. The board uses {first}, {reason}."
+        f"Time to the target as a multiple of the time with {first}: {'; '.join(words)}. "
+        f"The board uses {first}: {reason}."
     )
 
 
@@ -305,9 +307,9 @@ def settings_page(tables: BoardTables) -> Iterator[str]:
     """Yield the lines of the page with the best trial of every study."""
     yield "# Settings of the leaderboard's entries\n"
     yield (
-        "The best of the trials of each study, whose parameters the final runs have. The time is the mean "
-        f"over the trial's seeds, on the tuning half. `{COPY.strip()}` marks a second tuning of the same "
-        "entry.\n"
+        "This page lists the best trial of each study. The final runs use its parameters. The time is the mean "
+        "time to the target over the seeds of the trial, on the half of the test data that is used for tuning. "
+        f"`{COPY.strip()}` marks a second tuning of the same entry.\n"
     )
     best = tables.trials[tables.trials["best"] == 1]
     names = {str(name).removesuffix(COPY) for name in best["strategy"]}
@@ -357,7 +359,7 @@ def _missing(board: Board) -> dict[str, list[str]]:
         "Scenarios without runs": [
             scale for scale in board.planned_scenarios if scale not in board.tables.scales
         ],
-        "Scenarios that have begun and do not count yet": [
+        "Scenarios with too few runs, which do not count yet": [
             f"{scale} ({many(len(coverage.entries.get(scale, ())), 'entry')} with all runs)"
             for scale in coverage.begun
         ],
@@ -365,7 +367,7 @@ def _missing(board: Board) -> dict[str, list[str]]:
             population_name(name) for name in coverage.populations if name not in board.scores
         ],
         "Entries without runs": [name for name in board.planned_entries if name not in labels],
-        "Entries that lack runs, and are left out there": [
+        "Entries that lack runs in a population, and are left out of it": [
             f"{name} in {listed(sorted({population_name(population(scale)) for scale in scales}))}"
             for name, scales in coverage.missing().items()
         ],
@@ -403,10 +405,10 @@ def leaders(result: PopulationScores) -> str:
     """Return who leads, in words."""
     first, count = result.leaders, len(result.entries)
     if len(first) > count / 2:
-        return f"more than half of the entries, {len(first)} of {count}, share the first group"
+        return f"{len(first)} of {count} entries, more than half, share the first group"
     if len(first) > MOST_NAMED:
         named, others = ", ".join(first[:MOST_NAMED]), len(first) - MOST_NAMED
-        return f"{len(first)} of {count} share the first group: {named} and {others} more"
+        return f"{len(first)} of {count} entries share the first group: {named} and {others} more"
     return f"{listed(first)} {'leads' if len(first) == 1 else 'lead'}"
 
 
@@ -484,12 +486,13 @@ def _size(board: Board) -> str:
     studies = many(runs["study"].nunique(), "study")
     commits = sorted({*tables.finals["commit"]})
     return (
-        f"{many(len(entries), 'entry')} and {many(len(copies), 'copy')} in {many(len(scales), 'scenario')}. "
-        f"In each, an entry has {studies} of {many(tables.trials['trial'].nunique(), 'trial')}, of "
-        f"{many(_seeds(tables.trials), 'run')} each, and {many(len(runs) // len(scales), 'final run')}. With "
-        "the runs of other scenarios, the stored tables have "
-        f"{many(len(tables.trials), 'run')} for tuning and {many(len(tables.finals), 'final run')}. Final "
-        f"runs are from {many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
+        f"The board has {many(len(entries), 'entry')} and {many(len(copies), 'copy')} in "
+        f"{many(len(scales), 'scenario')}. In each scenario, an entry has {studies} and "
+        f"{many(len(runs) // len(scales), 'final run')}. A study has "
+        f"{many(tables.trials['trial'].nunique(), 'trial')} of {many(_seeds(tables.trials), 'run')} each. "
+        f"All stored tables together, with scenarios not on the board, have {many(len(tables.trials), 'run')} "
+        f"for tuning and {many(len(tables.finals), 'final run')}. The final runs are from "
+        f"{many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
     )
 
 
