@@ -35,8 +35,8 @@ UNTRACED = "†"  # marks the seeds of a reading
 WITHIN_A_DAY = {"ten minutes", "two hours", "half a day", "17 hours", "a day"}  # of a GPU
 COSTS = """\
 These are rough estimates: the number of gradients times the operations of a gradient. A core does 60 GFLOP/s
-(measured with a network of seven layers), and a GPU does 10 TFLOP/s (assumed). Each line is a different set of
-runs. Results that are not listed need an evening on two cores.
+(measured with a network of seven layers), and a GPU does 10 TFLOP/s (assumed). Each line is a different set
+of runs. Results that are not listed need an evening on two cores.
 """
 
 

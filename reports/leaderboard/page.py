@@ -159,8 +159,8 @@ def limits(board: Board) -> str:
         f"This board compares how fast {many(len(entries), 'tuned strategy')} reach a target accuracy. A "
         "tuned strategy is called an entry. The populations of clients differ in speed: "
         f"{names}.{f' The workload: {listed(workloads)}.' if workloads else ''} {models}. The board says "
-        "nothing about other workloads and populations. Entries that cannot be told apart share a rank group. "
-        "Group 1 is the fastest."
+        "nothing about other workloads and populations. Entries that cannot be told apart share a rank "
+        "group. Group 1 is the fastest."
     )
 
 
@@ -307,8 +307,9 @@ def settings_page(tables: BoardTables) -> Iterator[str]:
     """Yield the lines of the page with the best trial of every study."""
     yield "# Settings of the leaderboard's entries\n"
     yield (
-        "This page lists the best trial of each study. The final runs use its parameters. The time is the mean "
-        "time to the target over the seeds of the trial, on the half of the test data that is used for tuning. "
+        "This page lists the best trial of each study. The final runs use its parameters. The time is the "
+        "mean time to the target over the seeds of the trial, on the half of the test data that is used for "
+        "tuning. "
         f"`{COPY.strip()}` marks a second tuning of the same entry.\n"
     )
     best = tables.trials[tables.trials["best"] == 1]
@@ -490,9 +491,9 @@ def _size(board: Board) -> str:
         f"{many(len(scales), 'scenario')}. In each scenario, an entry has {studies} and "
         f"{many(len(runs) // len(scales), 'final run')}. A study has "
         f"{many(tables.trials['trial'].nunique(), 'trial')} of {many(_seeds(tables.trials), 'run')} each. "
-        f"All stored tables together, with scenarios not on the board, have {many(len(tables.trials), 'run')} "
-        f"for tuning and {many(len(tables.finals), 'final run')}. The final runs are from "
-        f"{many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
+        "All stored tables together, with scenarios not on the board, have "
+        f"{many(len(tables.trials), 'run')} for tuning and {many(len(tables.finals), 'final run')}. The "
+        f"final runs are from {many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
     )
 
 
