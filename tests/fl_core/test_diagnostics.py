@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -88,10 +89,10 @@ def mean_gradient(w: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("name", quick_for_one_of_each_kind(LINEAR))
-def test_the_terms_add_up_to_the_error_of_the_update(name: str) -> None:
-    """A + B + C = u − ∇F, with u from the models themselves and ∇F from the centres."""
-    described = experiment(ALL[name])
-    seen, _ = follow(described)
+@pytest.mark.parametrize("sigma", [0.3, 0.0])
+def test_the_terms_add_up_to_the_error_of_the_update(name: str, sigma: float) -> None:
+    """A + B + C = u − ∇F, with u from the models themselves and ∇F from the centres; A = 0 without noise."""
+    seen, _ = follow(experiment(ALL[name], noise=sigma))
     assert len(seen) > 3
     strategy, lr = ALL[name], ALL[name].local_lr
     for one in seen:
@@ -103,19 +104,14 @@ def test_the_terms_add_up_to_the_error_of_the_update(name: str) -> None:
         # A step is a difference of two models: rounding of the models, seen through 1/(η_g η_l).
         close(one.terms.gradient, gradient)
         close(errors.noise + errors.bias + errors.delay, update - gradient)
-
-
-@pytest.mark.parametrize("name", quick_for_one_of_each_kind(LINEAR))
-def test_without_noise_there_is_no_noise_term(name: str) -> None:
-    seen, _ = follow(experiment(ALL[name], noise=0.0))
-    for one in seen:
-        close(one.terms.noise, 0.0)
+        if not sigma:
+            close(errors.noise, 0.0)
 
 
 @pytest.mark.parametrize(
     "local", [SGD(steps=3), SGD(steps=2, momentum=0.5), Scaffold(steps=3), Prox(mu=0.5, steps=3)]
 )
-@pytest.mark.parametrize("name", ["asgd", "fedbuff", "mifa", "fedasync"])
+@pytest.mark.parametrize("name", ["fedbuff", "fedasync"])
 def test_without_noise_several_steps_leave_only_drift(name: str, local: Any) -> None:
     """K > 1: the noise term is the drift exactly, and that is not nothing."""
     strategy = ALL[name].model_copy(update={"local": local})
@@ -203,29 +199,6 @@ def test_ace_has_no_participation_bias_where_clients_are_drawn(start: Any, drawn
     assert max(float(one.terms.bias.norm()) for one in seen) < 1e-12
 
 
-def test_ace_has_no_participation_bias_on_digits() -> None:
-    """Twenty clients, one drawn an iteration: ‖B‖² is rounding of float32; from zeros it is of order 10⁻²."""
-    found = {}
-    for strategy in ({"name": "ace"}, {"name": "afa_cs", "buffer": 1}):
-        simulation = Simulation(
-            Experiment.model_validate(
-                {
-                    "scenario": {
-                        "problem": {"name": "digits", "clients": 20},
-                        "arrangement": "iteration_delay",
-                        "budget": {"updates": 60},
-                    },
-                    "strategy": strategy,
-                }
-            )
-        )
-        terms = ErrorTerms(simulation, every=10)
-        seen = [one for event in simulate(simulation) if (one := terms.see(event)) is not None]
-        found[strategy["name"]] = np.mean([float((one.bias**2).sum()) for one in seen])
-    assert found["ace"] < 1e-10
-    assert found["afa_cs"] > 1e-2
-
-
 def test_rounds_of_everyone_have_noise_only() -> None:
     seen, _ = follow(experiment(FedAvg(local_lr=0.05)))
     for one in seen:
@@ -261,32 +234,16 @@ def test_participants_of_aced_are_its_active_clients() -> None:
     assert len(set(found)) > 1
 
 
-def test_importance_weighs_the_gradients() -> None:
-    """Clients of importance p: FedAvg weighs by it, so that neither B nor C is left."""
-    centres = [[0.0], [1.0], [5.0]]
-    problem = Quadratic(centres=tuple(map(tuple, centres)), importance=(0.6, 0.3, 0.1), noise=0.2)
-    where = scenario([1, 2, 3], centres=centres, updates=30).model_copy(update={"problem": problem})
-    seen, _ = follow(Experiment(scenario=where, strategy=FedAvg(local_lr=0.1)))
-    for one in seen:
-        close(one.terms.bias, 0.0)
-        close(one.terms.delay, 0.0)
-
-
 @pytest.mark.parametrize(
-    ("strategy", "why"),
-    [
-        (ALL["fadas"], "FADAS"),
-        (ALL["asyncfeded"], "AsyncFedED"),
-        (ASGD(local=SGD(clip=1.0)), "clipped"),
-        (ASGD.model_validate({"local": "adamw"}), "AdamW"),
-    ],
+    "strategy",
+    [ALL["fadas"], ALL["asyncfeded"], ASGD(local=SGD(clip=1.0)), ASGD.model_validate({"local": "adamw"})],
+    ids=lambda strategy: strategy.label(),
 )
-def test_what_is_not_linear_is_refused(strategy: Strategy, why: str) -> None:
+def test_what_is_not_linear_is_refused(strategy: Strategy) -> None:
     asked = Diagnostics(errors=1)
     reason = asked.refuses(experiment(strategy))
-    assert reason is not None
-    assert reason.startswith(why)
-    with pytest.raises(ValueError, match=why):
+    assert reason
+    with pytest.raises(ValueError, match=re.escape(reason)):
         Recorder(Simulation(experiment(strategy)), asked)
     assert Diagnostics(gradient=1).refuses(experiment(strategy)) is None
 
@@ -300,14 +257,14 @@ def test_a_strategy_that_sends_by_content_is_found_out() -> None:
 
     where = scenario([1, 2], centres=[[0.5], [-0.5]], noise=1.0, updates=60)
     described = Experiment(scenario=where, strategy=Greedy(local_lr=0.5))
-    with pytest.raises(RuntimeError, match="depend on the values of updates"):
+    with pytest.raises(RuntimeError, match="values of updates"):
         follow(described)
 
 
 # -- diagnostics beside a run ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", quick_for_one_of_each_kind(LINEAR))
+@pytest.mark.parametrize("name", ["ace", "fedbuff"])
 def test_a_run_is_the_same_with_diagnostics(name: str) -> None:
     described = experiment(ALL[name])
     plain = run(described)
@@ -318,10 +275,10 @@ def test_a_run_is_the_same_with_diagnostics(name: str) -> None:
     assert [row["iteration"] for row in diagnosed.diagnostics] == sorted(wanted)
 
 
-@pytest.mark.parametrize("name", quick_for_one_of_each_kind(LINEAR))
+@pytest.mark.parametrize("name", ["ace", "fedbuff"])
 def test_resume_with_diagnostics(name: str, tmp_path: Path) -> None:
     asked = Diagnostics(errors=2, gradient=1)
-    described = experiment(with_steps(name, 2), updates=60)
+    described = experiment(with_steps(name, 2), updates=40)
     whole = run(described, diagnostics=asked)
     recorders = [Recorder(Simulation(described), asked) for _ in range(3)]
     assert resumed(recorders, [0, 30]) == whole
@@ -489,24 +446,3 @@ def test_overhead_in_bytes() -> None:
     rounded = kept(ACE(local_lr=0.01, form="direct", cache="int8"))
     assert rounded == {"server": table // 8 + 6 * 8 + model, "clients": 0}
     assert kept(ASGD(local_lr=0.01, local=Scaffold())) == {"server": model, "clients": table}
-
-
-def test_the_record_of_a_run_by_hand() -> None:
-    """Jobs of 2 and 3, until 7.5, of models of d = 3 numbers of 8 bytes.
-
-    ACE hears both, at 2 and 3, before it sends again: arrivals at 5, 6 and 7.
-    """
-    where = scenario([2, 3], centres=[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], time=7.5)
-    record = run(Experiment(scenario=where, strategy=ACE(form="direct", local_lr=0.01)))
-    assert list(record.arrivals["time"]) == [2, 3, 5, 6, 7]
-    for row in record.curve:
-        assert row["uploads_bytes"] == row["updates"] * 24
-    assert (record.curve[-1]["updates"], record.curve[-1]["time"]) == (5, 7.5)  # the budget's end
-    assert record.kept_bytes == {"server": 2 * 24 + 24, "clients": 0}
-    assert (record.status, record.reason) == ("done", "budget of virtual time")
-
-
-def test_predicted_staleness_of_two_clients() -> None:
-    """While one of τ = 3 works, one of τ = 2 returns 3/2 times, and the other way round 2/3 times."""
-    record = run(Experiment(scenario=scenario([2, 3], updates=4), strategy=ASGD(local_lr=0.01)))
-    assert record.clients["staleness_predicted"] == pytest.approx([2 / 3, 3 / 2])

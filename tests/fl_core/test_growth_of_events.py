@@ -74,7 +74,6 @@ DRAWING = [
     {"name": "fedavg", "sampling": {"name": "md", "sample": AT_WORK}},
     {"name": "fedast", "concurrency": AT_WORK},
     {"name": "favas"},
-    {"name": "generalized_asyncsgd", "concurrency": AT_WORK},
 ]
 
 
@@ -118,7 +117,7 @@ def test_estimated_weights_are_those_of_exact_sums(precision: int, monkeypatch: 
         assert simulation.server.memory.weights[event.client] == pytest.approx(exact, rel=1e-15)
 
 
-@pytest.mark.parametrize("name", ["ace", "asgd", "mifa", "ringleader"])
+@pytest.mark.parametrize("name", ["ace", "mifa", "ringleader"])
 def test_an_event_costs_no_more_with_more_lost_clients(name: str) -> None:
     """Half of all clients leave for good while they compute their first update, which still arrives."""
     lost = {"name": "dropouts", "share": 0.5, "at": "1/1000000"}
@@ -148,7 +147,7 @@ def test_many_clients_are_not_averaged_anew_at_every_step(monkeypatch: pytest.Mo
     assert read <= 21
 
 
-@pytest.mark.parametrize("batch", [3, 30, 200])
+@pytest.mark.parametrize("batch", [3, 30])
 def test_malenia_sums_up_all_counts_only_near_its_condition(batch: int) -> None:
     """It steps at the first arrival after which n/Σ 1/B_i exceeds S/n, looked up at every arrival."""
     where = scenario([1, 2, 3, "7/2", 5], updates=400)

@@ -48,7 +48,7 @@ def assert_same(one: Any, other: Any) -> None:
         assert one == other
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(values)
 def test_what_is_kept_comes_back(value: Any) -> None:
     experiment = Experiment(scenario=scenario(), strategy=ASGD())
@@ -68,12 +68,3 @@ def test_a_tensor_of_its_own_is_not_copied() -> None:
     assert kept["table"] is table
     assert kept["row"].untyped_storage().nbytes() == 4 * 8
     assert torch.equal(kept["row"], table[1])
-
-
-def test_a_row_of_a_table_is_saved_without_the_table(tmp_path: Path) -> None:
-    """Updates of one stack are views of it; a checkpoint of one of them is as small as that one."""
-    simulation = Simulation(Experiment(scenario=scenario(), strategy=ASGD()))
-    table = torch.arange(1_000_000.0).view(1000, 1000)
-    simulation.server.memory.kept = ({"row": table[3]},)
-    checkpoint.save(Recorder(simulation), tmp_path / "run.pt")
-    assert (tmp_path / "run.pt").stat().st_size < 50_000

@@ -12,7 +12,6 @@ from fl_core.experiment import Experiment
 from fl_core.keys import is_older, key
 from fl_core.local_work import LocalWork
 from fl_core.parts import Frozen, Rate
-from fl_core.problems.digits import Digits
 from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.strategy import Strategy
@@ -121,12 +120,6 @@ def test_parts_in_a_tuple_tell_their_versions_too() -> None:
     assert Mixed(works=works).identity() == {
         "works": [{"name": "sgd", "version": 1}, {"name": "prox", "version": 1, "mu": 0.5}]
     }
-
-
-def test_full_descriptions_have_every_field() -> None:
-    assert ASGD().model_dump()["local"]["sampling"] == "replacement"
-    assert Digits().model_dump()["evaluate_on"] == "test"
-    assert FedBuff().model_dump()["scaling"] == "inverse_root"
 
 
 @pytest.mark.parametrize("older", ["c08ccf42bd4620ea", "1-c08ccf42bd4620ea"])

@@ -263,9 +263,3 @@ def test_error_terms_are_not_measured() -> None:
     described = experiment(ASGD(), [1, 2, 3])
     assert Diagnostics(errors=1).refuses(described) and not Diagnostics(errors=1).possible(described)
     assert Diagnostics(errors=1).possible(experiment(ASGD(), [1, 2, 3], refuse=False))
-
-
-def test_the_key_is_that_of_before_unless_refused() -> None:
-    """A new field with a default leaves keys as they are."""
-    end, refuse = (experiment(ASGD(), [1, 2, 3], refuse) for refuse in (False, True))
-    assert "non_finite" not in end.scenario.identity() and end.key != refuse.key

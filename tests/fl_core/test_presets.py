@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from benchmarks.suite.fields import SuiteFile
 from fl_core.local_work import AdamW
@@ -46,8 +45,6 @@ def test_fields_that_are_written_win() -> None:
     )
     assert found == FedAvg(local=AdamW(steps=9))
     assert Strategy.model_validate("diloco").server_lr == 0.7  # Nesterov's usual rate
-    with pytest.raises(ValidationError, match="Did you mean 'diloco'"):
-        Strategy.model_validate("dilocoo")
 
 
 def test_presets_in_suites() -> None:

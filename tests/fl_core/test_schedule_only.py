@@ -54,7 +54,6 @@ STEPS = {"name": "scaffold", "steps": 3, "dynamic": True}
 @pytest.mark.parametrize(
     "strategy",
     [
-        *({"name": name} for name in ONE_OF_EACH_KIND),
         *(pytest.param({"name": name}, marks=pytest.mark.slow) for name in OTHERS),
         *({"name": name, "local": STEPS} for name in ONE_OF_EACH_KIND),
         *({"name": name, "cache": "int8"} for name in ("ace", "aced")),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from worlds import play
 
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
@@ -70,14 +69,6 @@ def test_queues_and_delays_are_stationary_from_the_first_update_on() -> None:
     assert errors_apart(delays, expected) < 4
     left, _ = paths("routed")
     assert errors_apart(left, expected) > 10
-
-
-def test_everything_else_is_the_same() -> None:
-    """The same law of routing, m in flight, versions of the start."""
-    strategy = GeneralizedAsyncSGD(opening="stationary", concurrency=TASKS)
-    simulation, seen = play(strategy, place())
-    assert simulation.server.in_flight == TASKS
-    assert len(seen) == 200
 
 
 def test_one_task_is_routed_by_p() -> None:

@@ -62,12 +62,6 @@ def test_in_its_tail_it_is_resumed_bit_for_bit(tmp_path: Path) -> None:
     assert second.finish() == plain.record
 
 
-def test_a_budget_without_a_target_is_named_as_ever() -> None:
-    assert "target" not in where().identity()["budget"]
-    assert where().budget.label() == "40 units of virtual time"
-    assert where(target=0.5).budget.label() == "40 units of virtual time, or soon after 0.5 is reached"
-
-
 def test_a_run_goes_on_until_several_evaluations_meet_the_target() -> None:
     strategy = ASGD(local_lr=0.05)
     metric = where().problem.metric
