@@ -6,7 +6,6 @@ And a real MLflow database, made once; the fork server and the browser, started 
 import functools
 import gc
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -79,12 +78,11 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def store(tmp_path: Path, empty_database: Path) -> Store:
+def store(tmp_path: Path) -> Store:
     """A store of the test's own, with a database in it."""
-    store = Store(tmp_path / "results")
-    store.folder.mkdir()
-    shutil.copy(empty_database, store.database)
-    return store
+    from tests import databases
+
+    return databases.new_store(tmp_path / "results")
 
 
 @pytest.fixture(scope="session")

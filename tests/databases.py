@@ -1,10 +1,11 @@
-"""An empty MLflow database, made once in a process: MLflow takes seconds to make its tables."""
+"""Stores with an empty MLflow database, made once in a process: MLflow takes seconds to make its tables."""
 
 import tempfile
 from functools import cache
 from pathlib import Path
 
 from benchmarks.tracking import database
+from benchmarks.tracking.store import Store
 
 make_tables = database.make_tables  # the real one: conftest.py puts a copy in its place
 
@@ -16,3 +17,11 @@ def empty_database() -> bytes:
         path = Path(folder) / "mlflow.db"
         make_tables(path)
         return path.read_bytes()
+
+
+def new_store(folder: Path) -> Store:
+    """Return a store in a folder that is created, with a database without anything in it."""
+    store = Store(folder)
+    store.folder.mkdir()
+    store.database.write_bytes(empty_database())
+    return store

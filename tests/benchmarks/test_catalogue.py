@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from benchmarks.catalogue import FAMILIES, CatalogueEntry, entries
+from benchmarks.catalogue import FAMILIES, entries
 from fl_core.parts import Part
 
 
@@ -23,9 +23,3 @@ def test_the_sources_tell_what_the_classes_say(kind: str) -> None:
         line = lines[entry.name]
         source = f" ({entry.paper})" if entry.paper else ""
         assert line.rstrip(".") == entry.what + source
-
-
-def test_a_strategy_has_its_paper() -> None:
-    (fedbuff,) = [entry for entry in entries("strategies") if entry.name == "fedbuff"]
-    assert isinstance(fedbuff, CatalogueEntry) and fedbuff.what
-    assert fedbuff.paper == "Nguyen et al., AISTATS 2022, Algorithm 1"

@@ -54,23 +54,11 @@ def test_no_damage_changes_what_is_read(tmp_path: Path, name: str) -> None:
     damaged()
 
 
-def test_shipped_files_are_read() -> None:
-    """A file of tuned values that was written by hand has no checksum."""
-    for path in (SHIPPED / "tuned").glob("*.yaml"):
-        assert tuned.load(path, path.stem).tuned
-    assert baseline.read(SHIPPED / "baselines/ci.json").checksum == ""
-
-
 @pytest.mark.parametrize(
     ("old", "new", "line"),
-    [
-        ("claim,sample", "claim,simple", ":1: is damaged: the columns must be claim, sample, "),
-        ("0.5", "o.5", ":2: is damaged: the row must have claim, sample, "),
-        (",1\n", ",7\n", ":2: is damaged: the row must have claim, sample, "),
-        ("r1,", "", ":2: is damaged: the row must have claim, sample, "),
-    ],
+    [("claim,sample", "claim,simple", 1), ("0.5", "o.5", 2), (",1\n", ",7\n", 2), ("r1,", "", 2)],
 )
-def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str) -> None:
+def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: int) -> None:
     path = tmp_path / "toy-small.csv"
     stored_numbers.merge(
         path, ["T/a"], [stored_numbers.Number("T/a", "a", 0, 0.5, "r1", "now", "abc, torch 2")]
@@ -80,13 +68,11 @@ def test_damaged_numbers_of_claims(tmp_path: Path, old: str, new: str, line: str
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(UserError) as caught:
         stored_numbers.read(path)
-    assert caught.value.lines[0].startswith(f"{path}{line}")
+    assert caught.value.lines[0].startswith(f"{path}:{line}: is damaged")
 
 
-@pytest.mark.parametrize(
-    ("line", "place"), [(0, ":1: is damaged: the columns must be "), (1, ":2: is damaged")]
-)
-def test_damaged_results_of_claims(tmp_path: Path, line: int, place: str) -> None:
+@pytest.mark.parametrize("line", [0, 1])
+def test_damaged_results_of_claims(tmp_path: Path, line: int) -> None:
     lines = (stored_numbers.RESULTS / "false-verdicts.csv").read_text().splitlines()
     path = tmp_path / "false-verdicts.csv"
     path.write_text("\n".join(lines))
@@ -94,7 +80,7 @@ def test_damaged_results_of_claims(tmp_path: Path, line: int, place: str) -> Non
     path.write_text("\n".join([*lines[:line], "<<<<<<< HEAD", *lines[line:]]))
     with pytest.raises(UserError) as caught:
         simulated.stored(tmp_path)
-    assert caught.value.lines[0].startswith(f"{path}{place}")
+    assert caught.value.lines[0].startswith(f"{path}:{line + 1}: is damaged")
 
 
 def studies(storage: optuna.storages.BaseStorage) -> list[optuna.Study]:

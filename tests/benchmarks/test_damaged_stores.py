@@ -3,18 +3,23 @@
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from damages import damages, fill
+from damages import damages, fill, sql
 
 from benchmarks.commands import ui
+from benchmarks.commands.compare import choose, load, with_metric
+from benchmarks.errors import UserError
 from benchmarks.tracking.store import Store
+from reports.records import store as records
+from tests.databases import new_store
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -57,12 +62,10 @@ SAID = {
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Store:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A store that is not where it was made: files are looked up beside the database alone."""
     folder = tmp_path_factory.mktemp("stores")
-    store = Store(folder / "store")
-    store.folder.mkdir()
-    shutil.copy(empty_database, store.database)
+    store = new_store(folder / "store")
     fill(store)
     store.folder.rename(folder / "whole")
     return Store(folder / "whole")
@@ -152,6 +155,43 @@ def test_no_damage_ends_in_a_traceback(
         shutil.rmtree(store.folder)
     record_testsuite_property(f"damaged stores, {command}", f"{tried} tried, {len(faults)} faults")
     assert not faults
+
+
+@pytest.fixture
+def copy(whole: Store, tmp_path: Path) -> Store:
+    """A copy, for a test to damage."""
+    return Store(Path(shutil.copytree(whole.folder, tmp_path / "copy")))
+
+
+def test_a_time_to_target_without_a_target_is_refused(whole: Store, copy: Store) -> None:
+    damages(whole)["tag target deleted"](copy)
+    _, scenarios = choose(load(copy, "small", ("asgd", "fedbuff")), "asgd", "fedbuff", None)
+    with pytest.raises(UserError, match="no target"):
+        with_metric(scenarios, "time_to_target")
+
+
+def test_a_strategy_whose_records_are_damaged_is_told_as_damaged(
+    copy: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asgd = "SELECT run_uuid FROM tags WHERE key = 'asyncfl.strategy' AND value LIKE 'ASGD%'"
+    sql(f"UPDATE tags SET value = 'x' WHERE key = 'asyncfl.seed' AND run_uuid IN ({asgd})")(copy)
+    with pytest.raises(UserError):
+        choose(load(copy, "small", ("asgd", "fedbuff")), "asgd", "fedbuff", None)
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_a_copy_of_the_database_before_its_artifacts_is_whole(copy: Store, tmp_path: Path) -> None:
+    later = Store(tmp_path / "later")
+    later.folder.mkdir()
+    with (
+        closing(sqlite3.connect(copy.database)) as source,
+        closing(sqlite3.connect(later.database)) as target,
+    ):
+        source.backup(target)
+    shutil.copytree(copy.artifacts, later.artifacts)
+    shutil.rmtree(copy.artifacts)
+    suite = records.load(later.tracking_uri, "small")
+    assert len(suite.runs) == suite.shown == 4
 
 
 def content(store: Store) -> bytes:

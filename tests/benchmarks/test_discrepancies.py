@@ -81,13 +81,9 @@ def test_the_module_holds_the_part_that_changes() -> None:
     [
         ("X-13", {"strategy.name": "fedbuff"}, True),
         ("X-13", {"strategy.name": "fedavg"}, False),
-        ("X-15", {"strategy.name": "asgd"}, True),
         ("X-2", {"strategy.local.name": "sgd"}, True),
         ("X-5", {"problem.name": "cifar10", "problem.model.name": "fraboni_cnn"}, True),
         ("X-5", {"problem.name": "cifar10", "problem.model.name": "logistic"}, False),
-        ("X-6", {"problem.name": "cifar10", "problem.model.name": "logistic", "problem.resize": "16"}, True),
-        ("X-1", {"timing.durations.name": "fx"}, True),
-        ("X-1", {"timing.durations.name": "exponential"}, False),
         ("X-29", {"strategy.name": "fedfix", **F80, "timing.durations.jobs": "exponential"}, True),
         ("X-29", {"strategy.name": "fedfix", **F80, "timing.durations.jobs": "constant"}, False),
     ],

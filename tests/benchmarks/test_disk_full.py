@@ -20,15 +20,14 @@ from recorded import computed, keys, runs, tables, trials, write_campaign, write
 from sqlalchemy import Pool, event
 
 from benchmarks.commands.group import asyncfl
-from benchmarks.engine import Local
-from benchmarks.errors import UserError, users_mistake
-from benchmarks.runs.progress import Progress
-from benchmarks.runs.session import Session, Synced, sync
+from benchmarks.errors import users_mistake
+from benchmarks.runs.session import Synced, sync
 from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import parquet
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store
+from tests.databases import new_store
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "from asyncfl.cli import main; main()"
@@ -81,27 +80,6 @@ def waiting(path: Path, store: Store) -> list[str]:
     for task in tasks(load(str(path)).runs()):
         compute(task, Outbox(store.outbox))
     return sorted(folder.name for folder in Outbox(store.outbox).waiting())
-
-
-@pytest.mark.usefixtures("fork_server")
-def test_a_database_without_room_ends_the_session(
-    tmp_path: Path, store: Store, room: Callable[[int], None], capfd: pytest.CaptureFixture[str]
-) -> None:
-    """MLflow's own database is the first to be full: as where the outbox is, in one line."""
-    path = write_suite(tmp_path)
-    session = Session(load(str(path)), store)
-    size = r"\(4 runs and 2 centralised baselines\)"
-    line = rf"{store.database}: No space left on device: \d of 6 finished {size}; free disk space"
-    room(1)
-    with pytest.raises(UserError, match=line):
-        session.run(Local(2), lambda _: Progress())
-    assert "Traceback" not in "".join(capfd.readouterr())
-
-    room(10_000)
-    Session(load(str(path)), store).run(Local(2), lambda _: Progress())
-    wanted = computed(path)
-    assert keys(runs(store)) == sorted(wanted) and tables(store) == wanted
-    assert not Outbox(store.outbox).waiting()
 
 
 def test_sync_says_that_a_database_has_no_room(
@@ -199,12 +177,10 @@ def command(folder: Path, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_a_disk_that_fills_up(tmp_path: Path, small_disk: Path, empty_database: Path) -> None:
+def test_a_disk_that_fills_up(tmp_path: Path, small_disk: Path) -> None:
     """Room for some of the runs: the others are computed when there is more."""
     path = write_suite(tmp_path, seeds=4, updates=15_000)
-    store = Store(small_disk / "results")
-    store.folder.mkdir()
-    shutil.copy(empty_database, store.database)
+    store = new_store(small_disk / "results")
     words = ("run", path.name, "--store", str(store.folder), "--workers", "2", "--no-report")
     filler = small_disk / "filler"
     filler.write_bytes(bytes(SIZE - 2_500_000))
