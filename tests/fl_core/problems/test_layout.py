@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fl_core.problems.models.model import Model
 from fl_core.problems.problem import Problem
 from fl_core.problems.supervised import Classification
 from fl_core.problems.training.world import SupervisedWorld
@@ -56,14 +55,3 @@ def test_the_layout_changes_no_more_than_rounding(model: str) -> None:
     network = problem(model=keys).model.build((1, 8, 8), 10)
     found, wanted = of.gradient(of.initial(), 0, sample), plain_gradient(of, network, sample)
     assert (found - wanted).norm() <= 1e-5 * wanted.norm()
-
-
-def test_a_gradient_repeats_bit_for_bit() -> None:
-    first, again = (world().gradient(world().initial(), 0, torch.arange(16)) for _ in range(2))
-    assert torch.equal(first, again)
-
-
-def test_networks_that_gain_by_it_say_so() -> None:
-    """As measured, docs/speed.md."""
-    gain = {name for name, member in Model.members().items() if member.channels_last}
-    assert gain == {"cnn", "fraboni_cnn", "afl_cnn", "cnn7", "alahyane_cnn", "resnet8"}

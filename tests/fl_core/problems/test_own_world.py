@@ -85,9 +85,9 @@ def test_a_run_whose_ranking_metric_is_not_finite_has_diverged(
 @pytest.mark.parametrize(
     ("metrics", "error", "line"),
     [
-        ({"gap": "three"}, TypeError, "gap must be evaluated to a number, not 'three'"),
-        ({"gap": np.ones(2)}, TypeError, "gap must be evaluated to a number, not array"),
-        ({"gab": 3.0}, KeyError, "gap, by which strategies are ranked, is not evaluated at version 0: gab, "),
+        ({"gap": "three"}, TypeError, "gap .*'three'"),
+        ({"gap": np.ones(2)}, TypeError, "gap .* array"),
+        ({"gab": 3.0}, KeyError, "gap, .* at version 0"),
     ],
 )
 def test_a_metric_is_a_number_and_the_one_that_ranks_is_there(
@@ -115,9 +115,7 @@ def test_an_evaluation_leaves_the_model_as_it_is(monkeypatch: pytest.MonkeyPatch
         return Evaluation({"gap": float(model.add_(1))}, np.ones(5))
 
     monkeypatch.setattr(CoshWorld, "evaluate", evaluate)
-    with pytest.raises(
-        RuntimeError, match=r"CoshWorld writes into the model that it evaluates: use a \.clone"
-    ):
+    with pytest.raises(RuntimeError, match="CoshWorld"):
         run(experiment())
 
 

@@ -6,8 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fl_core.experiment import Experiment
-from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.quadratic import Quadratic, QuadraticWorld
 
 points = st.lists(st.tuples(*[st.floats(-5, 5)] * 3), min_size=1, max_size=6)
@@ -55,25 +53,3 @@ def test_variance_is_that_of_the_stochastic_gradients() -> None:
     errors = torch.stack([world.gradient(model, 0, sample) for sample in samples]) - model
     found = errors.square().sum(1).mean().item()
     assert found == pytest.approx(world.variance, abs=4 * 0.7**2 * (2 * 4 / draws) ** 0.5)
-
-
-def test_the_lower_bound_pair_of_anarchic_fl() -> None:
-    """If only worker 1 arrives, AFA-CD ends at −G, where ‖∇f‖² is σ_G² (Theorem 1)."""
-    g = 1.5
-    problem = {"name": "quadratic", "centres": [[-g], [g]], "curvature": [2, 2]}
-    arrangement = {"name": "rounds", "workers": 1, "history": 1, "arrivals": [1, 0]}
-    scenario = {
-        "problem": problem,
-        "timing": {"durations": {"name": "fixed", "times": [1, 1]}},
-        "arrangement": arrangement,
-        "budget": {"updates": 200},
-    }
-    strategy = {"name": "afa_cd", "buffer": 1, "local_lr": 0.1}
-    simulation = Simulation(Experiment.model_validate({"scenario": scenario, "strategy": strategy}))
-    for _ in simulate(simulation):
-        pass
-    world = Quadratic.model_validate({key: problem[key] for key in ("centres", "curvature")}).world(0)
-    assert world.dissimilarity == 4 * g**2
-    squared = (2 * simulation.server.model).square().item()  # ∇f = 2 x
-    assert simulation.server.model.item() == pytest.approx(-g, abs=1e-12)
-    assert squared == pytest.approx(world.dissimilarity)

@@ -55,23 +55,6 @@ def test_the_optimum_of_linear_regression_is_that_of_least_squares_on_weighted_r
     np.testing.assert_allclose(found.client_loss, [errors[owner == i].mean() for i in range(5)], rtol=1e-9)
 
 
-def test_federated_gradient_descent_reaches_the_known_optimum() -> None:
-    """One server, full participation, plain SGD with small steps: the distance falls to that of its noise."""
-    described = Experiment.model_validate(
-        {
-            "scenario": {
-                "problem": {"name": "linear_regression", "clients": 4, "skew": 0.1, "dtype": "float64"},
-                "budget": {"updates": 2000},
-                "evaluations": 2,
-            },
-            "strategy": {"name": "asgd", "local_lr": 0.02, "local": {"name": "sgd", "batch": 50}},
-        }
-    )
-    curve = run(described).curve
-    assert curve[-1]["distance"] < 0.05 * curve[0]["distance"]
-    assert curve[-1]["excess_loss"] > 0
-
-
 def test_regression_is_measured_as_by_hand() -> None:
     """MAE, squared error, R² by scikit-learn; a client's MAE is that of its own mix of tenths."""
     w = world("diabetes", partition=SKEWED)
@@ -153,6 +136,7 @@ def test_gradients_are_finite_differences_one_by_one_and_stacked(name: str) -> N
         assert float(single[coordinate]) == pytest.approx((ahead - behind) / 2e-6, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_pooled_training_nears_the_least_squares_of_all_data() -> None:
     """Linear regression of scikit-learn on the same split; test errors within 2 %."""
     from sklearn.linear_model import LinearRegression
