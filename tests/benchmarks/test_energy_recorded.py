@@ -1,10 +1,8 @@
-"""Energy from a suite to MLflow, page and comparison, with and without a server that takes time."""
+"""Energy from a suite to MLflow, page and comparison, with a server that takes time."""
 
 import json
-import shutil
 import zlib
 from base64 import b64decode
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -27,6 +25,7 @@ from reports.page import sections
 from reports.records.records import run_table
 from reports.records.store import load as read_suite
 from reports.sections.section import Results, Section
+from tests.databases import new_store
 
 WATTS, IDLE, SECONDS = [5, 3, 2], 0.5, 10
 TARGET = 0.3
@@ -49,21 +48,17 @@ TIMING: dict[str, Any] = {
     "unit": SECONDS,
     "durations": {"name": "fixed", "times": [1, 2, 3]},
     "power": {"computation": {"name": "table", "table": WATTS}, "idle": IDLE},
+    "server": {"durations": {"name": "fixed", "times": ["1/4"]}},
 }
 
 
-@pytest.fixture(scope="module", params=[None, "1/4"], ids=["no server time", "server time"])
-def recorded(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, empty_database: Path
-) -> Store:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A store with the runs of the suite, to be read alone."""
     folder = tmp_path_factory.mktemp("powered")
-    store = Store(folder / "results")
-    store.folder.mkdir()
-    shutil.copy(empty_database, store.database)
-    server = {"server": {"durations": {"name": "fixed", "times": [request.param]}}} if request.param else {}
+    store = new_store(folder / "results")
     path = folder / "powered.yaml"
-    path.write_text(yaml.safe_dump({**SUITE, "timing": {**TIMING, **server}}))
+    path.write_text(yaml.safe_dump({**SUITE, "timing": TIMING}))
     outbox = Outbox(store.outbox)
     planned = tasks(load(str(path)).runs())
     for task in planned:
@@ -94,8 +89,7 @@ def test_energy_reaches_mlflow(recorded: Store) -> None:
     for run in runs(recorded, "powered"):
         curve, clients = files(recorded, run, "curve"), files(recorded, run, "clients")
         end = curve["time"][-1]
-        worked = clients.get("computation_time", np.full(3, end))  # without a server's queue nobody waits
-        joules = SECONDS * (3 * IDLE * end + (np.array(WATTS) - IDLE) @ worked)
+        joules = SECONDS * (3 * IDLE * end + (np.array(WATTS) - IDLE) @ clients["computation_time"])
         assert curve["energy"][-1] == pytest.approx(joules)
         assert curve["energy"][0] == 0 and (np.diff(curve["energy"]) > 0).all()
         history = client.get_metric_history(run.info.run_id, "clock/energy")

@@ -17,21 +17,24 @@ from hypothesis import strategies as st
 from in_process import compute, deliver, places, small
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
+from mlflow.exceptions import MlflowException
 from recorded import runs, write_suite
 
+from benchmarks.commands.ui import pages
 from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
-from benchmarks.tracking.mlflow_entities import mean_curve, reached
+from benchmarks.tracking.mlflow_entities import mean_curve, reached, spread
 from benchmarks.tracking.outbox import Announcement, Outbox, read
-from benchmarks.tracking.run_result import names_of
+from benchmarks.tracking.run_result import Place, names_of
 from benchmarks.tracking.store import Store
 from benchmarks.tracking.tracking import Tracking
 from fl_core.metrics import LOSS
-from fl_core.schema import Clock
+from fl_core.schema import Clock, Tag, Total
 from reports.figures import look
 from reports.records.store import load as load_report
 from reports.sections.section import Results
+from tests.databases import new_store
 
 
 def groups(store: Store, view: int = ViewType.ACTIVE_ONLY) -> dict[str, Run]:
@@ -56,12 +59,10 @@ def step_value(curve: list[tuple[int, float]], iteration: int) -> float:
 
 
 @pytest.fixture(scope="module")
-def delivered(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Store:
+def delivered(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A store with two strategies and two seeds, to be read alone."""
     folder = tmp_path_factory.mktemp("delivered")
-    store = Store(folder / "results")
-    store.folder.mkdir()
-    shutil.copy(empty_database, store.database)
+    store = new_store(folder / "results")
     deliver(folder, store)
     return store
 
@@ -109,7 +110,7 @@ def test_a_group_has_the_parameters_of_its_seeds_and_can_be_found_by_them(delive
 
 def test_when_the_target_was_reached_is_what_the_report_says(tmp_path: Path, store: Store) -> None:
     """Of runs, and of groups as medians; absent where it was never reached (FedBuff: six steps from afar)."""
-    suite = write_suite(tmp_path, seeds=3)
+    suite = write_suite(tmp_path)
     suite.write_text(suite.read_text().replace("noise: 0.1", "noise: 0.1, start: [5.0]"))
     outbox = Outbox(store.outbox)
     delivery = Delivery(store, outbox)
@@ -128,7 +129,7 @@ def test_when_the_target_was_reached_is_what_the_report_says(tmp_path: Path, sto
             assert len(reached) == reach.reached
             assert group.get(f"{clock}_to_target", inf) == reach.median
             seen.add(reach.reached)
-    assert seen == {0, 3}
+    assert seen == {0, 2}
 
 
 @pytest.mark.parametrize(
@@ -138,11 +139,6 @@ def test_when_the_target_was_reached_is_what_the_report_says(tmp_path: Path, sto
 def test_never_is_later_than_any_time(times: list[float | None], median: float | None) -> None:
     finals = [{} if time is None else {"time_to_target": time} for time in times]
     assert reached(finals).get("time_to_target") == median
-
-
-def test_seeds_of_a_group_differ_in_how_their_names_begin(delivered: Store) -> None:
-    names = sorted(run.info.run_name for run in runs(delivered))
-    assert [name[:6] for name in names] == ["seed 0", "seed 0", "seed 1", "seed 1"]
 
 
 columns = st.lists(st.tuples(st.integers(1, 9), st.floats(-5, 5)), min_size=1, max_size=8)
@@ -285,10 +281,10 @@ def test_a_group_that_was_half_written_is_completed(
     assert {name: history(store, group, "distance") for name, group in again.items()} == before
 
 
-def test_a_curve_that_is_damaged_holds_up_nothing(tmp_path: Path, store: Store) -> None:
-    deliver(tmp_path, store)
+def test_a_curve_that_is_damaged_holds_up_nothing(tmp_path: Path, copy: Store) -> None:
+    store = copy
     (damaged,) = (run for run in runs(store) if run.info.run_name == "seed 0 · ASGD")
-    (Path(damaged.info.artifact_uri.removeprefix("file://")) / "curve.parquet").write_bytes(b"PAR1")
+    (store.artifacts / "small" / damaged.info.run_id / "artifacts" / "curve.parquet").write_bytes(b"PAR1")
     deliver(tmp_path, store, seeds=3)
     assert {name: group.data.metrics.get("seeds/done") for name, group in groups(store).items()} == {
         "ASGD": None,
@@ -415,7 +411,8 @@ def test_a_view_finds_scenarios_of_any_name(store: Store, scenario: str) -> None
 
 def test_the_report_page_is_kept_beside_its_runs(tmp_path: Path, store: Store) -> None:
     deliver(tmp_path, store)
-    page = tmp_path / "small.html"
+    page
+ = tmp_path / "small.html"
     for text in ("first", "second"):
         page.write_text(text)
         assert keep_page(store, "small", page) == ""
@@ -445,3 +442,94 @@ def test_the_view_of_single_runs_has_columns_that_runs_have(tmp_path: Path, copy
         for column in page["selectedColumns"]:
             table, _, name = column.partition(".")
             assert name.strip("`") in getattr(run.data, table), column
+
+
+WITHOUT = {Total.STALENESS_MAX: 4.0}
+CURVE = pd.DataFrame({"loss": [0.5]})
+
+
+@pytest.mark.parametrize("count", [Total.NON_FINITE, Total.MISREAD])
+def test_counts_that_are_recorded_above_zero_alone_are_zero_elsewhere(count: Total) -> None:
+    seeds = [{**WITHOUT, count: 3.0}, WITHOUT]
+    for both in (seeds, seeds[::-1]):
+        assert dict(spread(both, CURVE)) == {Total.STALENESS_MAX: 4.0, count: 1.5}
+
+
+def test_what_a_seed_lacks_otherwise_has_no_mean() -> None:
+    seeds = [{**WITHOUT, "diagnostics/x": 1.0}, WITHOUT]
+    for some in (seeds, seeds[::-1], [WITHOUT, WITHOUT]):
+        assert dict(spread(some, CURVE)) == WITHOUT
+
+
+# -- runs whose suite has other labels now ------------------------------------------------------------
+
+
+def relabelled(folder: Path, labels: dict[str, str]) -> dict[str, Place]:
+    """The places of the small suite with other labels of strategies."""
+    return {
+        key: (scenario, labels[strategy], trial, seed)
+        for key, (scenario, strategy, trial, seed) in places(small(folder)).items()
+    }
+
+
+def strategies(store: Store, kind: str) -> list[str]:
+    return sorted(run.data.tags["asyncfl.strategy"] for run in runs(store, kind=kind))
+
+
+def test_renaming_that_was_interrupted_is_completed(
+    tmp_path: Path, copy: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, wanted = copy, relabelled(tmp_path, {"FedBuff": "mine", "ASGD": "theirs"})
+    rename, calls = MlflowClient.update_run, []
+
+    def failing(client: MlflowClient, run: str, *args: str, **names: str) -> None:
+        calls.append(run)
+        if len(calls) == 3:
+            raise MlflowException("the disk is away")
+        rename(client, run, *args, **names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "update_run", failing)
+        with pytest.raises(MlflowException, match="the disk is away"):
+            Tracking(store).select("small", wanted)
+    Tracking(store).select("small", wanted)
+    assert strategies(store, "run") == ["mine", "mine", "theirs", "theirs"]
+    assert strategies(store, "group") == ["mine", "theirs"]
+
+
+def test_a_renamed_scenario_leaves_no_view_behind(tmp_path: Path, copy: Store) -> None:
+    store = copy
+    shown = {title for title, _ in pages(store.tracking_uri, "small")}
+    there = places(small(tmp_path))
+    (scenario,) = {place[0] for place in there.values()}
+    wanted = {key: ("fleet", *place[1:]) for key, place in there.items()}
+    Tracking(store).select("small", wanted)
+    assert scenario in shown
+    assert {title for title, _ in pages(store.tracking_uri, "small")} == shown - {scenario} | {"fleet"}
+
+
+def test_labels_changed_by_hand_are_corrected(tmp_path: Path, copy: Store) -> None:
+    """Seeds, too: comparisons pair runs by them."""
+    store, wanted = copy, places(small(tmp_path))
+    changed = runs(store)[0].info.run_id
+    for tag, text in ((Tag.STRATEGY, "mine"), (Tag.SEED, "7")):
+        MlflowClient(store.tracking_uri).set_tag(changed, tag, text)
+    Tracking(store).select("small", wanted)
+    found = [(run.data.tags, run.data.tags["asyncfl.key"]) for run in runs(store)]
+    labels = (Tag.SCENARIO, Tag.STRATEGY, Tag.SEED)
+    places_now = {key: tuple(tags[label] for label in labels) for tags, key in found}
+    assert places_now == {
+        key: (scenario, strategy, seed) for key, (scenario, strategy, _, seed) in wanted.items()
+    }
+
+
+def test_labels_may_be_swapped(tmp_path: Path, copy: Store) -> None:
+    store, wanted = copy, relabelled(tmp_path, {"FedBuff": "ASGD", "ASGD": "FedBuff"})
+    means = {run.data.tags["asyncfl.strategy"]: run.data.metrics for run in runs(store, kind="group")}
+    Tracking(store).select("small", wanted)
+    swapped = {run.data.tags["asyncfl.strategy"]: run.data.metrics for run in runs(store, kind="group")}
+    assert swapped == {"FedBuff": means["ASGD"], "ASGD": means["FedBuff"]}
+    for group in runs(store, kind="group"):
+        seeds = [run for run in runs(store) if run.data.tags["mlflow.parentRunId"] == group.info.run_id]
+        assert len(seeds) == 2
+        assert {run.data.tags["asyncfl.strategy"] for run in seeds} == {group.data.tags["asyncfl.strategy"]}
