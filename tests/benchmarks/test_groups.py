@@ -411,8 +411,7 @@ def test_a_view_finds_scenarios_of_any_name(store: Store, scenario: str) -> None
 
 def test_the_report_page_is_kept_beside_its_runs(tmp_path: Path, store: Store) -> None:
     deliver(tmp_path, store)
-    page
- = tmp_path / "small.html"
+    page = tmp_path / "small.html"
     for text in ("first", "second"):
         page.write_text(text)
         assert keep_page(store, "small", page) == ""
