@@ -157,7 +157,7 @@ def limits(board: Board) -> str:
     entries = {name for result in board.scores.values() for name in result.entries}
     return (
         f"This board compares how fast {many(len(entries), 'tuned strategy')} reach a target accuracy. A "
-        "tuned strategy is called an entry. The populations of clients differ in speed: "
+        "tuned strategy is called an entry. The clients come from these populations: "
         f"{names}.{f' The workload: {listed(workloads)}.' if workloads else ''} {models}. The board says "
         "nothing about other workloads and populations. Entries that cannot be told apart share a rank "
         "group. Group 1 is the fastest."
