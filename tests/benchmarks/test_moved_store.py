@@ -17,6 +17,7 @@ from benchmarks.tracking.store import Store
 from reports.figures.svg import Drawing
 from reports.gate.baseline import schedule
 from reports.records.store import load as load_report
+from tests.databases import new_store
 
 CURVE = "curve.parquet"
 
@@ -35,12 +36,10 @@ def _whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Store:
+def first(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A store with two strategies and two seeds, of which a copy is kept beside its folder; it is gone."""
     folder = tmp_path_factory.mktemp("first")
-    store = Store(folder / "results")
-    store.folder.mkdir()
-    shutil.copy(empty_database, store.database)
+    store = new_store(folder / "results")
     deliver(folder, store, seeds=2)
     assert report(store)[0] == 0
     store.folder.rename(folder / "kept")

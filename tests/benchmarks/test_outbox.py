@@ -79,9 +79,9 @@ def test_sweeping_keeps_records_and_checkpoints(outbox: Outbox) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["result.json", "checksums.json", "artifacts/description.json", "artifacts/curve.parquet"]
+    ("name", "how"),
+    [("result.json", "cut"), ("checksums.json", "gone"), ("artifacts/curve.parquet", "flipped")],
 )
-@pytest.mark.parametrize("how", ["cut", "flipped", "gone"])
 def test_a_damaged_record_is_set_aside(outbox: Outbox, name: str, how: str) -> None:
     for key in ("k", "whole"):
         outbox.put(result(key), {"seed": 0}, {"curve": {"iteration": [0, 4], "loss": [1.5, 0.5]}})

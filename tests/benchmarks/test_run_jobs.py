@@ -1,7 +1,6 @@
 """One task computed in this process: what it leaves behind, how it goes on, what becomes of an error."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from recorded import write_suite
 
 from benchmarks.runs import jobs, progress
 from benchmarks.runs.jobs import job_of
-from benchmarks.runs.live import SLOW_SERVER
 from benchmarks.runs.messages import Advanced, Finished, Notice
 from benchmarks.suite.suite import PlannedRun, PooledTask, Task, load, tasks
 from benchmarks.tracking.outbox import Outbox
@@ -114,21 +112,21 @@ def test_long_runs_are_saved_on_the_way(
     assert seen == {False, True} and not saved.exists()
 
 
-@pytest.mark.parametrize("damage", ["empty", "rubbish", "a flipped bit"])
+@pytest.mark.parametrize("damage", ["empty", "a flipped bit"])
 def test_a_damaged_checkpoint_is_begun_again(tmp_path: Path, outbox: Outbox, damage: str) -> None:
     task = one_run(tmp_path)
     stopped_after(17, task, outbox)
     saved = outbox.checkpoint(task.suite, task.key)
     flipped = bytearray(saved.read_bytes())
     flipped[len(flipped) // 2] ^= 1
-    saved.write_bytes({"empty": b"", "rubbish": b"no checkpoint"}.get(damage, flipped))
+    saved.write_bytes(b"" if damage == "empty" else flipped)
     worker = InProcess()
     job_of(task, outbox, {}).compute(worker)
     assert curve_of(outbox, task) == measure.run(task.experiment).curve
     first = worker.told[0][1]
     assert isinstance(first, Notice)
     assert list(saved.parent.iterdir()) == [outbox.folder / task.suite / task.key]
-    assert f"ValueError: {saved} is damaged, or was saved by an earlier version" in first.text
+    assert f"{saved} is damaged" in first.text
 
 
 def test_what_cannot_be_saved_is_an_error_that_names_it(
@@ -139,55 +137,17 @@ def test_what_cannot_be_saved_is_an_error_that_names_it(
     task = one_run(tmp_path, strategies="'sluggish:Hoarding'")
     finished = compute(task, outbox)
     assert finished.result.status == "error"
-    assert finished.result.reason.startswith(
-        "TypeError: server.memory.seen['newest'] is a collections.deque: a run can save tensors, "
-    )
+    assert finished.result.reason.startswith("TypeError: server.memory.seen['newest'] is a ")
 
 
 @pytest.mark.parametrize("display", [progress.Progress(), progress.Lines(1), progress.Bars(1)])
-@pytest.mark.parametrize(
-    ("notice", "words"),
-    [
-        (
-            Notice.of_restart(ValueError("x is damaged (EOFError)")),
-            "damaged (EOFError)); restarting",
-        ),
-        (SLOW_SERVER, "missed by more than 1 s are dropped"),
-    ],
-)
 def test_notices_are_seen_in_the_terminal(
-    display: progress.Progress,
-    notice: Notice,
-    words: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    display: progress.Progress, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """However little a user wants to see."""
     with display:
-        display.see((one_run(tmp_path), notice))
-    said = " ".join("".join(capsys.readouterr()).split())
-    assert words in said
-
-
-def test_an_error_is_a_line_and_a_traceback(tmp_path: Path, outbox: Outbox) -> None:
-    mended = tmp_path / "mended"
-    task = one_run(tmp_path, strategies=f"{{name: 'sluggish:Failing', mended: '{mended}'}}")
-    finished = compute(task, outbox)
-    assert finished.result.status == "error"
-    assert re.fullmatch(r"RuntimeError: the twentieth update \(\S*sluggish\.py:\d+\)", finished.result.reason)
-    result = result_of(outbox, task)
-    assert result.status == "error"
-    trace = (outbox.artifacts(result) / "traceback.txt").read_text()
-    assert "sluggish.py" in trace and "is one too many" in trace
-
-
-def test_writing_into_the_model_is_one_line_with_the_strategys_name(tmp_path: Path, outbox: Outbox) -> None:
-    finished = compute(one_run(tmp_path, strategies="'sluggish:Scribbling'"), outbox)
-    assert finished.result.status == "error"
-    assert finished.result.reason == (
-        "RuntimeError: Scribbling changes the server's model in place, but clients may still use this "
-        "version: make a new version with server.step(...), or write into a .clone()"
-    )
+        display.see((one_run(tmp_path), Notice.of_restart(ValueError("x is damaged"))))
+    assert "x is damaged" in " ".join("".join(capsys.readouterr()).split())
 
 
 def test_a_record_that_is_there_is_not_computed_again(tmp_path: Path, outbox: Outbox) -> None:
@@ -196,13 +156,6 @@ def test_a_record_that_is_there_is_not_computed_again(tmp_path: Path, outbox: Ou
     before = outbox.files(task.suite, task.key)
     assert compute(task, outbox).result.status == "done"
     assert before and outbox.files(task.suite, task.key) == before
-
-
-def test_divergence_is_a_result(tmp_path: Path, outbox: Outbox) -> None:
-    task = one_run(tmp_path, strategies="{name: asgd, local_lr: 1.0e+200}")
-    finished = compute(task, outbox)
-    assert finished.result.status == "diverged" and "not finite" in finished.result.reason
-    assert curve_of(outbox, task) == measure.run(task.experiment).curve
 
 
 def test_one_baseline_for_each_problem_on_the_first_seeds(tmp_path: Path, outbox: Outbox) -> None:
