@@ -44,9 +44,20 @@ def trees() -> dict[str, ast.Module]:
     return {name: ast.parse(path.read_text(), str(path)) for name, path in MODULES.items()}
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
-    """Every module that is imported anywhere in `tree`: inside functions and for type checking, too."""
-    for node in ast.walk(tree):
+@functools.cache
+def nodes() -> dict[str, list[ast.AST]]:
+    """All nodes of each module."""
+    return {name: list(ast.walk(tree)) for name, tree in trees().items()}
+
+
+@functools.cache
+def imports(module: str) -> frozenset[str]:
+    """Every module that is imported anywhere in a module: inside functions and for type checking, too."""
+    return frozenset(_imports(nodes()[module]))
+
+
+def _imports(nodes: list[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -112,7 +123,7 @@ def test_imports_only_what_stands_below() -> None:
         f"{module} imports {name}"
         for module in MODULES
         if not empty(module)
-        for name in imports(trees()[module])
+        for name in imports(module)
         if name in MODULES and not may_import(module, name)
     ]
     assert found == []
@@ -120,9 +131,7 @@ def test_imports_only_what_stands_below() -> None:
 
 def test_no_modules_import_each_other() -> None:
     """Not even by a detour."""
-    graph = {
-        name: {other for other in imports(trees()[name]) if other in MODULES} - {name} for name in MODULES
-    }
+    graph = {name: {other for other in imports(name) if other in MODULES} - {name} for name in MODULES}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as circle:
@@ -138,9 +147,9 @@ def test_packages_import_only_those_below(importer: str) -> None:
     """Tuning and reports stand side by side: neither knows of the other, nor of what starts them."""
     imported = {
         package(other)
-        for name, tree in trees().items()
+        for name in MODULES
         if package(name) == importer and not name.startswith(STARTING)
-        for other in imports(tree)
+        for other in imports(name)
         if other in MODULES
     }
     assert imported - {importer} <= BELOW[importer]
@@ -205,10 +214,11 @@ def test_a_folder_says_in_its_init_what_belongs_there() -> None:
 
 def test_the_science_knows_no_tracker_tuner_or_command_line() -> None:
     science = [name for name in MODULES if name.split(".")[0] == "fl_core"]
-    roots = {name: {other.split(".")[0] for other in imports(trees()[name])} for name in science}
+    roots = {name: {other.split(".")[0] for other in imports(name)} for name in science}
     assert {name: used for name in science if (used := roots[name] & NEVER_IN_THE_SCIENCE)} == {}
 
 
+@pytest.mark.slow  # torch is imported anew
 def test_a_problem_loads_no_lightning_before_its_world_is_built() -> None:
     program = (
         "import sys, fl_core.loop.simulation, fl_core.recording.recorder\n"
@@ -234,7 +244,7 @@ def public(nodes: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | a
 
 def documented_methods() -> set[str]:
     """Names of all methods that some class of the house documents: an override inherits that."""
-    classes = (node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    classes = (node for found in nodes().values() for node in found if isinstance(node, ast.ClassDef))
     return {method.name for one in classes for method in public(one.body) if ast.get_docstring(method)}
 
 
@@ -264,11 +274,11 @@ NAMELESS = {"one", "found", "told", "of"}  # what a local variable is not called
 
 def test_docstrings_stand_alone_and_names_name_the_thing() -> None:
     faults = []
-    for module, tree in trees().items():
-        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    for module, found in nodes().items():
+        classes = [node for node in found if isinstance(node, ast.ClassDef)]
         # Fields have names for good.
         fields = {field.target for one in classes for field in one.body if isinstance(field, ast.AnnAssign)}
-        for node in ast.walk(tree):
+        for node in found:
             stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in fields
             name = node.id if stored else node.arg if isinstance(node, ast.arg) else ""
             defined = isinstance(node, ast.ClassDef | ast.FunctionDef)

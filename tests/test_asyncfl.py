@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 
 import pytest
 from shell import python
-from test_architecture import trees
+from test_architecture import nodes
 
 import asyncfl
 from benchmarks.catalogue import FAMILIES, family
@@ -90,14 +90,13 @@ def test_our_packages_are_found_among_others_of_their_names(occupied: Path) -> N
     assert done.stdout.split() == expected, done.stderr
 
 
-@pytest.mark.parametrize("name", ["benchmarks", "fl_core", "tuning"])
+@pytest.mark.parametrize("name", ["benchmarks", "tuning"])
 def test_another_package_that_is_imported_already_is_named(occupied: Path, name: str) -> None:
     alone = f"import sys; path, sys.path = sys.path, ['']; import {name}; sys.path = path"
     done = python(occupied, f"{alone}; import asyncfl")
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"ImportError: asyncfl needs its own package '{name}', but {occupied / name}")
-    assert last.endswith("is imported already under that name: import asyncfl first, or rename that folder")
+    assert last.startswith("ImportError: ") and f"'{name}'" in last and str(occupied / name) in last
 
 
 TINY = "{name: tiny, seeds: 2, problem: quadratic, budget: {updates: 9}, strategies: [%s]}"
@@ -125,8 +124,8 @@ def test_pages_import_from_here_alone() -> None:
 def test_docstrings_import_from_here_alone() -> None:
     texts = [
         ast.get_docstring(node) or ""
-        for tree in trees().values()
-        for node in ast.walk(tree)
+        for found in nodes().values()
+        for node in found
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
     ]
     assert [found for text in texts for found in OURS.findall(text)] == []

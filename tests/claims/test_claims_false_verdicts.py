@@ -26,17 +26,14 @@ def test_five_per_cent_of_rows_at_most_hold_a_false_verdict(
     assert np.mean([rate.share for rate in stored]) <= 0.05
 
 
-@pytest.mark.parametrize("name", ["N-biased-p1", "N-cs-repairs", "A-equal-uploads"])
-def test_a_stored_rate_is_counted_again(rows: dict[tuple[str, str, str], SimulatedRow], name: str) -> None:
-    (stored,) = (rate for rate in simulated.stored() if rate.row == name)
-    assert simulated.rate(rows[stored.paper, stored.scale, name], stored.campaigns) == stored
-
-
-@pytest.mark.slow
-def test_all_stored_rates_are_counted_again(rows: dict[tuple[str, str, str], SimulatedRow]) -> None:
+@pytest.mark.parametrize("names", [{"N-cs-repairs"}, pytest.param(None, marks=pytest.mark.slow, id="all")])
+def test_stored_rates_are_counted_again(
+    rows: dict[tuple[str, str, str], SimulatedRow], names: set[str] | None
+) -> None:
     for stored in simulated.stored():
-        row = rows[stored.paper, stored.scale, stored.row]
-        assert simulated.rate(row, stored.campaigns) == stored, row.name
+        if names is None or stored.row in names:
+            row = rows[stored.paper, stored.scale, stored.row]
+            assert simulated.rate(row, stored.campaigns) == stored, row.name
 
 
 @pytest.mark.parametrize("at_margin", [False, True])

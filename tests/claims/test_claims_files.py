@@ -144,28 +144,31 @@ def test_a_shipped_suite_is_changed_by_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "key"),
     [
-        ({"clock": None}, "claims.T-row/case.clock: must say on which axis"),
-        ({"kind": "bettr"}, "claims.T-row/case: kind: unknown kind 'bettr'. Did you mean 'better'?"),
-        ({"metrik": "x"}, "claims.T-row/case.metrik: no such key. Did you mean 'metric'?"),
-        ({"scenario": "inlin"}, "claims.T-row/case: a: unknown scenario 'inlin'. Did you mean 'inline'?"),
-        ({"kind": "same"}, "claims.T-row/case.margin: must be given where the metric is no share"),
-        (
-            {"kind": "same", "metric": "test/accuracy", "reach": 0.5, "clock": "time"},
-            "claims.T-row/case.margin: must be given where the metric is no share",
-        ),
-        ({"id": "{x}/y", "each": {"y": [1]}}, "claims.{x}/y: {x} is given nowhere; there are: y"),
-        ({"each": 3}, "claims.T-row/case: each: must be a mapping of names to lists, or a list of mappings"),
-        ({"id": "no row"}, "claims.no row.id: "),
+        ({"clock": None}, "T-row/case.clock"),
+        ({"kind": "bettr"}, "T-row/case: kind"),
+        ({"metrik": "x"}, "T-row/case.metrik"),
+        ({"scenario": "inlin"}, "T-row/case: a"),
+        ({"kind": "same"}, "T-row/case.margin"),
+        ({"kind": "same", "metric": "test/accuracy", "reach": 0.5, "clock": "time"}, "T-row/case.margin"),
+        ({"id": "{x}/y", "each": {"y": [1]}}, "{x}/y: {x}"),
+        ({"each": 3}, "T-row/case: each"),
+        ({"id": "no row"}, "no row.id"),
+        ({"arrangement": None}, "T-row/case: arrangement"),
+        ({"arrangement": {"paper": "paper"}}, "T-row/case: arrangement"),
+        ({"workload": None}, "T-row/case: workload"),
+        ({"looks": [8, 8]}, "T-row/case.looks"),
     ],
 )
-def test_mistakes_in_entries(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+def test_mistakes_in_entries_are_named_by_file_line_and_key(
+    tmp_path: Path, change: dict[str, Any], key: str
+) -> None:
     with pytest.raises(UserError) as raised:
         written(tmp_path, {**CLAIM, **change})
     (line,) = raised.value.lines
     at = next(n for n, text in enumerate((tmp_path / "toy.yaml").read_text().splitlines(), 1) if "- " in text)
-    assert line.startswith(f"{tmp_path / 'toy.yaml'}:{at}: {words}")
+    assert line.startswith(f"{tmp_path / 'toy.yaml'}:{at}: claims.{key}")
 
 
 def test_mistakes_in_scenarios_are_told_once_and_those_in_samples_by_entry(tmp_path: Path) -> None:
@@ -320,57 +323,12 @@ def test_an_entry_takes_arrangement_workload_and_looks_from_its_scenario(tmp_pat
     assert (own.arranged("small"), own.works_on("small"), own.looks) == ("paper", "paper", (4,))
 
 
-@pytest.mark.parametrize(
-    ("change", "failure"),
-    [
-        ({}, "contradicts"),
-        ({"workload": "stand-in"}, "other_workload"),
-        ({"arrangement": "code"}, "other_arrangement"),
-        ({"arrangement": "code", "workload": "stand-in"}, "other_arrangement"),
-        ({"arrangement": "reading"}, "underspecified"),
-        ({"arrangement": "ours"}, "ours"),
-        ({"outside_conditions": True}, "outside_conditions"),
-        ({"outside_conditions": True, "workload": "stand-in"}, "outside_conditions"),
-        ({"outside_conditions": True, "arrangement": "ours"}, "ours"),
-    ],
-)
-def test_what_a_failure_means_follows_from_the_two_attributes(
-    tmp_path: Path, change: dict[str, Any], failure: str
-) -> None:
-    claim = written(tmp_path, {**CLAIM, **change}).claims["T-row/case"]
-    assert claim.failure("small") == claim.failure("paper") == failure
-
-
-@pytest.mark.parametrize(
-    ("main", "words"),
-    [
-        ({"readings": ["T-none/*"]}, "toy: main.it: no claim has the id T-none/*"),
-        ({"readings": []}, "main.0.readings"),
-    ],
-)
-def test_a_main_result_names_readings_that_are_there(
-    tmp_path: Path, main: dict[str, Any], words: str
-) -> None:
+@pytest.mark.parametrize(("readings", "key"), [(["T-none/*"], "main.it"), ([], "main.0.readings")])
+def test_a_main_result_names_readings_that_are_there(tmp_path: Path, readings: list[str], key: str) -> None:
     document = {"paper": "toy", "title": "Toy et al.", "scenarios": SCENARIOS, "claims": [CLAIM]}
-    document["main"] = [{"id": "it", "words": "It works", "place": "§1", **main}]
+    document["main"] = [{"id": "it", "words": "It works", "place": "§1", "readings": readings}]
     (tmp_path / "toy.yaml").write_text(yaml.safe_dump(document))
     with pytest.raises(UserError) as raised:
         papers(tmp_path)
     (line,) = raised.value.lines
-    assert words in line
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"arrangement": None}, "arrangement: must say whose experiment it is"),
-        ({"arrangement": {"paper": "paper"}}, "arrangement: must say whose experiment it is"),
-        ({"workload": None}, "workload: must say whose data and model it has"),
-        ({"arrangement": "variant"}, "arrangement"),
-        ({"looks": [8, 8]}, "looks: must grow from look to look"),
-    ],
-)
-def test_what_an_entry_must_say(tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError) as raised:
-        written(tmp_path, {**CLAIM, **change})
-    assert any(words in line for line in raised.value.lines)
+    assert key in line

@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.claims.files import MainResult, Paper
 from reports.claims import basis, matrix, overview
 from reports.claims.main_results import Outcome, tally
 from reports.claims.pooled import RandomEffects
@@ -97,10 +96,3 @@ def test_what_a_gpu_would_add_is_what_has_not_run(main_results: list[Outcome]) -
         not reading.ran and bool(reading.needs) for one in main_results for reading in one.readings
     )
     assert all(need.gpu for _, need, _ in missing)
-
-
-def test_a_main_result_without_readings_has_a_row() -> None:
-    result = MainResult(id="it", words="It works & lasts", place="§1", readings=("T/*",))
-    empty = Outcome(Paper("toy", "Toy et al."), result, ())
-    root = ET.fromstring(overview.file([empty, replace(empty)]))
-    assert [text.text for text in root.iter(f"{SVG}text")].count("It works & lasts") == 2

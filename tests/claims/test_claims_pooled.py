@@ -58,21 +58,6 @@ def test_few_clusters_are_not_pooled() -> None:
         random_effects([1.0, 2.0, 3.0], [0.0, 1.0, 1.0])
 
 
-@pytest.mark.parametrize("between", [0.0, 1.0])
-def test_intervals_cover_the_mean_and_the_next_effect(between: float) -> None:
-    """In 95 % of simulated campaigns of six clusters, about or, without variance between them, at least."""
-    rng = np.random.default_rng(5)
-    errors = np.array([0.25, 0.4, 0.5, 0.6, 0.8, 1.0])
-    covered = predicted = 0
-    for _ in range(1000):
-        truth = 1 + between * rng.standard_normal(7)
-        found = random_effects(truth[:6] + errors * rng.standard_normal(6), errors)
-        covered += found.low <= 1 <= found.high
-        predicted += found.predicted[0] <= truth[6] <= found.predicted[1]
-    assert covered >= 930 and predicted >= 910
-    assert covered <= 985 or not between
-
-
 def reading(id_: str, scenario: str, found: float, half: float, *, method: str = "ace") -> Reading:
     """A comparison with this effect and 95 % interval."""
     sides = {

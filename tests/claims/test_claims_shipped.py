@@ -67,7 +67,8 @@ def test_every_cell_of_a_published_table_is_in_exactly_one_entry(table: Path) ->
     columns = list(rows[0])[list(rows[0]).index("local_steps_c") + 1 :]
     found: Counter[tuple[int, str]] = Counter()
     for path in FOLDER.glob("*.yaml"):
-        for entry in yaml.safe_load(path.read_text(encoding="utf-8"))["claims"]:
+        text = path.read_text(encoding="utf-8")
+        for entry in yaml.load(text, yaml.CSafeLoader)["claims"] if table.name in text else ():
             source = entry.get("table", {})
             if source.get("file") == f"published/{table.name}" and entry.get("printed") == "{printed}":
                 chosen = source.get("rows", {})
@@ -118,33 +119,19 @@ def test_what_contradicts_a_paper_or_has_no_effect_says_what_was_seen(all_readin
 @pytest.mark.parametrize(
     ("id_", "scale", "arrangement", "workload", "failure"),
     [
-        ("A-best/ace-fedbuff-a0.1-D1-5", "small", "reading", "stand-in", "underspecified"),
         ("A-best/ace-fedbuff-a0.1-D2-5", "small", "ours", "stand-in", "ours"),
-        ("A-best/ace-fedbuff-a0.1-D3-5", "small", "reading", "stand-in", "underspecified"),
-        ("A-best/ace-fedbuff-a0.1-D4-5", "small", "reading", "stand-in", "underspecified"),
         ("A-best/ace-fedbuff-a0.1-D4-5", "paper", "reading", "paper", "underspecified"),
-        ("A-best/ace-fedbuff-a0.1-D4-5-uploads", "small", "ours", "stand-in", "ours"),
         ("A-code/aced-ca2fl-a0.1", "small", "code", "stand-in", "other_arrangement"),
-        ("A-code-parts/once-fedbuff-a0.1", "small", "ours", "stand-in", "ours"),
-        ("A-8bit/ace-a0.1-b5", "small", "reading", "stand-in", "underspecified"),
-        ("A-dropout/asgd-0.5", "small", "reading", "stand-in", "underspecified"),
         ("F-weights-FP/mnist-iid", "paper", "ours", "paper", "ours"),  # a rate by hand
         ("F-weights-FP/mnist-iid", "small", "ours", "paper", "ours"),  # 1,500 of 200,000 units of time
-        ("F-F80-sync-async/images-M20", "small", "ours", "stand-in", "ours"),
         ("F-quadratic/fedbuff-weight-phi-0.1", THEOREM, "code", "paper", "other_arrangement"),
-        ("F-exp-weights/fedfix", THEOREM, "ours", "paper", "ours"),
         ("F-ex1/limit-phi-1", THEOREM, "paper", "paper", "outside_conditions"),
         ("G-numbers-m/0.015", THEOREM, "reading", "paper", "underspecified"),
-        ("G-numbers-slowest/share", THEOREM, "reading", "paper", "underspecified"),
-        ("G-numbers-slowdown/uniform", THEOREM, "reading", "paper", "underspecified"),
         ("G-H-time/iid-H-uniform", "small", "paper", "stand-in", "other_workload"),
-        ("G-H-time/iid-H-G", "small", "reading", "stand-in", "underspecified"),
         ("G-per-update/fig3-fashion-iid-uniform-network", "paper", "reading", "paper", "underspecified"),
         ("N-speedup/afa_cs", THEOREM, "paper", "stand-in", "outside_conditions"),
         ("N-table-2-LR/p1-m5-c5-sync_dynamic", "paper", "paper", "paper", "contradicts"),
-        ("N-table-3-LR/p1-c5-scaffold_sync_constant", "paper", "reading", "paper", "underspecified"),
         ("N-afl-keeps/mnist-p1-c5-scaffold", "paper", "reading", "paper", "underspecified"),
-        ("N-afl-keeps/mnist-p1-c5-prox", "paper", "paper", "paper", "contradicts"),
     ],
 )
 def test_arrangement_and_workload(  # noqa: PLR0917 - a row of the table

@@ -13,7 +13,7 @@ from benchmarks.claims.comparisons import KINDS, Same, Value
 from benchmarks.claims.files import FOLDER, MainResult, Paper
 from reports.claims.main_results import Outcome
 from reports.claims.printed_tables import PrintedTable, placebo, tables
-from reports.claims.readings import Reading, readings
+from reports.claims.readings import Reading
 from reports.claims.verdicts import verdicts
 
 MARGIN = 0.003
@@ -78,8 +78,13 @@ def anarchic(all_papers: dict[str, Paper]) -> Paper:
     return all_papers["anarchic"]
 
 
-def test_placebos_of_the_shipped_tables_fail(anarchic: Paper) -> None:
-    found = tables(readings(anarchic, "paper"))
+@pytest.fixture(scope="module")
+def at_paper_scale(all_readings: list[Reading]) -> list[Reading]:
+    return [one for one in all_readings if (one.paper.name, one.scale) == ("anarchic", "paper")]
+
+
+def test_placebos_of_the_shipped_tables_fail(at_paper_scale: list[Reading]) -> None:
+    found = tables(at_paper_scale)
     assert {one.name: [wrong.name for wrong in one.placebos] for one in found} == {
         "Table 2": ["p", "workers_m", "local_steps_c", "cell"],
         "Table 3": ["p", "local_steps_c", "cell"],
@@ -121,9 +126,11 @@ def test_a_table_with_a_systematic_difference_is_mixed_at_best() -> None:
     assert both.share == 1 and both.word == "mixed"
 
 
-def test_sentences_on_p_1_tell_the_numbers_that_are_stored(anarchic: Paper) -> None:
+def test_sentences_on_p_1_tell_the_numbers_that_are_stored(
+    anarchic: Paper, at_paper_scale: list[Reading]
+) -> None:
     """Means of ours − printed with dynamic steps, and intervals of differences from synchronous rounds."""
-    found = {one.claim.id: one.verdict for one in readings(anarchic, "paper")}
+    found = {one.claim.id: one.verdict for one in at_paper_scale}
     away = []
     for id_, claim in anarchic.claims.items():
         if id_.startswith("N-table-2-LR/p1-m5-") and id_.endswith("_dynamic"):
@@ -136,7 +143,7 @@ def test_sentences_on_p_1_tell_the_numbers_that_are_stored(anarchic: Paper) -> N
     refuted = sorted(f"{-100 * (v.found or 0.0):.1f}" for v in of_p1 if v.word == "refuted")
     told = anarchic.main["anarchy-is-free"].open
     assert f"{refuted[0]}, {refuted[1]} and {refuted[2]} points" in told
-    (second,) = (r for r in readings(anarchic, "paper") if r.claim.id == "N-async-free/mnist-p1-c5-both")
+    (second,) = (r for r in at_paper_scale if r.claim.id == "N-async-free/mnist-p1-c5-both")
     losses = [100 * (second.values["b"][seed] - second.values["a"][seed]) for seed in second.values["a"]]
     assert len(losses) == 64 and second.verdict.seeds == 32
     mean, half = np.mean(losses), stats.t.ppf(0.975, 63) * np.std(losses, ddof=1) / 8

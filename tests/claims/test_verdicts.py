@@ -9,13 +9,13 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from benchmarks.claims.claim import Claim
+from benchmarks.claims.claim import SEEDS, Claim
 from benchmarks.claims.comparisons import KINDS
 from fl_core.streams import stream
 from reports.claims import verdicts as rules
 from reports.claims.rules import Values, Verdict, reported
 from reports.claims.terminal import sides
-from reports.inference import RankEstimate, RatioEstimate, straightened
+from reports.inference import RankEstimate, RatioEstimate, holm, holm_by_question, straightened
 
 TEST = "tests/papers/test_it.py::test_it"
 
@@ -108,6 +108,34 @@ def test_what_is_open_is_told_as_of_the_last_look() -> None:
     ended = rules.verdicts({one.id: one for one in row}, values | {row[0].id: pair(first + later)})[row[0].id]
     assert (ended.word, ended.remarks) == ("undecided", ())
     assert ended.more is None or ended.more > 16
+
+
+def test_shares_of_the_error_by_hand() -> None:
+    assert [rules.share(SEEDS, at) for at in range(4)] == [1 / 8, 1 / 8, 1 / 4, 1 / 2]
+
+
+@pytest.mark.parametrize(
+    ("n", "judged_at"),
+    [(7, [7]), (8, [8]), (15, [8]), (16, [8, 16]), (40, [8, 16, 32]), (100, [8, 16, 32, 64])],
+)
+def test_a_look_waits_for_all_of_its_seeds(n: int, judged_at: list[int]) -> None:
+    found = [look.shown for look in rules.looks(BETTER, pair((UNSURE * 13)[:n]))]
+    assert [verdict.seeds for verdict in found] == judged_at
+    assert (found[0].word == "not run") is (n < 8)
+
+
+def test_holm_counts_a_question_until_all_of_its_hypotheses_fall() -> None:
+    """Three questions, one with two hypotheses: p times 3, 3, 2 and 1; with one each it is Holm's."""
+    questions = {b"x": {"side": 0.001, "equal": 0.012}, b"y": {"side": 0.01}, b"z": {"side": 0.04}}
+    assert holm_by_question(questions) == {
+        (b"x", "side"): pytest.approx(0.003),
+        (b"y", "side"): pytest.approx(0.03),
+        (b"x", "equal"): pytest.approx(0.03),  # 0.024, but never below an earlier one
+        (b"z", "side"): pytest.approx(0.04),
+    }
+    p = [0.01, 0.04, 0.03, 0.005]
+    alone = holm_by_question({bytes([at]): {"side": value} for at, value in enumerate(p)})
+    assert [alone[bytes([at]), "side"] for at in range(4)] == pytest.approx(holm(p))
 
 
 def test_less_is_better_of_a_loss() -> None:

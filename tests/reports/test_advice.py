@@ -1,5 +1,6 @@
 """`asyncfl advise`: the nearest population of the leaderboard, its rank groups, a suite to check it."""
 
+import functools
 from math import log
 from pathlib import Path
 
@@ -34,6 +35,9 @@ def final_runs(scale: str, name: str, time: float) -> list[dict[str, object]]:
     ]
 
 
+MEASURED = functools.cache(advise._measured)  # the board of all tests is the same
+
+
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A board on which FedBuff and ASGD lead among clients alike, and ACE where some are slow."""
@@ -42,6 +46,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     BoardTables(pd.DataFrame(columns=TRIALS), pd.DataFrame(rows, columns=FINALS)).save(folder)
     monkeypatch.setattr(options, "LEADERBOARD", folder)
+    monkeypatch.setattr(advise, "_measured", MEASURED)
     monkeypatch.setattr(rank_groups, "BOARDS", 200)
     monkeypatch.setattr(advice, "SEEDS", range(2))
     return folder
@@ -147,18 +152,8 @@ def test_who_is_away_at_the_start_of_the_suite_comes_back(kept: Path, tmp_path: 
         (client, at + 600 * spell) for client in range(8) for spell in range(4) for at in range(0, 480, 2)
     ]
     (tmp_path / "log.csv").write_text("who,from,took\n" + "".join(f"{who},{at},1\n" for who, at in rows))
-    told(
-        "--trace",
-        str(tmp_path / "log.csv"),
-        "--client",
-        "who",
-        "--start",
-        "from",
-        "--duration",
-        "took",
-        "--out",
-        str(tmp_path / "mine.yaml"),
-    )
+    log = ("--trace", str(tmp_path / "log.csv"), "--client", "who", "--start", "from", "--duration", "took")
+    told(*log, "--out", str(tmp_path / "mine.yaml"))
     spec = load(str(tmp_path / "mine.yaml"), ["seeds=1", "strategies=[asgd]"]).spec
     assert float(spec.budget.time or 0) == pytest.approx(
         5 * 121, rel=0.01

@@ -52,6 +52,7 @@ def test_what_it_is_behind_comes_first(scores: dict[str, PopulationScores]) -> N
     assert "behind" not in Findings("FedBuff", scores).conclusion()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_draws_no_other_conclusion(scores: dict[str, PopulationScores], tmp_path: Path) -> None:
     findings = Findings("ACE", scores)
     text = write(findings, {"conclusion": findings.conclusion()}, tmp_path).read_text()

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, records
 
+from benchmarks.claims.claim import Claim
 from benchmarks.claims.comparisons import KINDS
 from benchmarks.runs.recording import target_metrics
 from fl_core.metrics import ACCURACY
@@ -33,22 +34,42 @@ MANY = [*FEW, (0.94, 0.91), (0.925, 0.90), (0.93, 0.92), (0.915, 0.89), (0.93, 0
 FAR_APART = [(0.9 + 0.002 * at, 0.8 + 0.003 * (at % 3)) for at in range(9)]
 
 
-def finals(pairs: list[tuple[float, float]]) -> RecordedSuite:
-    """Runs of FedBuff and ACE that end with these accuracies, seed by seed."""
+def better(**fields: Any) -> Claim:
+    """A claim that FedBuff is ahead of ACE."""
+    usual = {
+        "id": "T-row/case",
+        "place": "§1",
+        "statement": "FedBuff is ahead of ACE.",
+        "kind": "better",
+        "clock": "updates",
+        "rates": "stated",
+        "scenario": "somewhere",
+        "metric": METRIC,
+        "a": {},
+        "b": {},
+    }
+    return KINDS["better"].model_validate(usual | fields)
+
+
+def finals(pairs: list[tuple[float, float]], metric: str = METRIC) -> RecordedSuite:
+    """Runs of FedBuff and ACE that end with these accuracies, seed by seed, and losses of 1 minus these."""
+    how = {"target": None, "metric": metric, "higher": metric == METRIC}
     return records(
         *(
-            Fake(strategy=name, seed=seed, target=None, curve=curve([0.1, value], [0, 10]))
+            Fake(strategy=name, seed=seed, curve=curve([0.1, value], [0, 10]), **how)
             for seed, pair in enumerate(pairs)
             for name, value in zip(("FedBuff", "ACE"), pair, strict=True)
         )
     )
 
 
+@pytest.mark.parametrize("metric", [METRIC, "test/loss"])
 @pytest.mark.parametrize("pairs", [FEW, MANY, FAR_APART])
 def test_difference_interval_and_p_value_are_those_of_a_paired_t_test(
-    pairs: list[tuple[float, float]],
+    pairs: list[tuple[float, float]], metric: str
 ) -> None:
-    suite, (first, second) = finals(pairs), np.transpose(pairs)
+    """Of the better one less the worse one: a loss has the same numbers as its accuracy."""
+    suite, (first, second) = finals(pairs, metric), np.transpose(pairs)
     test = stats.ttest_rel(first, second)
     low, high = test.confidence_interval(0.95)
     expected = pytest.approx((np.mean(first - second), low, high, test.pvalue))
@@ -60,26 +81,13 @@ def test_difference_interval_and_p_value_are_those_of_a_paired_t_test(
     assert ranked is not None and ranked.lines[1].gap == gap
     (contrast,) = comparisons.contrasts([scenario])  # the page, and the terminal: what holds
     assert (contrast.effect.mean, contrast.effect.low, contrast.effect.high, contrast.p) == expected
-    (answer,) = comparisons.compare([scenario], "FedBuff", "ACE", METRIC)  # `asyncfl compare`
+    (answer,) = comparisons.compare([scenario], "FedBuff", "ACE", metric)  # `asyncfl compare`
     assert answer.effect is not None
     assert (answer.effect.mean, answer.effect.low, answer.effect.high, answer.p) == expected
 
-    claim = KINDS["better"].model_validate(
-        {
-            "id": "T-row/case",
-            "place": "§1",
-            "statement": "FedBuff is ahead of ACE.",
-            "kind": "better",
-            "clock": "updates",
-            "rates": "stated",
-            "scenario": "somewhere",
-            "metric": METRIC,
-            "a": {},
-            "b": {},
-            "looks": (len(pairs),),  # at a single look the whole 5 % may be spent
-        }
-    )
-    values = {"a": dict(enumerate(first)), "b": dict(enumerate(second))}
+    claim = better(looks=(len(pairs),), metric=metric)  # at a single look the whole 5 % may be spent
+    ends = (first, second) if metric == METRIC else (1 - first, 1 - second)
+    values = dict(zip("ab", (dict(enumerate(of)) for of in ends), strict=True))
     (look,) = verdicts.looks(claim, values)
     p, _ = look.tests["side"]
     assert (look.shown.found, look.shown.low, look.shown.high) == pytest.approx(
@@ -164,21 +172,7 @@ def test_one_time_to_target_everywhere(outcome: str) -> None:
     (run,), (scenario,) = suite.runs, suite.scenarios()
     (cell,) = scenario.cells
     written = target_metrics(Record(status=status, curve=rows), Digits(target=TARGET))
-    sample = KINDS["better"].model_validate(
-        {
-            "id": "T-row/case",
-            "place": "§1",
-            "statement": "It is sooner.",
-            "kind": "better",
-            "clock": "time",
-            "rates": "stated",
-            "scenario": "somewhere",
-            "metric": METRIC,
-            "reach": TARGET,
-            "a": {},
-            "b": {},
-        }
-    )
+    sample = better(clock="time", reach=TARGET)
     for name, clock in TO_TARGET.items():
         assert written.get(name, inf) == met[clock]  # MLflow
         assert run.time_to_target(clock, TARGET) == met[clock]

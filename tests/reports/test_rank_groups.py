@@ -7,7 +7,7 @@ from scipy.stats import norm, studentized_range
 from reports.leaderboard import rank_groups as module
 from reports.leaderboard.rank_groups import PopulationBoard, rank_groups
 
-SHAPES = [(31, 3, 4), (10, 1, 4)]  # entries, scenarios, studies
+SHAPES = [(12, 3, 4), (10, 1, 4)]  # entries, scenarios, studies
 
 
 @pytest.fixture(autouse=True)
@@ -80,15 +80,3 @@ def test_entries_without_noise_are_separated_by_any_difference() -> None:
     noisy[:2] = [[[1, -1, 0, 0]], [[-1, 1, 0, 0]]]
     ranges = PopulationBoard(noisy).ranges("threshold")
     assert np.isfinite(ranges).all() and ranges.min() == 0 < ranges.max()  # some boards draw no noisy entry
-
-
-def test_a_difference_of_the_threshold_does_not_separate() -> None:
-    assert rank_groups([0, 1, 2], 1) == [(1, 1), (1, 2), (2, 2)]
-
-
-def test_a_clone_and_another_entry_change_no_group_at_a_given_threshold() -> None:
-    means = [0.0, 0.1, 1.0, 1.05, 3.0]
-    groups = rank_groups(means, 0.4)
-    assert groups == [(at, at) for at in (1, 1, 2, 2, 3)]
-    for clone in means:
-        assert rank_groups([*means, clone], 0.4)[:-1] == groups

@@ -20,7 +20,7 @@ def printed(suite: RecordedSuite, width: int) -> str:
 SUITE = records(*quickstart(), pooled=POOLED)
 
 
-@pytest.mark.parametrize("width", [72, 80, 100, 160])
+@pytest.mark.parametrize("width", [72, 160])
 def test_it_fits_and_cuts_no_number(width: int) -> None:
     text = printed(SUITE, width)
     assert max(len(line) for line in text.splitlines()) <= width
@@ -29,7 +29,7 @@ def test_it_fits_and_cuts_no_number(width: int) -> None:
         assert name in text
 
 
-@pytest.mark.parametrize("width", [60, 63, 72, 84, 99, 120])
+@pytest.mark.parametrize("width", [60, 84, 120])
 def test_no_word_is_broken(width: int) -> None:
     """Above the widths of tables that are narrower than the words of their scenario, too."""
     strategies = ("FedBuff (concurrency 10, buffer 5)", "Generalized AsyncSGD (concurrency 10)", "FedFix")
@@ -45,26 +45,11 @@ def test_no_word_is_broken(width: int) -> None:
     assert max(len(line) for line in text.splitlines()) <= width
 
 
-def test_a_scenario_is_longer_than_its_table() -> None:
-    run = Fake("exponentially distributed lengths of jobs", curve=curve([0.1], [0]), target=None)
-    assert "exponentially distributed lengths of jobs" in printed(records(run), 60)
-
-
 def test_what_it_says() -> None:
     three = [Fake(seed=seed, curve=curve([0.1, end], [0, 10])) for seed, end in enumerate((0.9, 0.8, 0.85))]
     lines = printed(records(*three), 140).splitlines()
     (row,) = [line for line in lines if line.startswith("FedBuff")]
     assert " ".join(row.split()) == "FedBuff 85.0 ± 5.0 10 (2 of 3) 15 (2 of 3) 1.00 2 3"
-
-
-def test_in_a_narrow_terminal_the_last_columns_are_left_out() -> None:
-    text = printed(SUITE, 80)
-    assert "more column" in text and "Mean staleness" not in " ".join(text.split())
-
-
-def test_infinity_is_explained() -> None:
-    text = printed(records(Fake(curve=curve([0.1, 0.2], [0, 10]))), 120)
-    assert "∞ (0" in text and "∞: the median seed never met the target." in text
 
 
 def test_who_misses_the_target_again_is_said() -> None:
@@ -83,16 +68,11 @@ def test_names_are_not_markup() -> None:
     assert "[red]x[/red] [weights identical]" in text
 
 
-def test_diverged_runs_are_counted() -> None:
+def test_diverged_and_stalled_runs_are_counted() -> None:
     lost = diverged(Fake(curve=curve([0.1, 0.2, 0.3], [0, 5, 10])), after=2)
     assert "1 (1 diverged)" in printed(records(lost), 120)
-
-
-def test_stalled_runs_are_counted_and_explained() -> None:
-    text = printed(records(Fake(curve=curve([0.1, 0.2], [0, 5]), status="stalled")), 120)
-    assert "1 (1 stalled)" in text
-    note = "Stalled: no step would follow any more; its last model counts."
-    assert note in " ".join(text.split())
+    still = Fake(curve=curve([0.1, 0.2], [0, 5]), status="stalled")
+    assert "1 (1 stalled)" in printed(records(still), 120)
 
 
 @pytest.mark.parametrize("weighed", ["sp/loss", "fp/loss"])
@@ -103,10 +83,3 @@ def test_a_missing_surrogate_loss_is_explained(weighed: str) -> None:
     for fakes, missing in (([with_it], False), ([with_it, without], True), ([without], True)):
         text = " ".join(printed(records(*fakes), 140).split())
         assert ("No surrogate loss where no formula says" in text) == (missing and weighed == "sp/loss")
-
-
-def test_nothing_recorded_is_a_sentence() -> None:
-    assert (
-        printed(RecordedSuite("quickstart", "sqlite:///x.db"), 80).strip()
-        == "No run of 'quickstart' is recorded."
-    )

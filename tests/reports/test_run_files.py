@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
@@ -20,11 +22,11 @@ from reports.records import store as records
 SEEDS = 4
 
 
-@pytest.fixture
-def uri(store: str, tmp_path: Path) -> str:
-    """The address of a store with the suite 'packed', whose tables differ in columns and types."""
-    shutil.copy(store.removeprefix("sqlite:///"), tmp_path / "mlflow.db")
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
+@pytest.fixture(scope="module")
+def written(store: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a store with the suite 'packed', whose tables differ in columns and types."""
+    folder = tmp_path_factory.mktemp("written")
+    shutil.copy(store.removeprefix("sqlite:///"), folder / "mlflow.db")
     made = curve([0.1, float("nan"), 0.9], [0, 10, 20])
     diagnosed = {"iteration": [0, 5], "noise_sq": [2.0, 1.0]}
     fakes = [
@@ -33,8 +35,19 @@ def uri(store: str, tmp_path: Path) -> str:
         Fake(seed=2, curve={**made, "bytes": [0.0, 7.5, float("inf")]}),
         Fake(seed=3, curve=made, diagnostics=diagnosed, totals={"diagnostics/noise_sq": 1.5}),
     ]
-    write_store(uri, (tmp_path / "files").as_uri(), "packed", fakes)
-    return uri
+    write_store(f"sqlite:///{folder}/mlflow.db", (folder / "files").as_uri(), "packed", fakes)
+    return folder
+
+
+@pytest.fixture
+def uri(written: Path, tmp_path: Path) -> str:
+    """The address of a copy of that store, which the test may change."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database, database:
+        moved = (written.as_uri(), tmp_path.as_uri())
+        database.execute("UPDATE runs SET artifact_uri = replace(artifact_uri, ?, ?)", moved)
+        database.execute("UPDATE experiments SET artifact_location = replace(artifact_location, ?, ?)", moved)
+    return f"sqlite:///{tmp_path}/mlflow.db"
 
 
 @pytest.fixture
@@ -124,7 +137,7 @@ def test_a_changed_run_is_read_from_its_own_files(uri: str, tmp_path: Path, open
     must_be_equal({run: before[run] for run in unchanged}, {run: after[run] for run in unchanged})
 
 
-@pytest.mark.parametrize("at", [0.02, 0.3, 0.6, 0.9, 0.999])
+@pytest.mark.parametrize("at", [0.02, 0.5, 0.999])
 def test_a_damaged_copy_is_made_anew(uri: str, tmp_path: Path, opened: list[str], at: float) -> None:
     from_files = loaded(uri)
     content = bytearray(copy_in(tmp_path).read_bytes())

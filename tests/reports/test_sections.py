@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic import Fake, baseline, curve, diverged, quickstart, records, write_store
+from synthetic import Fake, baseline, curve, quickstart, records
 
 from benchmarks.runs import recording
 from benchmarks.runs.recording import total_metrics
@@ -29,7 +28,6 @@ from reports import numbers
 from reports.figures import svg
 from reports.page import render
 from reports.records.cells import band
-from reports.records.store import load
 from reports.sections import cost, curves, errors, time_to_target
 from reports.sections.clients import phase_shares
 from reports.sections.clients import phases as phases_section
@@ -58,14 +56,6 @@ def test_who_never_met_the_target_stays_out() -> None:
     assert sorted(updates["met at"]) == [10, 30, inf]
     assert updates.loc[np.isinf(updates["met at"]), "end"].tolist() == [30]
     assert set(table["target"]) == {0.85} and set(table["strategy"]) == {"FedBuff"}
-
-
-def test_who_diverged_before_the_target_never_met_it() -> None:
-    made = [diverged(reach([SLOW])[0], 3), replace(reach([FAST])[0], seed=1)]
-    (scenario,) = records(*made).scenarios()
-    table = time_to_target.times_to_target(scenario)
-    updates = table[table["clock"] == "updates"].sort_values("met at")
-    assert updates["met at"].tolist() == [10, inf] and updates["end"].iloc[1] == 20
 
 
 def test_targets_that_nobody_met_are_named_and_not_drawn() -> None:
@@ -102,15 +92,13 @@ def computed(strategy: Strategy, seed: int) -> Fake:
     )  # fmt: skip
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_error_terms_of_real_runs(store: str, tmp_path: Path) -> None:
+def test_error_terms_of_real_runs() -> None:
     made = [
         computed(strategy, seed)
         for strategy in (ACE(local_lr=0.05), ASGD(local_lr=0.05))
         for seed in range(2)
     ]
-    write_store(store, tmp_path.as_uri(), "terms", made)
-    suite = load(store, "terms")
+    suite = records(*made)
     section = errors.section(Results.of(suite))
     assert section is not None and len(section.figures) == 4
     numbers = section.tables[0].numbers.set_index(["strategy", "term"])["mean"]
@@ -125,8 +113,6 @@ def test_error_terms_of_real_runs(store: str, tmp_path: Path) -> None:
             assert value == pytest.approx(np.mean([rows[term] for rows in of], axis=0))
     # All clients have their part in each of ACE's updates, with equal weights: no participation bias.
     assert numbers["ACE", "bias_sq"] < 1e-12 < numbers["ASGD", "bias_sq"]
-    text = render(suite)
-    assert "B vanishes for ACE." in text and 'id="errors"' in text
 
 
 def test_without_diagnostics_there_is_no_such_part() -> None:
@@ -199,8 +185,6 @@ def test_every_figure_leads_to_its_runs() -> None:
     for place in (1, 2):
         assert text.count(f'href="#runs-{place}"') >= 3 and f'id="runs-{place}"' in text
     assert all(one.run_id in text for one in suite.runs)
-    server = replace(suite, uri="http://host:5000", experiment="7")
-    assert server.address("r") == "http://host:5000/#/experiments/7/runs/r"
 
 
 LINKED = {"strategy.name": "fedbuff", "timing.network.uplink.value": "5"}
@@ -238,7 +222,6 @@ def test_bytes_are_an_axis_where_they_matter_and_are_known(params: Any, sent: bo
     assert len(suite.scenarios()[0].clocks) == axes
     section = curves.section(Results.of(suite))
     assert section is not None and len(section.figures) == axes
-    assert any("Bytes sent" in figure.__html__() for _, figure in section.figures) == (axes == 4)
 
 
 def test_a_level_below_all_curves_has_room_for_its_name() -> None:

@@ -71,18 +71,6 @@ def test_ranks_and_tests_agree_with_scipy() -> None:
     assert any(one.open for one in found.lines) and any(one.gap.worse for one in found.lines if one.gap)
 
 
-def test_less_is_better_where_the_metric_says_so() -> None:
-    finals = np.array([[[0.9], [0.1]], [[0.8], [0.2]]])
-    fakes = [
-        Fake(
-            f"scenario {at}", NAMES[who], 0, metric="distance", higher=False,
-            curve={**curve([0, 0], [0, 10]), "distance": [1.0, finals[at, who, 0]]},
-        )
-        for at, who, _ in np.ndindex(*finals.shape)
-    ]  # fmt: skip
-    assert standing(records(*fakes)).order == ["FedAvg", "ACE"]
-
-
 def test_diverged_runs_share_the_last_ranks() -> None:
     finals = np.full((2, 3, 2), 0.5) + 0.1 * np.arange(3)[None, :, None]
     runs = [

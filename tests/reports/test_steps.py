@@ -24,13 +24,6 @@ def test_a_step_function_holds_the_last_value_seen(clock: list[int], data: st.Da
         assert value == seen[-1] if seen else isnan(value)
 
 
-def test_by_hand() -> None:
-    clock, values = np.array([0.0, 10.0, 20.0]), np.array([0.1, 0.5, 0.9])
-    assert value_at(np.array([0, 9.99, 10, 15, 20, 99]), clock, values) == pytest.approx(
-        [0.1, 0.1, 0.5, 0.5, 0.9, 0.9]
-    )
-
-
 @given(st.lists(CLOCK.map(lambda clock: np.unique(np.array(clock, float))), min_size=1, max_size=4))
 def test_on_the_common_grid_no_curve_lags_behind(clocks: list[np.ndarray]) -> None:
     grid = common_grid(clocks)

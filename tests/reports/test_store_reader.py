@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from math import inf, nan
-from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
@@ -27,10 +26,10 @@ FAKES = [
 ]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Six runs of two strategies, of which one has values that are no usual numbers, and a deleted one."""
-    there = Store(tmp_path)
+    there = Store(tmp_path_factory.mktemp("store"))
     write_store(there.tracking_uri, there.artifacts.as_uri(), "two", FAKES, POOLED)
     client = MlflowClient(there.tracking_uri)
     experiment = client.get_experiment_by_name("two").experiment_id

