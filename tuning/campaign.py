@@ -125,8 +125,8 @@ class Driver:
         with storage_errors_explained(storage.name):
             self.searches = [Search(storage, study, self.name) for study in campaign.studies]
         self.results: dict[str, RunResult] = {}  # of runs that have ended, by key
-        self.before = self.ended
-        self.away = ""  # why MLflow could not be reached at the end
+        self.finished_earlier = self.ended
+        self.outage = ""  # why MLflow could not be reached at the end
         self.failing = False  # whether records wait for another reason than a store that does not answer
         self._planned: dict[tuple[str, int], list[TrialRun]] = {}  # by identity of the study and number
         self._trials: dict[str, TrialInProgress] = {}  # by the key of each run
@@ -170,7 +170,9 @@ class Driver:
             stack.enter_context(storage_errors_explained(self.storage.name))
             # No other process retries the trials of this one.
             stack.enter_context(self.storage.locks.held(f"worker {self.name}"))
-            log.info("%s: %d of %d trials ended", self.campaign.name, self.before, self.campaign.trials)
+            log.info(
+                "%s: %d of %d trials ended", self.campaign.name, self.finished_earlier, self.campaign.trials
+            )
             try:
                 missing = self._left(delivery)
                 self._announce(delivery, StudyStatus.RUNNING)
@@ -186,9 +188,9 @@ class Driver:
                 self._announce(delivery, StudyStatus.FINISHED)
             finally:
                 delivery.close()
-                self.away, self.failing = delivery.why_waiting, delivery.failing
-        if delivery.full:
-            raise self._no_room(delivery.full)
+                self.outage, self.failing = delivery.pending_reason, delivery.failing
+        if delivery.full_disk:
+            raise self._no_room(delivery.full_disk)
 
     def read(self) -> None:
         """Read the results of ended trials, without computing any."""
@@ -272,19 +274,19 @@ class Driver:
         engine: Engine,
         show: Callable[[int], None],
     ) -> None:
-        about = provenance()
+        tags = provenance()
         worlds = {study.tried_on.problem: study.seeds[0] for study in self.campaign.studies}
         pool: Pool[RunJob, Any] = engine.pool(self.campaign.simulations, self.store.log, worlds)
 
         def submit(runs: Sequence[TrialRun]) -> None:
             for run in runs:
-                pool.submit(RunJob(run, delivery.outbox, about))
+                pool.submit(RunJob(run, delivery.outbox, tags))
 
         with pool:
             submit(missing_runs)
             while True:
-                if delivery.full:
-                    raise self._no_room(delivery.full)
+                if delivery.full_disk:
+                    raise self._no_room(delivery.full_disk)
                 self._begin(pool, submit)
                 self._tell(show)  # of interrupted trials all runs may have ended before
                 if not pool.busy and self.finished:
@@ -453,7 +455,7 @@ def study_tags(search: Search, result: StudyResult, status: StudyStatus) -> dict
     best = result.best
     done = len(result.trials) >= search.plan.trials
     ended = status is not StudyStatus.RUNNING
-    return search.plan.about() | {
+    return search.plan.tags() | {
         Tag.IDENTITY: search.plan.identity,
         Tag.STATUS: StudyStatus.FINISHED if done and ended else status,
         Tag.BEST: dict(best.parameters) if best else {},

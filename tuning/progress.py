@@ -26,12 +26,12 @@ def run_with_progress(driver: Driver, computes: Engine, *, quiet: bool) -> None:
 
     console = Console(stderr=True)
     total, began = driver.campaign.trials, monotonic()
-    tenths, printed = 10 * driver.before // total, began
+    tenths, printed = 10 * driver.finished_earlier // total, began
     words = ["asyncfl", "ui", driver.experiment, *driver.store.options]
     link = "" if quiet or driver.finished else f"To follow it, in a second terminal: {command_line(words)}"
     columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task("trials", total=total, completed=driver.before)
+        task = bar.add_task("trials", total=total, completed=driver.finished_earlier)
 
         def show(ended: int) -> None:
             nonlocal tenths, printed, link
@@ -41,10 +41,10 @@ def run_with_progress(driver: Driver, computes: Engine, *, quiet: bool) -> None:
             bar.update(task, completed=ended)
             seconds = monotonic() - began
             due = 10 * ended // total > tenths or monotonic() - printed > MAX_SILENCE_SECONDS
-            if quiet or not due or ended == driver.before:
+            if quiet or not due or ended == driver.finished_earlier:
                 return
             tenths, printed = 10 * ended // total, monotonic()
-            seconds_left = (total - ended) * seconds / (ended - driver.before)
+            seconds_left = (total - ended) * seconds / (ended - driver.finished_earlier)
             after = f", about {duration(seconds_left)} left" if ended < total else ""
             console.print(f"[{ended:,}/{total:,}] trials, {duration(seconds)}{after}", **PLAIN)
             for line in best_so_far(driver):

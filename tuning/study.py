@@ -108,7 +108,7 @@ class Study:
             replace(first, experiment=first.experiment.model_copy(update={"seed": seed})) for seed in seeds
         ]
 
-    def about(self) -> dict[Tag, Any]:
+    def tags(self) -> dict[Tag, Any]:
         """Return the tags for searching and reading studies."""
         objective = self.objective
         return {

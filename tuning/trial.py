@@ -50,10 +50,10 @@ class TrialRun(PlannedRun):
         """The values of the searched parameters."""
         return self.values
 
-    def about(self) -> dict[Tag, Any]:
+    def tags(self) -> dict[Tag, Any]:
         """Return the tags for searching and grouping trials."""
         return {
-            **super().about(),
+            **super().tags(),
             Tag.METRIC: self.objective.metric.name,
             Tag.STUDY: self.study,
             Tag.IDENTITY: self.identity,

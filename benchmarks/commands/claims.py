@@ -271,7 +271,7 @@ def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quie
     session.warn_of_waiting()
     _keep(plan, store, results)
     click.echo(f"{plan.name}: {session.size}, {session.finished} of them finished.")
-    return bool(session.now[Status.ERROR]) or session.failing
+    return bool(session.statuses[Status.ERROR]) or session.failing
 
 
 def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:

@@ -58,14 +58,14 @@ def run(
     computes.warm_up("benchmarks.runs.jobs")
     with _alone(), _mistakes():
         session.run(computes, lambda tasks: display(tasks, quiet=not progress))
-    if session.waiting:
-        waiting_reason = session.why_waiting
+    if session.pending_records:
+        waiting_reason = session.pending_reason
         raise UserError(
             f"the runs are not in MLflow: {waiting_reason}. They are kept in {place.outbox}: "
             "send them with asyncfl sync"
         )
-    if session.now[Status.ERROR]:
-        warn(f"{many(session.now[Status.ERROR], 'run')} ended in error; see the column 'reason'")
+    if session.statuses[Status.ERROR]:
+        warn(f"{many(session.statuses[Status.ERROR], 'run')} ended in error; see the column 'reason'")
     return results(session.suite.name, store=store, tracking_uri=tracking_uri)
 
 

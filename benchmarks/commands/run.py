@@ -86,20 +86,22 @@ def complete(
             Thread(target=lambda: import_module("reports.page").warm_up(), daemon=True).start()
         return display(tasks, quiet=quiet)
 
-    with process.resumable(lambda: f"{session.how_far}, what was in progress is saved."):
+    with process.resumable(lambda: f"{session.progress_text}, what was in progress is saved."):
         session.run(computes, show)
         click.echo(_what_happened(session, monotonic() - began))
         shown_all = _show_results(session, store, page=page)
-    sys.exit(1 if session.now[Status.ERROR] or session.failing or not shown_all else 0)
+    sys.exit(1 if session.statuses[Status.ERROR] or session.failing or not shown_all else 0)
 
 
 def _what_happened(session: Session, seconds: float) -> str:
     """Return a sentence on the number of computed runs, the time taken, and the endings."""
     name, size = session.suite.name, session.size
-    if not session.now:
+    if not session.statuses:
         return f"{name}: {size}, all finished already; nothing to do."
-    ends = [f"{session.now[status]} {words}" for status, words in ENDS.items() if session.now[status]]
-    earlier = f", {session.before} finished before" if session.before else ""
+    ends = [
+        f"{session.statuses[status]} {words}" for status, words in ENDS.items() if session.statuses[status]
+    ]
+    earlier = f", {session.finished_earlier} finished before" if session.finished_earlier else ""
     return f"{name}: {size} in {duration(seconds)}: {', '.join(ends)}{earlier}."
 
 
@@ -110,11 +112,11 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     from benchmarks.tracking.delivery import keep_page
 
     session.warn_of_waiting()
-    if session.away:
+    if session.outage:
         return True
 
     path = store.reports / f"{session.suite.name}.html"
-    if page and not session.now and _is_current(path, store):
+    if page and not session.statuses and _is_current(path, store):
         report_command = command_line(["asyncfl", "report", session.suite.name, *store.options])
         click.echo(f"Report: {path}\nThe same in the terminal: {report_command}")
         return True

@@ -27,8 +27,11 @@ def command(store: Store) -> None:
     if not store.folder.is_dir():
         raise UserError(f"--store {store.folder}: no such folder. Name the folder of the results")
     outcome = sync(store)
-    any_record = outcome.sent or outcome.waiting
+    any_record = outcome.sent or outcome.pending_records
     click.echo(f"{many(outcome.sent, 'record')} sent." if any_record else "Nothing to send.")
-    if outcome.waiting or outcome.why:
-        click.echo(f"Error: {many(outcome.waiting, 'record')} still waiting: {outcome.why}", err=True)
+    if outcome.pending_records or outcome.pending_reason:
+        click.echo(
+            f"Error: {many(outcome.pending_records, 'record')} still waiting: {outcome.pending_reason}",
+            err=True,
+        )
         sys.exit(1)

@@ -106,7 +106,7 @@ def command(
             click.echo(f"Note: {caveat}")
         for line in pasteable(campaign, tuned):
             click.echo(line)
-    if not driver.away:
+    if not driver.outage:
         _write_page(campaign.name, store)
     if not tuned.tuned:
         sys.exit(1)
@@ -178,8 +178,8 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
         driver.store.folder / f"tuned-{campaign.suite.name}.yaml" if _suite_settings(settings) else None
     )
     path = out or pilot_path or campaign.suite.tuned_values
-    if driver.away:
-        warn(f"some trials are not in MLflow ({driver.away}). Rerun the same command to send them")
+    if driver.outage:
+        warn(f"some trials are not in MLflow ({driver.outage}). Rerun the same command to send them")
     tuned_values = found(campaign, driver.studies)
     if tuned_values.tuned:  # else what an earlier campaign found stays
         tuned.write(path, tuned_values)
@@ -194,9 +194,9 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
 def _what_happened(driver: Driver, seconds: float) -> str:
     campaign = driver.campaign
     size = f"{many(len(campaign.studies), 'study')}, {many(campaign.trials, 'trial')}"
-    if driver.before >= campaign.trials:
+    if driver.finished_earlier >= campaign.trials:
         return f"{campaign.suite.name}: {size}: all finished already; nothing to do."
-    earlier = f", {many(driver.before, 'trial')} finished before" if driver.before else ""
+    earlier = f", {many(driver.finished_earlier, 'trial')} finished before" if driver.finished_earlier else ""
     return f"{campaign.suite.name}: {size} in {duration(seconds)}{earlier}."
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterator
 from itertools import islice
 from typing import Any, Generic, Self, TypeVar
 
-from benchmarks.pool.job import DEATHS, Capacity, Died, Final, GivenUp, J, Message
+from benchmarks.pool.job import MAX_DEATHS, Capacity, Died, Final, GivenUp, J, Message
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Pool(ABC, Generic[J, H]):
         """Start another worker."""
 
     @abstractmethod
-    def lost(self, deaths: int, last: Died) -> str:
+    def give_up_reason(self, deaths: int, last: Died) -> str:
         """Return the reason for giving up a job after repeated deaths of workers, and where to read more."""
 
     @abstractmethod
@@ -146,18 +146,18 @@ class Pool(ABC, Generic[J, H]):
             del worker.jobs[key]
         yield job, message
 
-    def died(self, worker: H, death: Died) -> Iterator[tuple[J, Message]]:
+    def handle_death(self, worker: H, death: Died) -> Iterator[tuple[J, Message]]:
         """Remove a dead worker, and retry the worker's jobs before all waiting jobs."""
         self.workers.remove(worker)
-        log.warning("worker died (%s) with jobs: %s", death.how, ", ".join(worker.jobs) or "none")
+        log.warning("worker handle_death (%s) with jobs: %s", death.how, ", ".join(worker.jobs) or "none")
         for job in reversed(worker.jobs.values()):
             yield job, self._retried(job, death)
 
     def _retried(self, job: J, death: Died) -> Died | GivenUp:
         deaths = self._deaths.get(job.key, 0) + 1
-        log.warning("job %s: %s", job.key, "given up" if deaths == DEATHS else f"retry {deaths}")
-        if deaths == DEATHS:
-            return GivenUp(self.lost(deaths, death))
+        log.warning("job %s: %s", job.key, "given up" if deaths == MAX_DEATHS else f"retry {deaths}")
+        if deaths == MAX_DEATHS:
+            return GivenUp(self.give_up_reason(deaths, death))
         self._deaths[job.key] = deaths
         self.waiting.appendleft(job)
         return death

@@ -9,7 +9,7 @@ from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-NETWORKS = signal.SIGURG  # a signal that no other fork server minds
+IMPORT_SIGNAL = signal.SIGURG  # a signal that no other fork server minds
 
 
 def warm_up(*modules: str) -> None:
@@ -29,13 +29,13 @@ def warm_up(*modules: str) -> None:
 def prepare_for_networks() -> None:
     """Import Lightning in the fork server before the next worker begins; only networks need Lightning."""
     if pid := forkserver._forkserver._forkserver_pid:  # type: ignore[attr-defined]
-        os.kill(pid, NETWORKS)
+        os.kill(pid, IMPORT_SIGNAL)
 
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
     """Block our signals in processes started meanwhile, until the preloaded module handles the signals."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, NETWORKS])
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, IMPORT_SIGNAL])
     try:
         yield
     finally:

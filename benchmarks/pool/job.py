@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-DEATHS = 3  # of a job's workers, after which it is given up
+MAX_DEATHS = 3  # of a job's workers, after which it is given up
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class PoolJob(ABC):
     def put_files(self, files: Mapping[str, bytes]) -> None:  # noqa: B027 - a job need not leave files
         """Write files of the job from another machine to the local disk."""
 
-    def elsewhere(self, folder: Path) -> Self:
+    def on_node(self, folder: Path) -> Self:
         """Return the job as computed on another machine than the driver's, with files in `folder`."""
         return self
 

@@ -20,7 +20,7 @@ from benchmarks.pool.job import Cancel, Died, J, Message
 from benchmarks.pool.worker import serve
 from fl_core.import_guard import own_packages
 
-PATIENCE = 15.0  # seconds that workers have to save their jobs when all is stopped
+STOP_SECONDS = 15.0  # seconds that workers have to save their jobs when all is stopped
 
 
 class WorkerProcess(WorkerHandle[J]):
@@ -79,9 +79,9 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
         """Start another process."""
         return WorkerProcess(self._context, self.log, daemon=not self._parents)
 
-    def lost(self, deaths: int, last: Died) -> str:
+    def give_up_reason(self, deaths: int, last: Died) -> str:
         """Return how the processes died, and the path of the log with the output."""
-        return f"its worker process died {deaths} times ({last.how}); see {self.log}"
+        return f"its worker process handle_death {deaths} times ({last.how}); see {self.log}"
 
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
         """Return a message from each process with a message ready; empty after `seconds` without any."""
@@ -94,7 +94,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
         received = worker.receive()
         if isinstance(received, Died):
             worker.pipe.close()
-            yield from self.died(worker, received)
+            yield from self.handle_death(worker, received)
         else:
             yield from self.accept(worker, *received)
 
@@ -103,7 +103,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
         try:
             for worker in self.workers:
                 worker.process.terminate()
-            end = monotonic() + PATIENCE
+            end = monotonic() + STOP_SECONDS
             for worker in self.workers:
                 worker.process.join(max(0.0, end - monotonic()))
         finally:

@@ -9,7 +9,7 @@ import importlib
 import os
 import signal
 
-from benchmarks.pool.fork_server import NETWORKS
+from benchmarks.pool.fork_server import IMPORT_SIGNAL
 
 MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker")
 LIGHTNING = "fl_core.problems.training.pooled"  # it, and what worlds of data sets are built with
@@ -31,8 +31,8 @@ def _import_all() -> None:
         importlib.import_module(module)
         if os.getppid() != driver:
             os._exit(1)  # the driver is gone; until all is imported nothing else would notice
-    signal.signal(NETWORKS, lambda *_: importlib.import_module(LIGHTNING))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [NETWORKS])
+    signal.signal(IMPORT_SIGNAL, lambda *_: importlib.import_module(LIGHTNING))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [IMPORT_SIGNAL])
 
 
 _import_all()

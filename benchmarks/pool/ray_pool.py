@@ -25,17 +25,17 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from benchmarks.errors import UserError, warn
 from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.fork_server import THREADS
-from benchmarks.pool.job import DEATHS, Died, J, Message
-from benchmarks.pool.ray_worker import HEARTBEAT, RayWorker, WorkerReport
+from benchmarks.pool.job import MAX_DEATHS, Died, J, Message
+from benchmarks.pool.ray_worker import HEARTBEAT_SECONDS, RayWorker, WorkerReport
 from fl_core.import_guard import SOURCES, own_packages
 
-PATIENCE = 30.0  # seconds that workers have to save their jobs and send them when all is stopped
-LOOK_EVERY = 2.0  # seconds between two looks at the nodes of the cluster
-REPORT_EVERY = 0.5  # seconds in which a worker gathers messages …
-POLLS = 200.0  # … and more where there are many: so many polls a second at most
-REACHABLE = 10.0  # seconds within which a head node answers
+STOP_SECONDS = 30.0  # seconds that workers have to save their jobs and send them when all is stopped
+NODE_POLL_SECONDS = 2.0  # seconds between two looks at the nodes of the cluster
+REPORT_SECONDS = 0.5  # seconds in which a worker gathers messages …
+MAX_POLLS_PER_SECOND = 200.0  # … and more where there are many: so many polls a second at most
+CONNECT_SECONDS = 10.0  # seconds within which a head node answers
 
-NOWHERE = "start one with `ray start --head`, or name another with --address"
+HOW_TO_JOIN = "start one with `ray start --head`, or name another with --address"
 
 
 def connect(address: str | None) -> None:
@@ -55,7 +55,7 @@ def connect(address: str | None) -> None:
             ray.init(cluster, log_to_driver=False, configure_logging=False)
     except (ConnectionError, RayError, RuntimeError, ValueError, ImportError) as error:
         if cluster == "auto":
-            raise UserError(f"--engine ray: this machine belongs to no Ray cluster: {NOWHERE}") from None
+            raise UserError(f"--engine ray: this machine belongs to no Ray cluster: {HOW_TO_JOIN}") from None
         reason = str(error).strip().partition("\n")[0]
         raise UserError(f"--address {cluster}: {reason or type(error).__name__}") from None
 
@@ -66,10 +66,10 @@ def _must_answer(address: str) -> None:
     if not (colon and host and port.isdigit() and int(port) < 65536):
         raise UserError(f"--address {address}: must be HOST:PORT, as `ray start --head` prints it")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), REACHABLE).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
     except OSError as error:
         raise UserError(
-            f"--address {address}: no Ray cluster answers ({error.strerror or error}): {NOWHERE}"
+            f"--address {address}: no Ray cluster answers ({error.strerror or error}): {HOW_TO_JOIN}"
         ) from None
 
 
@@ -80,7 +80,7 @@ class WorkerOnNode(WorkerHandle[J]):
         super().__init__()
         self.actor, self.node = actor, node
         self.ready = False
-        self.pending = actor.unfit.remote(prepare)  # the answer that is awaited
+        self.pending = actor.prepare_node.remote(prepare)  # the answer that is awaited
 
     def begin(self, job: J) -> None:
         """Send a job to the worker, with the driver's files of the job."""
@@ -93,16 +93,16 @@ class WorkerOnNode(WorkerHandle[J]):
 
 
 class RayPool(Pool[J, WorkerOnNode[J]]):
-    """Pool of at most `most` workers on the nodes of the joined Ray cluster."""
+    """Pool of at most `max_workers` workers on the nodes of the joined Ray cluster."""
 
     def __init__(
         self,
-        most: int,
+        max_workers: int,
         *,
         resource: str = "CPU",
         environment: Mapping[str, str] | None = None,
         prepare: Callable[[], None] | None = None,
-        heartbeat: float = HEARTBEAT,
+        heartbeat: float = HEARTBEAT_SECONDS,
     ) -> None:
         """Store the options of workers, and find the nodes.
 
@@ -112,7 +112,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         left out.
         """
         super().__init__()
-        self.most, self.resource, self.prepare = most, resource, prepare
+        self.max_workers, self.resource, self.prepare = max_workers, resource, prepare
         path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
         variables = {**dict.fromkeys(THREADS, "1"), "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
         self._options: dict[str, Any] = {
@@ -126,64 +126,68 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         self._names: dict[str, str] = {}
         self._prepared: set[str] = set()
         self._failed: Counter[str] = Counter()  # id → workers that did not start
-        self._unfit: dict[str, str] = {}  # id → why
-        self._next_look = 0.0
-        self._here = ray.get_runtime_context().get_node_id()
-        self._look()
+        self._excluded: dict[str, str] = {}  # id → why
+        self._next_update = 0.0
+        self._driver_node = ray.get_runtime_context().get_node_id()
+        self._update_nodes()
 
     @property
     def size(self) -> int:
         """Maximum number of workers on all nodes; a single worker on each node not yet prepared."""
-        return min(self.most, sum(map(self._room, self._nodes)))
+        return min(self.max_workers, sum(map(self._max_workers_on, self._nodes)))
 
-    def _room(self, node: str) -> int:
+    def _max_workers_on(self, node: str) -> int:
         return self._nodes[node] if node in self._prepared else min(1, self._nodes[node])
 
     def start(self) -> WorkerOnNode[J]:
         """Start a worker on the node with the most free places for workers."""
         taken = Counter(worker.node for worker in self.workers)
-        node = max(self._nodes, key=lambda node: self._room(node) - taken[node])
+        node = max(self._nodes, key=lambda node: self._max_workers_on(node) - taken[node])
         affinity = NodeAffinitySchedulingStrategy(node, soft=False)
         make = ray.remote(RayWorker).options(**self._options, scheduling_strategy=affinity)
         actor = make.remote(*self._arguments)
         return WorkerOnNode(actor, node, None if node in self._prepared else self.prepare)
 
-    def lost(self, deaths: int, last: Died) -> str:
+    def give_up_reason(self, deaths: int, last: Died) -> str:
         """Return how the workers died, and where to read more."""
-        return f"its worker died {deaths} times ({last.how}); see the logs of Ray on that node"
+        return f"its worker handle_death {deaths} times ({last.how}); see the logs of Ray on that node"
 
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
         """Return the messages reported by workers since the last call."""
-        self._look()
+        self._update_nodes()
         self.assign()
         pending = {worker.pending: worker for worker in self.workers}
         if not pending:
-            time.sleep(min(seconds, LOOK_EVERY))
+            time.sleep(min(seconds, NODE_POLL_SECONDS))
             return []
         answered, _ = ray.wait(list(pending), timeout=seconds)
         if answered:
             answered, _ = ray.wait(list(pending), num_returns=len(pending), timeout=0)
         return [message for answer in answered for message in self._received(pending[answer])]
 
-    def _look(self) -> None:
-        """Update the list of live nodes, at most every `LOOK_EVERY` seconds.
+    def _update_nodes(self) -> None:
+        """Update the list of live nodes, at most every `NODE_POLL_SECONDS` seconds.
 
         Raises:
             UserError: Ray has ended on this machine, or no node is usable.
         """
-        if time.monotonic() < self._next_look:
+        if time.monotonic() < self._next_update:
             return
-        self._next_look = time.monotonic() + LOOK_EVERY
+        self._next_update = time.monotonic() + NODE_POLL_SECONDS
         alive = [node for node in _nodes() if node["Alive"]]
-        if self._here not in {node["NodeID"] for node in alive}:
+        if self._driver_node not in {node["NodeID"] for node in alive}:
             raise UserError(
                 "--engine ray: Ray has ended on this machine. Start it again and rerun the same command"
             )
         self._names |= {node["NodeID"]: node["NodeManagerHostname"] for node in alive}
         capacities = {node["NodeID"]: int(node["Resources"].get(self.resource, 0)) for node in alive}
-        self._nodes = {node: count for node, count in capacities.items() if count and node not in self._unfit}
-        if not self._nodes and self._unfit:
-            raise UserError(*(f"node {self._names[node]}: {reason}" for node, reason in self._unfit.items()))
+        self._nodes = {
+            node: count for node, count in capacities.items() if count and node not in self._excluded
+        }
+        if not self._nodes and self._excluded:
+            raise UserError(
+                *(f"node {self._names[node]}: {reason}" for node, reason in self._excluded.items())
+            )
         if not any(capacities.values()):
             raise UserError(
                 f"--engine ray: no node of the cluster has a {self.resource}. Add one, or change --device"
@@ -194,26 +198,30 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
             answer = ray.get(worker.pending)
         except RayError as error:
             ray.kill(worker.actor)  # it may only be out of reach, and must not go on
-            yield from self.died(worker, Died(f"on {self._names[worker.node]}"))
+            yield from self.handle_death(worker, Died(f"on {self._names[worker.node]}"))
             if not worker.ready:
                 self._failed[worker.node] += 1
-                if self._failed[worker.node] == DEATHS:
-                    self._leave_out(worker.node, f"no worker starts: {str(error).strip().splitlines()[-1]}")
+                if self._failed[worker.node] == MAX_DEATHS:
+                    self._exclude(worker.node, f"no worker starts: {str(error).strip().splitlines()[-1]}")
             return
         if worker.ready:
             for report in answer:
-                yield from self._taken_in(worker, report)
+                yield from self._accept_report(worker, report)
         elif answer:
             ray.kill(worker.actor)
             self.workers.remove(worker)
-            self._leave_out(worker.node, answer)
+            self._exclude(worker.node, answer)
             return
         else:
             worker.ready = True
             self._prepared.add(worker.node)
-        worker.pending = worker.actor.reports.remote(max(REPORT_EVERY, len(self.workers) / POLLS))
+        worker.pending = worker.actor.reports.remote(
+            max(REPORT_SECONDS, len(self.workers) / MAX_POLLS_PER_SECOND)
+        )
 
-    def _taken_in(self, worker: WorkerOnNode[J], report: WorkerReport | None) -> Iterator[tuple[J, Message]]:
+    def _accept_report(
+        self, worker: WorkerOnNode[J], report: WorkerReport | None
+    ) -> Iterator[tuple[J, Message]]:
         if report is None:
             return
         if report.files:
@@ -221,10 +229,10 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         if report.message is not None:
             yield from self.accept(worker, report.key, report.message)
 
-    def _leave_out(self, node: str, reason: str) -> None:
+    def _exclude(self, node: str, reason: str) -> None:
         warn(f"node {self._names[node]} is left out: {reason}")
-        self._unfit[node] = reason
-        self._next_look = 0.0
+        self._excluded[node] = reason
+        self._next_update = 0.0
 
     def stop(self) -> None:
         """Save all jobs and receive the files; workers are killed after a time limit."""
@@ -232,7 +240,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         busy = [worker for worker in self.workers if worker.jobs]
         for worker in busy:
             worker.actor.stop.remote()
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + STOP_SECONDS
         try:
             while busy and (seconds := end - time.monotonic()) > 0:
                 answered, _ = ray.wait([worker.pending for worker in busy], timeout=seconds)
@@ -248,9 +256,9 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
             answer = ray.get(worker.pending)
         except RayError:
             return True
-        for _ in (message for report in answer for message in self._taken_in(worker, report)):
+        for _ in (message for report in answer for message in self._accept_report(worker, report)):
             pass
-        worker.pending = worker.actor.reports.remote(REPORT_EVERY)
+        worker.pending = worker.actor.reports.remote(REPORT_SECONDS)
         return None in answer
 
 

@@ -22,8 +22,8 @@ from time import monotonic
 from benchmarks.pool.job import Cancel, Final, Message, PoolJob, Worker
 from fl_core.import_guard import UserPackages
 
-HEARTBEAT = 30.0  # seconds between two copies of a job's checkpoint at least
-BYTES = 1e6  # of checkpoints that a worker sends in a second at most, on average
+HEARTBEAT_SECONDS = 30.0  # seconds between two copies of a job's checkpoint at least
+MAX_BYTES_PER_SECOND = 1e6  # of checkpoints that a worker sends in a second at most, on average
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class WorkerReport:
 
 
 @dataclass
-class Begun:
+class JobInProgress:
     """A job in progress, and the job's folder on the node."""
 
     job: PoolJob
@@ -60,14 +60,14 @@ class RayWorker(Worker):
         self.heartbeat = heartbeat
         self._arrived: queue.SimpleQueue[PoolJob | Cancel] = queue.SimpleQueue()
         self._outgoing: queue.SimpleQueue[WorkerReport | None] = queue.SimpleQueue()
-        self._begun: dict[str, Begun] = {}
-        self._saves = False
+        self._in_progress: dict[str, JobInProgress] = {}
+        self._saves_job = False
         self._scratch = Path(tempfile.mkdtemp(prefix="asyncfl-worker-"))
         threading.Thread(target=self._work, daemon=True).start()
 
     # What the driver calls.
 
-    def unfit(self, prepare: Callable[[], None] | None) -> str:
+    def prepare_node(self, prepare: Callable[[], None] | None) -> str:
         """Prepare the node; return the reason if no jobs can be computed here, otherwise an empty text."""
         try:
             if prepare is not None:
@@ -79,9 +79,9 @@ class RayWorker(Worker):
     def begin(self, job: PoolJob, files: Mapping[str, bytes]) -> None:
         """Queue a job together with the job's files."""
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
-        mine = job.elsewhere(folder)
+        mine = job.on_node(folder)
         mine.put_files(files)
-        self._begun[mine.key] = Begun(mine, folder, monotonic() + self.heartbeat)
+        self._in_progress[mine.key] = JobInProgress(mine, folder, monotonic() + self.heartbeat)
         self._arrived.put(mine)
 
     def cancel(self, key: str) -> None:
@@ -109,21 +109,21 @@ class RayWorker(Worker):
     def stop(self) -> None:
         """Save the jobs in progress and end."""
         self.stopping = True
-        if not self._saves:
+        if not self._saves_job:
             self._end()
 
     # What jobs call, on their thread.
 
     def tell(self, job: PoolJob, message: Message) -> None:
         """Send a message about a job to the driver, with the job's files when due."""
-        begun = self._begun[job.key]
+        begun = self._in_progress[job.key]
         last = isinstance(message, Final)
         files = begun.job.files() if last or monotonic() > begun.next_copy else {}
         if files:
             size = sum(map(len, files.values()))
-            begun.next_copy = monotonic() + max(self.heartbeat, size / BYTES)
+            begun.next_copy = monotonic() + max(self.heartbeat, size / MAX_BYTES_PER_SECOND)
         if last:
-            del self._begun[job.key]
+            del self._in_progress[job.key]
             shutil.rmtree(begun.folder, ignore_errors=True)
         self._outgoing.put(WorkerReport(job.key, message, files))
 
@@ -141,14 +141,14 @@ class RayWorker(Worker):
                 while not self.companions:
                     self.take(self._arrived.get())
                 job = self.companions.popleft()
-                self._saves = job.saves
+                self._saves_job = job.saves
                 job.compute(self)
-                self._saves = False
+                self._saves_job = False
         except BaseException:  # noqa: BLE001 - as in a process: it ends with the error, and the driver retries
             traceback.print_exc()
             sys.stderr.flush()
             os._exit(1)
-        for begun in self._begun.values():
+        for begun in self._in_progress.values():
             self._outgoing.put(WorkerReport(begun.job.key, None, begun.job.files()))
         self._end()
 

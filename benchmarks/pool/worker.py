@@ -13,7 +13,7 @@ from time import monotonic
 from benchmarks.pool.job import Message, PoolJob, Worker
 from fl_core.import_guard import UserPackages
 
-LOOK_EVERY = 0.02  # seconds between two polls of the pipe; a poll takes as long as a local step
+POLL_SECONDS = 0.02  # seconds between two polls of the pipe; a poll takes as long as a local step
 
 
 class ProcessWorker(Worker):
@@ -22,7 +22,7 @@ class ProcessWorker(Worker):
     def __init__(self, pipe: Connection) -> None:
         super().__init__()
         self.pipe = pipe
-        self._looked = monotonic()
+        self._last_poll = monotonic()
 
     def work(self) -> None:
         """Compute arriving jobs, until the pipe is closed or the process has to stop."""
@@ -49,15 +49,15 @@ class ProcessWorker(Worker):
             os._exit(1)
 
     def look(self) -> None:
-        """Queue all jobs and requests from the pipe, at most every `LOOK_EVERY` seconds."""
-        if monotonic() < self._looked + LOOK_EVERY:
+        """Queue all jobs and requests from the pipe, at most every `POLL_SECONDS` seconds."""
+        if monotonic() < self._last_poll + POLL_SECONDS:
             return
         try:
             while self.pipe.poll():
                 self.take(self.pipe.recv())
         except (EOFError, OSError):  # the driver is gone
             os._exit(1)
-        self._looked = monotonic()
+        self._last_poll = monotonic()
 
 
 def serve(pipe: Connection, log: Path, packages: UserPackages | None) -> None:

@@ -23,7 +23,7 @@ from fl_core.problems.problem import InvalidProblemError, Problem, World
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.evaluation import EvaluationSample
 
-ARRIVALS, STEPS = 400, 10  # that are looked at, after the server's first step
+MIN_ARRIVALS, MIN_STEPS = 400, 10  # that are looked at, after the server's first step
 MAX_TIMED_KINDS = 32  # evenly spaced
 TIMED_SECONDS = 1.0  # of all kinds together
 TIMED_STEPS = 20  # of a baseline's training
@@ -50,21 +50,21 @@ def seconds(runs: Sequence[PlannedRun], processes: int, timed: float = TIMED_SEC
         problem, seed = run.experiment.scenario.problem, run.experiment.seed
         if type(problem) not in loaded:  # what is loaded and compiled once a process does not count
             loaded.add(type(problem))
-            _of_updates(run, device.place(problem.world(seed)), timed=0.0)
+            _update_seconds(run, device.place(problem.world(seed)), timed=0.0)
         if (problem, seed) not in worlds:
             worlds.clear()  # one world at a time is held
-            worlds[problem, seed] = _of_world(problem, seed)
+            worlds[problem, seed] = _time_world(problem, seed)
         world, building, testing, training = worlds[problem, seed]
         marks = run.experiment.scenario.evaluations
         evaluating = marks * testing + (1 + marks * _evaluated_fraction(run)) * training
-        total += building + evaluating + _of_updates(run, world, timed / len(chosen))
+        total += building + evaluating + _update_seconds(run, world, timed / len(chosen))
     baselines = [task for task in tasks(runs) if isinstance(task, PooledTask)]
     total *= len(runs) / len(chosen)
-    total += len(baselines) * _of_baseline(baselines[0]) if baselines else 0.0
+    total += len(baselines) * _baseline_seconds(baselines[0]) if baselines else 0.0
     return total / min(processes, len(runs))
 
 
-def _of_updates(run: PlannedRun, world: World, timed: float) -> float:
+def _update_seconds(run: PlannedRun, world: World, timed: float) -> float:
     """Return the seconds of a run's updates, extrapolated from the used share of the budget."""
     try:
         planned = updates(run.experiment) if run.experiment.scenario.budget.iterations else None
@@ -72,18 +72,18 @@ def _of_updates(run: PlannedRun, world: World, timed: float) -> float:
         events = simulate(simulation, EXECUTIONS[run.execution]())
         began = perf_counter()
         next(events, None)
-        starting, first = perf_counter() - began, _share(simulation, planned)  # not repeated
+        starting, first = perf_counter() - began, _used_share(simulation, planned)  # not repeated
         began = perf_counter()
         for _ in events:
             spent = perf_counter() - began
-            if spent > timed and (used := _share(simulation, planned) - first) > 0:
+            if spent > timed and (used := _used_share(simulation, planned) - first) > 0:
                 return starting + spent * (1 - first) / used
         return starting + perf_counter() - began
     except Exception as error:
         raise UserError(f"{run.name}: error: {summarised(error)}") from error
 
 
-def _share(simulation: Simulation, planned: float | None) -> float:
+def _used_share(simulation: Simulation, planned: float | None) -> float:
     """Return the used share of the budget.
 
     Args:
@@ -101,7 +101,7 @@ def _evaluated_fraction(run: PlannedRun) -> float:
     return float(run.evaluate == "clients")
 
 
-def _of_world(problem: Problem, seed: int) -> tuple[World, float, float, float]:
+def _time_world(problem: Problem, seed: int) -> tuple[World, float, float, float]:
     """Return a world, and the seconds to build the world, to test a model and to evaluate training losses."""
     began = perf_counter()
     world = device.place(problem.world(seed))
@@ -116,7 +116,7 @@ def _of_world(problem: Problem, seed: int) -> tuple[World, float, float, float]:
     return world, building, tested - began, perf_counter() - tested
 
 
-def _of_baseline(baseline: PooledTask) -> float:
+def _baseline_seconds(baseline: PooledTask) -> float:
     """Return the seconds of a centralised baseline; 0 for a problem solved in closed form."""
     steps = getattr(baseline.problem, "pooled_steps", 0)
     if not steps:
@@ -146,6 +146,6 @@ def updates(experiment: Experiment) -> float:
         if steps == 1 and event.stepped:
             until_first = arrivals, simulation.share
         first, used = until_first
-        if steps > STEPS and arrivals > first + ARRIVALS:
+        if steps > MIN_STEPS and arrivals > first + MIN_ARRIVALS:
             return first + (arrivals - first) * (1 - used) / (simulation.share - used)
     return arrivals

@@ -40,14 +40,16 @@ EXECUTIONS: dict[str, Callable[[], Execution]] = {
     "auto": Auto,
 }
 
-AT_ONCE = {"cpu": 8, "cuda": 64}  # runs side by side at most
-HELD = 4  # models for each client that a run may hold: a start, an update, its gradient, a row of a table
+MAX_SIDE_BY_SIDE = {"cpu": 8, "cuda": 64}  # runs side by side at most
+MODELS_PER_CLIENT = (
+    4  # models for each client that a run may hold: a start, an update, its gradient, a row of a table
+)
 
-SAVE_EVERY = 1.0  # seconds of a run's own between two checkpoints
-SAVE_SHARE = 0.05  # of its time at most is spent on checkpoints
-REPORT_EVERY = 0.2  # seconds of its own between two messages
+SAVE_SECONDS = 1.0  # seconds of a run's own between two checkpoints
+MAX_SAVE_FRACTION = 0.05  # of its time at most is spent on checkpoints
+REPORT_SECONDS = 0.2  # seconds of its own between two messages
 
-_provenance_here = cache(provenance)  # once a process
+_own_provenance = cache(provenance)  # once a process
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +73,11 @@ class TaskJob(PoolJob, Generic[AnyTask]):
         """Take over the files of a record, or of a checkpoint, from another machine."""
         self.outbox.put_files(self.task.suite, self.key, files)
 
-    def elsewhere(self, folder: Path) -> Self:
+    def on_node(self, folder: Path) -> Self:
         """Return the job with an outbox in `folder`, and the provenance of the computing machine."""
         # The user's repository, which only the driver knows
         repository = {Tag.REPOSITORY: self.provenance[Tag.REPOSITORY]}
-        return replace(self, outbox=Outbox(folder), provenance=_provenance_here() | repository)
+        return replace(self, outbox=Outbox(folder), provenance=_own_provenance() | repository)
 
     def recording(self) -> Recording:
         """Return the writer of the task's record."""
@@ -104,7 +106,7 @@ class BaselineJob(TaskJob[PooledTask]):
                 metrics = self.task.problem.pooled(self.task.seed, device.chosen())
                 fingerprint = self.task.problem.world(self.task.seed).fingerprint.items()
                 data = {name: digest for name, digest in fingerprint if name != "partition"}
-                recording.here = perf_counter() - began
+                recording.attempt_seconds = perf_counter() - began
                 result = recording.trained(metrics, {Tag.DATA: data})
                 finished = Finished(result, metrics.get(self.task.problem.metric))
             except Exception as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
@@ -134,7 +136,7 @@ class RunJob(TaskJob[PlannedRun]):
                 worker.tell(attempt.job, attempt.finished())
             if worker.stopping:
                 for unfinished in group.opened:
-                    unfinished.leave()
+                    unfinished.suspend()
                 return
 
 
@@ -156,7 +158,7 @@ class Attempt(RunSlot):
         simulation, curve = recorder.simulation, recorder.record.curve
         self.charge()
         self._tell(Advanced(simulation.share, self._value(recorder)))  # where it begins, or goes on
-        next_message, next_save = 0.0, SAVE_EVERY
+        next_message, next_save = 0.0, SAVE_SECONDS
         reported = self._report(0)
         for event in simulation.events():
             if not isinstance(event, ComputeRequest):
@@ -169,22 +171,24 @@ class Attempt(RunSlot):
                 self.charge()
                 if self.seconds > next_message:
                     self._tell(Advanced(simulation.share, self._value(recorder)))
-                    next_message = self.seconds + REPORT_EVERY
+                    next_message = self.seconds + REPORT_SECONDS
                 if self.seconds > next_save:
                     earlier_seconds = self.seconds
                     self.save()
                     self.charge()
-                    next_save = self.seconds + max(SAVE_EVERY, (self.seconds - earlier_seconds) / SAVE_SHARE)
+                    next_save = self.seconds + max(
+                        SAVE_SECONDS, (self.seconds - earlier_seconds) / MAX_SAVE_FRACTION
+                    )
             yield event
         self._finished = self._ended(recorder)
 
     def save(self) -> None:
         """Write a checkpoint, unless the run has not begun."""
         if self.recorder is not None:
-            self.recording.here = self.seconds
+            self.recording.attempt_seconds = self.seconds
             checkpoint.save(self.recorder, self.saved, self.recording.state())
 
-    def leave(self) -> None:
+    def suspend(self) -> None:
         """Save the run for a later session; record an error if saving fails."""
         try:
             self.save()
@@ -196,7 +200,7 @@ class Attempt(RunSlot):
         """Return the final message; the record, or the error's, is in the outbox unless the disk is full."""
         if self._finished is None:
             assert self.error is not None
-            self.recording.here = self.seconds
+            self.recording.attempt_seconds = self.seconds
             self._finished = self.recording.ended_by(self.error)
         if isinstance(self._finished, Finished):
             self.saved.unlink(missing_ok=True)
@@ -220,15 +224,15 @@ class Attempt(RunSlot):
             record.status, record.reason = Status.PRUNED, "stopped by the pruner"
         self.recording.stamp(len(record.curve))
         self.charge()
-        self.recording.here = self.seconds
+        self.recording.attempt_seconds = self.seconds
         companions = f", {self.beside} runs side by side" if self.beside > 1 else ""
-        about = {
+        tags = {
             Tag.EXECUTION: self.execution.label + companions,
             Tag.DEVICE: device.label(),
             Tag.MEMORY_FORMAT: world.memory_format,
             Tag.DATA: world.fingerprint,
         }
-        return Finished(self.recording.simulated(record, about), self._value(recorder))
+        return Finished(self.recording.simulated(record, tags), self._value(recorder))
 
     def _value(self, recorder: Recorder) -> float | None:
         """Return the latest value of the problem's metric."""
@@ -266,7 +270,7 @@ class Companions:
         self.first, self.worker = first, worker
         self.execution = EXECUTIONS[first.task.execution]()
         self.opened: list[Attempt] = []
-        self._most: int | None = None  # that fit into memory, once a world is there
+        self._max_runs: int | None = None  # that fit into memory, once a world is there
 
     def attempts(self) -> Iterator[Attempt | None]:
         """Yield each run as soon as capacity is free; yield None without free capacity or companion."""
@@ -299,14 +303,16 @@ class Companions:
             isinstance(self.execution, Auto) and not self.execution.pays
         ):
             return 1
-        if self._most is None:
+        if self._max_runs is None:
             request = next((attempt.request for attempt in self.opened), None)
             if request is None:
                 return 1
-            models = HELD * request.world.n * request.world.d
-            limit = min(AT_ONCE[request.job.start.device.type], int(largest(request.job.start)) // models)
-            self._most = max(1, limit)
-        return self._most
+            models = MODELS_PER_CLIENT * request.world.n * request.world.d
+            limit = min(
+                MAX_SIDE_BY_SIDE[request.job.start.device.type], int(largest(request.job.start)) // models
+            )
+            self._max_runs = max(1, limit)
+        return self._max_runs
 
 
 class SharedWorlds:

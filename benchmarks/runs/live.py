@@ -19,8 +19,8 @@ from fl_core.live.run import LiveRun, refuses
 from fl_core.live.service import MAX_LATENESS_SECONDS, StoppedError
 from fl_core.schema import EVENTS, JOBS, LIVE, MODEL, SLIPS, WALL, Name, Tag, Total
 
-SAVE_EVERY = 5.0  # seconds between two checkpoints: clients wait meanwhile
-REPORT_EVERY = 0.5  # seconds between two messages
+SAVE_SECONDS = 5.0  # seconds between two checkpoints: clients wait meanwhile
+REPORT_SECONDS = 0.5  # seconds between two messages
 
 SLOW_SERVER = Notice(
     "the server is slower than the strategy's timer; alarms that it missed by more than "
@@ -40,9 +40,9 @@ class PlannedLiveRun(PlannedRun):
         """Key of the run: a hash of the experiment and the unit."""
         return key([WALL, self.experiment.identity(), self.unit])
 
-    def about(self) -> dict[Tag, Any]:
+    def tags(self) -> dict[Tag, Any]:
         """Return the tags for searching and grouping runs."""
-        return {**super().about(), Tag.CLOCK: WALL, Tag.UNIT: self.unit}
+        return {**super().tags(), Tag.CLOCK: WALL, Tag.UNIT: self.unit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,14 @@ class LiveJob(TaskJob[PlannedLiveRun]):
         try:
             for _ in run.events(transport):
                 end = monotonic()
-                recording.here = end - began
+                recording.attempt_seconds = end - began
                 if punctual and run.log.slips[Name.SET]:
                     worker.tell(self, SLOW_SERVER)
                     punctual = False
-                if end > last_reported + REPORT_EVERY:
+                if end > last_reported + REPORT_SECONDS:
                     worker.tell(self, Advanced(run.simulation.share))
                     last_reported = end
-                if end > last_saved + SAVE_EVERY:
+                if end > last_saved + SAVE_SECONDS:
                     run.save(saved, recording.state())
                     last_saved = monotonic()
         except StoppedError:
@@ -138,7 +138,7 @@ class LiveJob(TaskJob[PlannedLiveRun]):
         busy = 1 - run.service.waited / (monotonic() - served)
         record = run.finish()
         recording.stamp(len(record.curve))
-        recording.here = monotonic() - began
+        recording.attempt_seconds = monotonic() - began
         processes = min(task.processes, world.n)
         result = recording.simulated(
             record,

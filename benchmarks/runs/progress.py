@@ -17,10 +17,10 @@ from fl_core.text import duration
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-REFRESH = 0.25  # seconds between two updates in a terminal
-SILENCE = 5.0  # seconds without a line elsewhere
-BAR = 24  # columns
-ROWS, NAMES = 8, 3  # runs in progress that are shown in a terminal, and in a line elsewhere
+REFRESH_SECONDS = 0.25  # seconds between two updates in a terminal
+MAX_SILENCE_SECONDS = 5.0  # seconds without a line elsewhere
+BAR_COLUMNS = 24  # columns
+MAX_ROWS, MAX_NAMES = 8, 3  # runs in progress that are shown in a terminal, and in a line elsewhere
 
 TaskMessage = tuple[Task, Message] | None
 
@@ -65,7 +65,7 @@ class Progress:
     def __init__(self, total: int = 1) -> None:
         self.total = total
         self.began = monotonic()
-        self.taken_up: dict[str, float] = {}  # the share at which each task began or went on
+        self.first_shares: dict[str, float] = {}  # the share at which each task began or went on
         self.ended: Counter[str] = Counter()  # by status
         self.active: dict[str, tuple[Task, Advanced]] = {}
 
@@ -80,7 +80,7 @@ class Progress:
         if event is not None:
             task, message = event
             if isinstance(message, Advanced):
-                self.taken_up.setdefault(task.key, message.share)
+                self.first_shares.setdefault(task.key, message.share)
                 self.active[task.key] = task, message
             elif not isinstance(message, Notice):
                 self.active.pop(task.key, None)
@@ -111,7 +111,7 @@ class Progress:
     @property
     def remaining(self) -> str:
         """Text with the remaining time at the pace of the session; empty if too early to tell."""
-        earlier = sum(self.taken_up.values()) / self.total
+        earlier = sum(self.first_shares.values()) / self.total
         progress = self.share - earlier
         if progress <= 0.03 * (1 - earlier):
             return ""  # too early to tell
@@ -119,7 +119,7 @@ class Progress:
         return f"about {duration(seconds)} left"
 
     @property
-    def waits(self) -> str:
+    def start_text(self) -> str:
         """Text for the time before the first message."""
         return "" if self.active or self.ended else "starting workers"
 
@@ -134,20 +134,23 @@ class Lines(Progress):
 
     def __init__(self, total: int) -> None:
         super().__init__(total)
-        self._spoke, self._status = monotonic(), ""
+        self._last_line, self._status = monotonic(), ""
 
     def show(self, event: TaskMessage) -> None:
         if event is not None and isinstance(event[1], Notice | Finished | Died):
             self._say(news(event[0], event[1]))
-        elif monotonic() - self._spoke > SILENCE and (status := " | ".join(self._life())) != self._status:
+        elif (
+            monotonic() - self._last_line > MAX_SILENCE_SECONDS
+            and (status := " | ".join(self._status_parts())) != self._status
+        ):
             self._status = status
             self._say(status)
 
-    def _life(self) -> Iterator[str]:
-        yield self.waits or f"{self.share:.0%}"
+    def _status_parts(self) -> Iterator[str]:
+        yield self.start_text or f"{self.share:.0%}"
         if self.remaining:
             yield self.remaining
-        active, more = self.shown(NAMES)
+        active, more = self.shown(MAX_NAMES)
         for task, message in active:
             text = value(task, message.value)
             yield f"{task.name}: {text}" if text else task.name
@@ -155,7 +158,7 @@ class Lines(Progress):
             yield more
 
     def _say(self, line: str) -> None:
-        self._spoke = monotonic()
+        self._last_line = monotonic()
         sys.stdout.write(f"[{self.count}] {line}\n")
         sys.stdout.flush()
 
@@ -185,7 +188,7 @@ class Bars(Progress):
                 isinstance(message, Finished) and message.result.status is not Status.DONE
             ):
                 self._live.console.print(news(task, message), markup=False, highlight=False)
-        if monotonic() - self._drawn > REFRESH:
+        if monotonic() - self._drawn > REFRESH_SECONDS:
             self._draw()
 
     def _draw(self) -> None:
@@ -199,12 +202,14 @@ class Bars(Progress):
 
         picture = Table.grid(padding=(0, 2))
         picture.add_column(no_wrap=True, overflow="ellipsis")
-        active, more = self.shown(ROWS)
+        active, more = self.shown(MAX_ROWS)
         for task, message in active:
             text = Text(value(task, message.value))
-            picture.add_row(Text(task.name, style="dim"), ProgressBar(1.0, message.share, width=BAR), text)
+            picture.add_row(
+                Text(task.name, style="dim"), ProgressBar(1.0, message.share, width=BAR_COLUMNS), text
+            )
         if more:
             picture.add_row(Text(more, style="dim"))
-        bar = ProgressBar(1.0, self.share, width=BAR)
-        picture.add_row(f"{self.count} finished", bar, self.remaining or self.waits)
+        bar = ProgressBar(1.0, self.share, width=BAR_COLUMNS)
+        picture.add_row(f"{self.count} finished", bar, self.remaining or self.start_text)
         return picture

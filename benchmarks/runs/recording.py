@@ -39,16 +39,16 @@ class Recording:
 
     def __init__(self, outbox: Outbox, task: Task, provenance: dict[Tag, Any]) -> None:
         self.outbox, self.task = outbox, task
-        self.about = {**task.about(), **provenance}  # now: the user's code may be edited while it runs
+        self.tags = {**task.tags(), **provenance}  # now: the user's code may be edited while it runs
         self.began = now()  # of the first attempt; milliseconds since 1970
         self.evaluated: list[int] = []  # of each row; milliseconds since 1970
-        self.here = 0.0  # seconds of this attempt
-        self._before = 0.0  # seconds of earlier attempts
+        self.attempt_seconds = 0.0  # seconds of this attempt
+        self._earlier_seconds = 0.0  # seconds of earlier attempts
 
     @property
     def seconds(self) -> float:
         """Seconds of all attempts."""
-        return self._before + self.here
+        return self._earlier_seconds + self.attempt_seconds
 
     def stamp(self, rows: int) -> None:
         """Set the evaluation time of all new rows to now, given the curve's current number of rows."""
@@ -60,12 +60,12 @@ class Recording:
 
     def restore(self, state: tuple[int, float, list[int]]) -> None:
         """Continue from the state of an earlier attempt."""
-        self.began, self._before, self.evaluated = state
+        self.began, self._earlier_seconds, self.evaluated = state
 
     def simulated(
         self,
         record: Record,
-        about: dict[Tag, Any],
+        tags: dict[Tag, Any],
         metrics: Mapping[str, float] | None = None,
         more: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> RunResult:
@@ -81,14 +81,14 @@ class Recording:
         return self._put(
             record.status,
             record.reason,
-            about=about,
+            tags=tags,
             metrics=values,
             tables={**tables(record, task.curve_only), **(more or {})},
         )
 
-    def trained(self, metrics: dict[str, float], about: dict[Tag, Any]) -> RunResult:
+    def trained(self, metrics: dict[str, float], tags: dict[Tag, Any]) -> RunResult:
         """Store the result of a trained baseline."""
-        return self._put(Status.DONE, about=about, metrics=metrics)
+        return self._put(Status.DONE, tags=tags, metrics=metrics)
 
     def failed(self, reason: str, trace: str = "") -> RunResult:
         """Store the result of a task ended by an error."""
@@ -111,7 +111,7 @@ class Recording:
         status: Status,
         reason: str = "",
         *,
-        about: Mapping[Tag, Any] | None = None,
+        tags: Mapping[Tag, Any] | None = None,
         metrics: Mapping[str, float] | None = None,
         tables: Mapping[str, Mapping[str, Any]] | None = None,
         texts: Mapping[str, str] | None = None,
@@ -119,9 +119,9 @@ class Recording:
         task = self.task
         description = task.description()
         parameters = task.parameters if isinstance(task, PlannedRun) else {}
-        tags: dict[Tag, Any] = {
-            **self.about,
-            **(about or {}),
+        all_tags: dict[Tag, Any] = {
+            **self.tags,
+            **(tags or {}),
             Tag.KIND: task.kind,
             Tag.KEY: task.key,
             Tag.SUITE: task.suite,
@@ -136,7 +136,7 @@ class Recording:
             start_time=self.began,
             end_time=now(),
             artifact_uri="",
-            tags=texts_of(tags) | {MlflowTag.NAME: task.name},
+            tags=texts_of(all_tags) | {MlflowTag.NAME: task.name},
             params=dict(params_of(parameters or description)),
             metrics={**(metrics or {}), Total.WALL_SECONDS: self.seconds},
             evaluated=self.evaluated if tables else [],

@@ -27,7 +27,7 @@ from fl_core.text import many
 
 log = logging.getLogger(__name__)
 
-PULSE = 0.25  # seconds without a message after which the display is refreshed
+REFRESH_SECONDS = 0.25  # seconds without a message after which the display is refreshed
 
 
 class Runs(Protocol):
@@ -62,12 +62,12 @@ class Session:
     ) -> None:
         self.suite, self.store, self.job = suite, store, job
         self.tasks = [task for task in tasks(suite.runs()) if baselines or isinstance(task, PlannedRun)]
-        self.before = 0  # tasks that earlier sessions finished
-        self.now: Counter[Status] = Counter()  # tasks of this session
-        self.ended: dict[str, RunResult] = {}  # results of this session by key
-        self.away = ""  # why MLflow could not be reached at the end
-        self.waiting = 0  # records that it does not have
-        self.why_waiting = ""
+        self.finished_earlier = 0  # tasks that earlier sessions finished
+        self.statuses: Counter[Status] = Counter()  # tasks of this session
+        self.new_results: dict[str, RunResult] = {}  # results of this session by key
+        self.outage = ""  # why MLflow could not be reached at the end
+        self.pending_records = 0  # records that it does not have
+        self.pending_reason = ""
         self.failing = False  # whether they wait for another reason than a store that does not answer
 
     @property
@@ -81,10 +81,12 @@ class Session:
     @property
     def finished(self) -> int:
         """Number of finished tasks, earlier sessions included."""
-        return self.before + sum(count for status, count in self.now.items() if status.terminated)
+        return self.finished_earlier + sum(
+            count for status, count in self.statuses.items() if status.terminated
+        )
 
     @property
-    def how_far(self) -> str:
+    def progress_text(self) -> str:
         """Text with the number of finished tasks and the size of the suite."""
         return f"{self.finished} of {len(self.tasks)} finished ({self.size})"
 
@@ -97,10 +99,10 @@ class Session:
         with delivering(self.store) as delivery:
             try:
                 with logs.phase("finding out what is left"):
-                    remaining = self._left(delivery)
+                    remaining = self._remaining_tasks(delivery)
                 log.info("%s: %s, %d of them left", self.suite.name, self.size, len(remaining))
-                if delivery.away:
-                    warn(f"cannot read from MLflow which runs are finished: {delivery.away}")
+                if delivery.outage:
+                    warn(f"cannot read from MLflow which runs are finished: {delivery.outage}")
                 self._announce(delivery)
                 if remaining:
                     with logs.phase("computing"):
@@ -108,31 +110,31 @@ class Session:
             finally:
                 with logs.phase("sending the last records to MLflow"):
                     delivery.close()
-        self.waiting, self.away = delivery.waiting, delivery.away
-        self.why_waiting, self.failing = delivery.why_waiting, delivery.failing
-        if delivery.full:
-            raise self._no_room(delivery.full)
+        self.pending_records, self.outage = delivery.pending_records, delivery.outage
+        self.pending_reason, self.failing = delivery.pending_reason, delivery.failing
+        if delivery.full_disk:
+            raise self._no_room(delivery.full_disk)
 
     def results(self) -> dict[str, RunResult]:
         """Return the results of all tasks by key, results of earlier sessions included."""
-        missing = {task.key for task in self.tasks} - self.ended.keys()
+        missing = {task.key for task in self.tasks} - self.new_results.keys()
         if not missing:
-            return self.ended
+            return self.new_results
         with delivering(self.store, shared=True) as delivery:
-            return self.ended | delivery.results(self.suite.name, missing)
+            return self.new_results | delivery.results(self.suite.name, missing)
 
     def warn_of_waiting(self) -> None:
         """Warn about records not yet in MLflow, with the command to send the records."""
-        if self.waiting:
+        if self.pending_records:
             warn(
-                f"not in MLflow: {many(self.waiting, 'record')} ({self.why_waiting}), "
+                f"not in MLflow: {many(self.pending_records, 'record')} ({self.pending_reason}), "
                 f"kept in {self.store.outbox}; send them with asyncfl sync, or the next asyncfl run"
             )
 
-    def _left(self, delivery: Delivery) -> list[Task]:
+    def _remaining_tasks(self, delivery: Delivery) -> list[Task]:
         """Return the tasks still to be computed, after checks of the data."""
         remaining = delivery.missing(self.tasks)
-        self.before = len(self.tasks) - len(remaining)
+        self.finished_earlier = len(self.tasks) - len(remaining)
         check(remaining)
         return remaining
 
@@ -157,17 +159,17 @@ class Session:
         engine: Engine,
         show: Callable[[int], Progress],
     ) -> None:
-        about = provenance()
+        tags = provenance()
         worlds = {task.problem: task.seed for task in remaining}
         pool: Pool[TaskJob[Any], Any] = engine.pool(len(remaining), self.store.log, worlds)
         with show(len(remaining)) as progress, pool:
             # Baselines, which are short, come last: MLflow is sent the last runs meanwhile.
             for task in sorted(remaining, key=lambda task: not isinstance(task, PlannedRun)):
-                pool.submit(self.job(task, delivery.outbox, about))
+                pool.submit(self.job(task, delivery.outbox, tags))
             while pool.busy:
-                if delivery.full:
-                    raise self._no_room(delivery.full)
-                messages = pool.messages(PULSE)
+                if delivery.full_disk:
+                    raise self._no_room(delivery.full_disk)
+                messages = pool.messages(REFRESH_SECONDS)
                 for job, message in messages:
                     event = job.failed(message.reason) if isinstance(message, GivenUp) else message
                     if isinstance(event, NoRoom):
@@ -177,8 +179,8 @@ class Session:
                     ):
                         log.info("%s", news(job.task, event))
                     if isinstance(event, Finished):
-                        self.now[event.result.status] += 1
-                        self.ended[job.key] = event.result
+                        self.statuses[event.result.status] += 1
+                        self.new_results[job.key] = event.result
                         delivery.send()
                     progress.see((job.task, event))
                 if not messages:
@@ -186,7 +188,7 @@ class Session:
 
     def _no_room(self, place: str) -> UserError:
         """Return the error of a session on a full disk."""
-        return UserError(f"{place}: {self.how_far}; {GO_ON}")
+        return UserError(f"{place}: {self.progress_text}; {GO_ON}")
 
 
 def check(tasks_left: Sequence[Task]) -> None:
@@ -203,27 +205,27 @@ def check(tasks_left: Sequence[Task]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class SyncResult:
     """Outcome of a sync."""
 
     sent: int  # records
-    waiting: int
-    why: str  # they still wait
+    pending_records: int  # still in the outbox
+    pending_reason: str  # why they are; empty if none is
 
 
-def sync(store: Store) -> Synced:
+def sync(store: Store) -> SyncResult:
     """Send all records, oldest first, and tell MLflow the current runs of each suite.
 
     UserError if another process works on the store, or its MLflow store cannot be used.
     """
     database.check(store.tracking_uri)
     with delivering(store) as delivery:
-        waiting = delivery.waiting
+        waiting = delivery.pending_records
         try:
             catch_up(delivery)
         finally:
             delivery.close()
-    return Synced(waiting - delivery.waiting, delivery.waiting, delivery.why_waiting)
+    return SyncResult(waiting - delivery.pending_records, delivery.pending_records, delivery.pending_reason)
 
 
 def catch_up(delivery: Delivery) -> None:
@@ -260,5 +262,5 @@ def delivering(store: Store, *, shared: bool = False) -> Iterator[Delivery]:
         try:
             yield delivery
         finally:
-            if not (delivery.waiting or delivery.away or delivery.unread):
+            if not (delivery.pending_records or delivery.outage or delivery.unread):
                 outbox.drop_announcements()

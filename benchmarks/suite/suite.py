@@ -97,7 +97,7 @@ class PlannedRun:
         """Return the experiment as plain data."""
         return self.experiment.description()
 
-    def about(self) -> dict[Tag, Any]:
+    def tags(self) -> dict[Tag, Any]:
         """Return the tags for searching and grouping runs."""
         scenario, problem = self.experiment.scenario, self.problem
         return {
@@ -145,7 +145,7 @@ class PooledTask:
         """Problem and seed as plain data."""
         return {"problem": self.problem.model_dump(mode="json"), "seed": self.seed}
 
-    def about(self) -> dict[Tag, Any]:
+    def tags(self) -> dict[Tag, Any]:
         """Return the tags for searching baselines."""
         return {
             Tag.PROBLEM: labels.problem(self.problem),

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TOGETHER = 50  # records written at once, a second or two
-AGAIN = 30.0  # seconds until a store that does not answer is tried once more
+BATCH_SIZE = 50  # records written at once, a second or two
+RETRY_SECONDS = 30.0  # seconds until a store that does not answer is tried once more
 
 # MLflow's words for a request that would not do better another time.
-HOPELESS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
+PERMANENT_ERRORS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
 
 
 class Delivery:
@@ -40,40 +40,40 @@ class Delivery:
         database.check(store.tracking_uri)
         self.store, self.outbox = store, outbox
         self.turn = turn  # without one, no other process writes to the store
-        self.away = ""  # why MLflow cannot be used, for now
-        self.full = ""  # which disk of this machine is full, if that is why
+        self.outage = ""  # why MLflow cannot be used, for now
+        self.full_disk = ""  # which disk of this machine is full, if that is why
         self.failure = ""  # why MLflow cannot be used, unless it only does not answer for now
         self.unread = False  # whether a group has no sums, since a curve could not be read
         self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
         self._announced: Announcement | None = None
         self._tracking: Tracking | None = None
-        self._usable = False  # whether MLflow has ever opened the store
-        self._describing: Tracking | None = None  # which has the announced suite
+        self._was_opened = False  # whether MLflow has ever opened the store
+        self._described_by: Tracking | None = None  # which has the announced suite
         self._sent: list[Future[None]] = []
         self._next_try = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
 
-    def _soon(self, work: Callable[[], T]) -> Future[T | None]:
+    def _submit(self, work: Callable[[], T]) -> Future[T | None]:
         """Do some work on the thread; the result is None if MLflow cannot be reached."""
-        return self._thread.submit(self._unless_away, work)
+        return self._thread.submit(self._if_reachable, work)
 
-    def _unless_away(self, work: Callable[[], T]) -> T | None:
+    def _if_reachable(self, work: Callable[[], T]) -> T | None:
         if monotonic() < self._next_try:
             return None
         try:
             result = work()
         except StoreInUseError as error:
-            self._forget()
-            self.away = str(error)
+            self._reset()
+            self.outage = str(error)
             return None
         except database.failures() as error:
             self._failed(error)
-            self._next_try = monotonic() + AGAIN
-            self.full = without_room(self.store, error)
-            self.away = self.full or what_happened(error)
-            self.failure = "" if database.does_not_answer(error) else self.away
+            self._next_try = monotonic() + RETRY_SECONDS
+            self.full_disk = without_room(self.store, error)
+            self.outage = self.full_disk or what_happened(error)
+            self.failure = "" if database.does_not_answer(error) else self.outage
             return None
-        self.away = self.full = self.failure = ""
+        self.outage = self.full_disk = self.failure = ""
         return result
 
     def missing(self, tasks: Sequence[AnyTask]) -> list[AnyTask]:
@@ -108,7 +108,7 @@ class Delivery:
                     "To avoid this, stop and restore a copy of mlflow.db"
                 )
             return set()
-        return self._soon(lambda: self._opened().finished(suite, requirements)).result() or set()
+        return self._submit(lambda: self._open_tracking().finished(suite, requirements)).result() or set()
 
     def results(self, suite: str, keys: AbstractSet[str]) -> dict[str, RunResult]:
         """Return the results of finished runs by key, from the outbox and from MLflow."""
@@ -119,17 +119,17 @@ class Delivery:
 
         def read_rest() -> dict[str, RunResult]:
             if self.turn is not None:
-                self._forget()  # others may have written
-            return self._opened().results(suite, keys - found_results.keys())
+                self._reset()  # others may have written
+            return self._open_tracking().results(suite, keys - found_results.keys())
 
         if found_results.keys() != keys and not database.is_new(self.store.tracking_uri):
-            found_results |= self._soon(read_rest).result() or {}
+            found_results |= self._submit(read_rest).result() or {}
         return found_results
 
     def announce(self, announcement: Announcement) -> None:
         """Describe a suite, and select the current runs (see `Tracking.select`)."""
         self._announced = announcement
-        self._describing = None
+        self._described_by = None
         self.send()
 
     def send(self) -> None:
@@ -138,7 +138,7 @@ class Delivery:
             if future.done():
                 future.result()  # raises what cannot be used
         self._sent = [future for future in self._sent if not future.done()]
-        self._sent.append(self._soon(self._send_all))
+        self._sent.append(self._submit(self._send_all))
 
     def flush(self) -> None:
         """Wait until all scheduled records are sent, or the store is found unreachable."""
@@ -149,20 +149,20 @@ class Delivery:
         """Send all waiting records now, and stop the thread; raises unforeseen errors."""
         self._next_try = 0.0
         try:
-            self._soon(self._send_all).result()
+            self._submit(self._send_all).result()
         finally:
             self._thread.shutdown(wait=False, cancel_futures=True)
             self.flush()
 
     @property
-    def waiting(self) -> int:
+    def pending_records(self) -> int:
         """Number of records not yet in MLflow."""
         return len(self.outbox.waiting())
 
     @property
-    def why_waiting(self) -> str:
+    def pending_reason(self) -> str:
         """Reason for records still waiting; empty if MLflow has all."""
-        return self.away or next(iter(self.refused.values()), "")
+        return self.outage or next(iter(self.refused.values()), "")
 
     @property
     def failing(self) -> bool:
@@ -171,16 +171,16 @@ class Delivery:
 
     def _failed(self, error: Exception) -> None:
         """Forget the possibly outdated state of the store; raise UserError if the store is unusable."""
-        self._forget()
-        unusable = not self._usable or database.is_damage(error)
+        self._reset()
+        unusable = not self._was_opened or database.is_damage(error)
         if unusable and database.file(self.store.tracking_uri) is not None:
             raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
 
-    def _forget(self) -> None:
-        self._usable |= self._tracking is not None and self._tracking.opened
+    def _reset(self) -> None:
+        self._was_opened |= self._tracking is not None and self._tracking.opened
         self._tracking = None
 
-    def _opened(self) -> Tracking:
+    def _open_tracking(self) -> Tracking:
         from benchmarks.tracking.tracking import Tracking
 
         if self._tracking is None:
@@ -188,16 +188,16 @@ class Delivery:
             self._tracking = Tracking(self.store)
         return self._tracking
 
-    def _described(self) -> Tracking:
+    def _describe(self) -> Tracking:
         """Return MLflow's interface, after describing the announced suite."""
-        tracking = self._opened()
-        if self._announced and self._describing is not tracking:
+        tracking = self._open_tracking()
+        if self._announced and self._described_by is not tracking:
             suite = self._announced.suite
             tracking.describe(suite, self._announced.description, self._announced.highlight)
             if self._announced.studies:
                 tracking.describe_studies(suite, self._announced.studies)
             tracking.select(suite, self._announced.places, self._announced.conditions)
-            self._describing = tracking
+            self._described_by = tracking
         return tracking
 
     def _send_all(self) -> None:
@@ -206,39 +206,39 @@ class Delivery:
             return
         with self.turn.taken(WAIT_SECONDS) as unchanged:
             if not unchanged:
-                self._forget()  # another process may have written
+                self._reset()  # another process may have written
             self._send_waiting()
 
     def _send_waiting(self) -> None:
         waiting = [folder for folder in self.outbox.waiting() if folder.name not in self.refused]
         if self._announced:
-            self._described()
-        for at in range(0, len(waiting), TOGETHER):
+            self._describe()
+        for at in range(0, len(waiting), BATCH_SIZE):
             results = []
-            for folder in waiting[at : at + TOGETHER]:
+            for folder in waiting[at : at + BATCH_SIZE]:
                 if result := read(folder):
                     results.append(result)
                 else:
                     self.refused[folder.name] = f"{folder} is damaged"  # the next session sets it aside
             if results:
-                self._bring(results)
+                self._send_batch(results)
 
-    def _bring(self, results: Sequence[RunResult]) -> None:
+    def _send_batch(self, results: Sequence[RunResult]) -> None:
         """Send results together or, if sending fails, singly: no result holds up the others."""
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import IntegrityError
 
-        tracking = self._described()
+        tracking = self._describe()
         try:
             tracking.write(*results)
         except Exception as error:
-            hopeless = isinstance(error, MlflowException) and error.error_code in HOPELESS
+            hopeless = isinstance(error, MlflowException) and error.error_code in PERMANENT_ERRORS
             refused = (hopeless or isinstance(error, IntegrityError)) and not database.is_damage(error)
             failed = isinstance(error, database.failures()) and not refused
-            self._forget()  # a record may be half written
+            self._reset()  # a record may be half written
             if len(results) > 1:
                 for result in results:
-                    self._bring([result])
+                    self._send_batch([result])
                 return
             if failed:
                 raise
@@ -268,7 +268,7 @@ def _requirements(tasks: Sequence[Task]) -> dict[str, RunRequirements]:
 
 def _required(task: Task) -> RunRequirements:
     """Return the requirements of a task: the user's current code and, if any, data."""
-    required = RunRequirements.of(task.about())
+    required = RunRequirements.of(task.tags())
     if not required.code:
         return required
     try:

@@ -125,7 +125,7 @@ def answered(session: Session, folder: Path) -> Answers:
     del files[f"{first.key}/{CHECKSUMS}"]
     found = {}
     for task in simulated:
-        own = replace(result, tags=result.tags | texts_of({**task.about(), Tag.KEY: task.key}))
+        own = replace(result, tags=result.tags | texts_of({**task.tags(), Tag.KEY: task.key}))
         mine = {name.replace(first.key, task.key): content for name, content in files.items()}
         mine[f"{task.key}/{RESULT}"] = json.dumps(asdict(own)).encode()
         found[task.key] = Finished(own), mine
@@ -141,7 +141,7 @@ def feed(nodes: int, runs: int, tracking_uri: str | None) -> None:
         engine = SimulatedNodes(nodes, answered(away, folder / "answers"))
         clock = Clock()
         away.run(engine, lambda _: clock)
-        assert away.waiting == runs
+        assert away.pending_records == runs
         taken_in = f"{runs / clock.seconds:.0f} runs a second handed out and taken in"
         say(f"{nodes} nodes of {CORES} cores, {runs} runs: {taken_in}")
         few = load(str(write_suite(folder, seeds=RECORDED // 2, updates=200, name="feeding")))
@@ -150,7 +150,7 @@ def feed(nodes: int, runs: int, tracking_uri: str | None) -> None:
             database.create(there.store.tracking_uri)
         began = time.monotonic()
         there.run(engine, lambda _: Progress())
-        assert not there.waiting, there.why_waiting
+        assert not there.pending_records, there.pending_reason
         say(f"{RECORDED / (time.monotonic() - began):.1f} runs a second recorded in MLflow")
 
 

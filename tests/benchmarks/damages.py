@@ -52,7 +52,7 @@ def fill(store: Store) -> None:
             compute(task, outbox)
     study = plan(load(str(suite), tuned=False)).studies[0]
     trials = [run for at in range(2) for run in study.runs(at, {"local_lr": 0.1 + at}, Origin.GRID, (1000,))]
-    tags = study.about() | {
+    tags = study.tags() | {
         Tag.IDENTITY: study.identity,
         Tag.STATUS: StudyStatus.FINISHED,
         Tag.SPACE: {"local_lr": {"low": 0.01, "high": 2.0, "log": True}},

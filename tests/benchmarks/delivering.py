@@ -29,4 +29,4 @@ def deliver(records: Path, databases: Sequence[Path], empty: Path, together: Bar
             delivery = Delivery(store, outbox)
             together.wait()
             delivery.close()
-            assert not outbox.waiting(), delivery.why_waiting
+            assert not outbox.waiting(), delivery.pending_reason

@@ -90,7 +90,7 @@ def deliver(
         compute(task, outbox)
         delivery.send()
     delivery.close()
-    assert not delivery.refused and not delivery.away
+    assert not delivery.refused and not delivery.outage
 
 
 def curve_of(outbox: Outbox, task: Task) -> list[dict[str, float]]:

@@ -59,8 +59,8 @@ def test_one_s_own_file_may_name_code_and_what_ran_is_recorded(suite: Path) -> N
     (run,) = load(str(suite)).runs()
     file = suite.with_name("theirs_for_a_test.py")
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    assert run.about()[Tag.CODE] == {"theirs_for_a_test:Mine": f"{file} sha256:{digest}"}
-    assert Tag.CODE not in load("quickstart").runs()[0].about()
+    assert run.tags()[Tag.CODE] == {"theirs_for_a_test:Mine": f"{file} sha256:{digest}"}
+    assert Tag.CODE not in load("quickstart").runs()[0].tags()
 
 
 @pytest.mark.parametrize("how", ["writable", "foreign"])

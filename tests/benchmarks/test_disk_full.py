@@ -21,7 +21,7 @@ from sqlalchemy import Pool, event
 
 from benchmarks.commands.group import asyncfl
 from benchmarks.errors import users_mistake
-from benchmarks.runs.session import Synced, sync
+from benchmarks.runs.session import SyncResult, sync
 from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import parquet
 from benchmarks.tracking.outbox import Outbox
@@ -88,10 +88,10 @@ def test_sync_says_that_a_database_has_no_room(
     there = waiting(write_suite(tmp_path, seeds=1), store)
     room(1)
     found = sync(store)
-    assert found.waiting and found.sent + found.waiting == len(there)
-    assert found.why == f"{store.database}: No space left on device"
+    assert found.pending_records and found.sent + found.pending_records == len(there)
+    assert found.pending_reason == f"{store.database}: No space left on device"
     room(10_000)
-    assert sync(store) == Synced(found.waiting, 0, "")
+    assert sync(store) == SyncResult(found.pending_records, 0, "")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from toy import Count, Deadly
 
 from benchmarks import engine, logs
 from benchmarks.errors import warn
-from benchmarks.pool.job import DEATHS
+from benchmarks.pool.job import MAX_DEATHS
 from benchmarks.pool.local import LocalPool
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
@@ -89,12 +89,12 @@ def test_a_log_that_cannot_be_written_stops_nothing(
 def test_workers_that_die_are_in_it(tmp_path: Path) -> None:
     file = tmp_path / "asyncfl.log"
     with logs.kept(file), LocalPool[Count](1, tmp_path / "workers.log") as pool:
-        pool.submit(Deadly("deadly", deaths=DEATHS, tally=str(tmp_path / "deaths")))
+        pool.submit(Deadly("deadly", deaths=MAX_DEATHS, tally=str(tmp_path / "deaths")))
         while pool.busy:
             pool.messages(1)
     text = file.read_text()
-    assert text.count("worker 1 of 1 started") == DEATHS
-    assert text.count("worker died (killed by SIGKILL) with jobs: deadly") == DEATHS
+    assert text.count("worker 1 of 1 started") == MAX_DEATHS
+    assert text.count("worker died (killed by SIGKILL) with jobs: deadly") == MAX_DEATHS
     assert [f"job deadly: {what}" in text for what in ("retry 1", "retry 2", "given up")] == [True] * 3
 
 
@@ -105,7 +105,7 @@ def test_a_session_tells_its_phases_and_what_ended_unusually(tmp_path: Path, sto
     text = store.session_log.read_text()
     assert "small: 2 runs, 2 of them left" in text
     assert re.search(r"computing: \d+\.\d s", text) and "diverged" in text
-    assert session.now["diverged"] == 1 and text.count("benchmarks.runs.session") == 2
+    assert session.statuses["diverged"] == 1 and text.count("benchmarks.runs.session") == 2
 
 
 def test_verbose_prints_it(tmp_path: Path, typed: Callable[..., subprocess.CompletedProcess[str]]) -> None:

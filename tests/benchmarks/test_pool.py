@@ -10,7 +10,7 @@ import pytest
 from patience import PATIENCE
 from toy import Count, Counted, Deadly, Saving, Sociable, Sum, finals, told
 
-from benchmarks.pool.job import DEATHS, Died, GivenUp, Message
+from benchmarks.pool.job import MAX_DEATHS, Died, GivenUp, Message
 from benchmarks.pool.local import LocalPool
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +65,7 @@ def test_a_killed_worker_is_replaced_and_its_job_retried(tmp_path: Path, log: Pa
     assert isinstance(heard[-1], Sum) and heard[-1].total == 210
 
 
-@pytest.mark.parametrize("deaths", [DEATHS - 1, DEATHS])
+@pytest.mark.parametrize("deaths", [MAX_DEATHS - 1, MAX_DEATHS])
 def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path, log: Path, deaths: int) -> None:
     tally = tmp_path / "deaths"
     with LocalPool[Count](1, log) as pool:
@@ -74,7 +74,7 @@ def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path, log: Path, dea
         ended = finals(pool)
     assert len(set(tally.read_text().split())) == deaths
     assert isinstance(ended["other"], Sum)
-    if deaths < DEATHS:
+    if deaths < MAX_DEATHS:
         assert isinstance(ended["deadly"], Sum)
     else:
         assert ended["deadly"] == GivenUp(f"its worker process died 3 times (killed by SIGKILL); see {log}")
@@ -84,7 +84,7 @@ def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path, log: Path, dea
 def test_a_stopped_job_saves_itself_and_goes_on(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.pool.local.PATIENCE", PATIENCE)
+    monkeypatch.setattr("benchmarks.pool.local.STOP_SECONDS", PATIENCE)
     saved = tmp_path / "saved"
     job = Saving("job", numbers=400, holds=5, saved=str(saved))
     with LocalPool[Count](1, log) as pool:
@@ -102,7 +102,7 @@ def test_a_stopped_job_saves_itself_and_goes_on(
 
 
 def test_a_job_that_cannot_save_itself_is_ended_at_once(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.pool.local.PATIENCE", 3600.0)  # to wait for it would never end
+    monkeypatch.setattr("benchmarks.pool.local.STOP_SECONDS", 3600.0)  # to wait for it would never end
     with LocalPool[Count](1, log) as pool:
         pool.submit(Count("job", holds=1))
         assert next(told(pool))[1] == Counted(1)

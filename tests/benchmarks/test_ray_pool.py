@@ -13,7 +13,7 @@ import pytest
 from toy import Count, Counted, Deadly, Saving, Sociable, Sum, finals, told
 
 from benchmarks.errors import UserError
-from benchmarks.pool.job import DEATHS, Died, Final, GivenUp, Message, PoolJob
+from benchmarks.pool.job import MAX_DEATHS, Died, Final, GivenUp, Message, PoolJob
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -44,7 +44,7 @@ def test_the_contract_of_a_pool(tmp_path: Path) -> None:
     """Every job ends once; requests to end arrive; a job that kills its workers is given up, and no other."""
     jobs = [Count(f"job {number}", numbers=number) for number in range(1, 8)]
     cancelled = Count("cancelled", numbers=10**6, pause=0.05)
-    deadly = Deadly("deadly", deaths=DEATHS, tally=str(tmp_path / "deaths"))
+    deadly = Deadly("deadly", deaths=MAX_DEATHS, tally=str(tmp_path / "deaths"))
     ended: dict[str, Message] = {}
     heard: list[tuple[PoolJob, Message]] = []
     with RayPool[Any](10) as pool:
@@ -66,7 +66,7 @@ def test_the_contract_of_a_pool(tmp_path: Path) -> None:
     assert isinstance(last, Sum)
     assert sorted(ended) == sorted(["deadly", *(job.key for job in jobs)])
     assert {key for key, message in ended.items() if isinstance(message, GivenUp)} == {"deadly"}
-    assert len(set((tmp_path / "deaths").read_text().split())) == DEATHS
+    assert len(set((tmp_path / "deaths").read_text().split())) == MAX_DEATHS
 
 
 @pytest.mark.usefixtures("cluster")

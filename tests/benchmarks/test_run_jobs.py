@@ -103,8 +103,8 @@ def test_time_spent_before_counts(tmp_path: Path, outbox: Outbox) -> None:
 def test_long_runs_are_saved_on_the_way(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(jobs, "SAVE_SHARE", 1.0)
+    monkeypatch.setattr(jobs, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "MAX_SAVE_FRACTION", 1.0)
     task = one_run(tmp_path)
     saved = outbox.checkpoint(task.suite, task.key)
     seen: set[bool] = set()
@@ -133,7 +133,7 @@ def test_what_cannot_be_saved_is_an_error_that_names_it(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When it is first saved, not when the run is taken up again."""
-    monkeypatch.setattr(jobs, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(jobs, "SAVE_SECONDS", 0.0)
     task = one_run(tmp_path, strategies="'sluggish:Hoarding'")
     finished = compute(task, outbox)
     assert finished.result.status == "error"

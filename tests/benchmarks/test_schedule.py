@@ -33,7 +33,7 @@ def test_updates_are_those_of_a_run_in_full(
     )
     experiment = Experiment.model_validate({"scenario": scenario, "strategy": strategy})
     received = run(experiment).curve[-1]["updates"]
-    monkeypatch.setattr(estimate, "ARRIVALS", 1e6)
+    monkeypatch.setattr(estimate, "MIN_ARRIVALS", 1e6)
     assert estimate.updates(experiment) == received
-    monkeypatch.setattr(estimate, "ARRIVALS", 50)
+    monkeypatch.setattr(estimate, "MIN_ARRIVALS", 50)
     assert estimate.updates(experiment) == pytest.approx(received, rel=0.3)

@@ -104,7 +104,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> It
 @pytest.fixture
 def line(server: MlflowServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     """A line to it; the store is tried again at once, and requests are repeated without a pause."""
-    monkeypatch.setattr(delivery, "AGAIN", 0.5)
+    monkeypatch.setattr(delivery, "RETRY_SECONDS", 0.5)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "0")
     found = Line(server.port, seed=1)
     yield found
@@ -147,14 +147,18 @@ def test_a_server_that_goes_in_mid_suite_and_comes_back(tmp_path: Path, line: Li
     store = Store(tmp_path / "results", line.uri)
     session = Session(load(str(suite)), store)
     session.run(Local(1), lambda _: Watching(line, after=8))
-    assert (session.now, session.away) == ({"done": 15}, "the server does not answer")
-    assert 7 <= session.waiting <= 15
+    assert (session.statuses, session.outage) == ({"done": 15}, "the server does not answer")
+    assert 7 <= session.pending_records <= 15
     again = sync(store)
-    assert (again.sent, again.waiting, again.why) == (0, session.waiting, "the server does not answer")
+    assert (again.sent, again.pending_records, again.pending_reason) == (
+        0,
+        session.pending_records,
+        "the server does not answer",
+    )
 
     line.dead = False
     found = sync(store)
-    assert (found.sent, found.waiting, found.why) == (session.waiting, 0, "")
+    assert (found.sent, found.pending_records, found.pending_reason) == (session.pending_records, 0, "")
     exactly_once(store, suite)
     assert sync(store).sent == 0
 
@@ -167,9 +171,9 @@ def test_a_line_that_is_cut_at_random(tmp_path: Path, line: Line) -> None:
     line.share = 1 / 6
     session = Session(load(str(suite)), store)
     session.run(Local(1), lambda _: Progress())
-    assert session.now == {"done": 15}
+    assert session.statuses == {"done": 15}
     for _ in range(20):
-        if not session.waiting or not sync(store).waiting:
+        if not session.pending_records or not sync(store).pending_records:
             break
     line.share = 0.0
     sync(store)
@@ -187,7 +191,7 @@ def test_a_campaign_over_a_line_that_is_cut_at_random(tmp_path: Path, line: Line
         driver = Driver(campaign, open_storage(str(tmp_path / "tuning.journal")), store)
         driver.run(Local(1), lambda _: None)
         assert driver.finished
-        if not driver.away and min(line.cuts.values()) >= 5:
+        if not driver.outage and min(line.cuts.values()) >= 5:
             break
     line.share = 0.0
     Driver(campaign, open_storage(str(tmp_path / "tuning.journal")), store).run(Local(1), lambda _: None)
@@ -209,8 +213,8 @@ def test_a_database_that_another_process_holds(tmp_path: Path, store: Store) -> 
     with closing(sqlite3.connect(store.database)) as other:
         other.execute("BEGIN IMMEDIATE")
         session.run(Local(1), lambda _: Progress())
-        assert session.now == {"done": 3} and session.waiting == 3
-        assert "database is locked" in session.why_waiting
+        assert session.statuses == {"done": 3} and session.pending_records == 3
+        assert "database is locked" in session.pending_reason
         other.rollback()
     assert sync(store).sent == 3
     exactly_once(store, suite)

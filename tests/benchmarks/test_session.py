@@ -54,18 +54,18 @@ def session(
 def test_exactly_once(tmp_path: Path, store: Store) -> None:
     path = write_suite(tmp_path)
     first = session(path, store)
-    assert (first.before, first.now, first.waiting) == (0, {"done": 6}, 0)
+    assert (first.finished_earlier, first.statuses, first.pending_records) == (0, {"done": 6}, 0)
     assert keys(runs(store)) == sorted(task.key for task in first.tasks if isinstance(task, PlannedRun))
     recorded = [run.to_dictionary() for run in runs(store)]
 
     heard: list[TaskMessage] = []
     second = session(path, store, hear=heard.append)
-    assert (second.before, second.now.total()) == (6, 0)
+    assert (second.finished_earlier, second.statuses.total()) == (6, 0)
     assert heard == []
     assert [run.to_dictionary() for run in runs(store)] == recorded
 
     third = session(write_suite(tmp_path, "fedbuff, asgd, fedavg"), store)  # what was added alone is computed
-    assert (third.before, third.now) == (6, {"done": 2})
+    assert (third.finished_earlier, third.statuses) == (6, {"done": 2})
     assert len(runs(store)) == 6
 
 
@@ -74,9 +74,9 @@ def test_a_stalled_run_is_finished_and_seen_as_such(tmp_path: Path, store: Store
     away = "{name: dropouts, share: 0.3, at: 0}"
     path.write_text(path.read_text().replace("spread: 80}}", f"spread: 80}}, availability: {away}}}"))
     first = session(path, store)
-    assert first.now == {"done": 4, "stalled": 2}  # the other four are ASGD's and the baselines
-    assert (first.finished, first.waiting) == (6, 0)
-    assert session(path, store).now.total() == 0
+    assert first.statuses == {"done": 4, "stalled": 2}  # the other four are ASGD's and the baselines
+    assert (first.finished, first.pending_records) == (6, 0)
+    assert session(path, store).statuses.total() == 0
     stalled = [run.data.tags for run in runs(store) if run.data.tags["asyncfl.status"] == "stalled"]
     assert {tags["asyncfl.strategy"] for tags in stalled} == {"Malenia SGD"}
     assert all("waiting for clients that left permanently: " in tags["asyncfl.reason"] for tags in stalled)
@@ -116,7 +116,7 @@ def test_a_killed_workers_run_is_taken_up_again(tmp_path: Path, store: Store) ->
 
     found = session(path, store, hear=kill_once)
     assert begun[0] and not any(begun[1:]), "the run began again, although there was a checkpoint"
-    assert found.now == {"done": 2} and go.exists()
+    assert found.statuses == {"done": 2} and go.exists()
     assert list(tables(store).values()) == undisturbed(tmp_path, seeds=1)
 
 
@@ -124,37 +124,37 @@ def test_a_run_that_kills_its_workers_is_given_up(tmp_path: Path, store: Store) 
     tally = tmp_path / "deaths"
     deadly = f"{{name: 'sluggish:Deadly', deaths: 2, tally: '{tally}'}}"
     found = session(write_suite(tmp_path, deadly, seeds=1), store)
-    assert found.now == {"done": 2} and len(set(tally.read_text().split())) == 2
+    assert found.statuses == {"done": 2} and len(set(tally.read_text().split())) == 2
 
     tally.unlink()
     path = write_suite(tmp_path, f"asgd, {deadly.replace('deaths: 2', 'deaths: 3')}", seeds=1, name="deadly")
     found = session(path, store)
-    assert found.now == {"done": 2, "error": 1}
+    assert found.statuses == {"done": 2, "error": 1}
     (failed,) = [run for run in runs(store, "deadly") if run.info.status == "FAILED"]
     assert failed.data.tags["asyncfl.reason"].startswith(
         "its worker process died 3 times (killed by SIGKILL)"
     )
 
     again = session(path, store)  # the tally is full by now
-    assert (again.before, again.now) == (2, {"done": 1})
+    assert (again.finished_earlier, again.statuses) == (2, {"done": 1})
     assert {run.info.status for run in runs(store, "deadly")} == {"FINISHED"}
 
 
 def test_an_error_stops_no_other_run_and_is_tried_again(tmp_path: Path, store: Store) -> None:
     mended = tmp_path / "mended"
     path = write_suite(tmp_path, f"asgd, {{name: 'sluggish:Failing', mended: '{mended}'}}")
-    assert session(path, store).now == {"done": 4, "error": 2}
-    assert session(path, store).now == {"error": 2}
+    assert session(path, store).statuses == {"done": 4, "error": 2}
+    assert session(path, store).statuses == {"error": 2}
     mended.touch()
     last = session(path, store)
-    assert (last.before, last.now) == (4, {"done": 2})
+    assert (last.finished_earlier, last.statuses) == (4, {"done": 2})
     assert len(runs(store)) == 4 and {run.info.status for run in runs(store)} == {"FINISHED"}
 
 
 def test_a_stopped_session_is_continued(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.pool.local.PATIENCE", PATIENCE)
+    monkeypatch.setattr("benchmarks.pool.local.STOP_SECONDS", PATIENCE)
     path = write_suite(tmp_path, f"fedbuff, {held(tmp_path / 'go')}", seeds=1)
 
     def stop(heard: TaskMessage) -> None:
@@ -178,7 +178,7 @@ def test_a_stopped_session_is_continued(
 
     (tmp_path / "go").touch()
     found = session(path, store, hear=listen)
-    assert (found.before, found.now) == (1, {"done": 2})
+    assert (found.finished_earlier, found.statuses) == (1, {"done": 2})
     assert shares[0] > 0
     (expected,) = undisturbed(tmp_path, seeds=1)
     assert expected in tables(store).values()
@@ -201,9 +201,11 @@ def test_records_of_another_suite_are_sent_too(
     away = Store(store.folder, "http://127.0.0.1:9")
     found = session(write_suite(tmp_path), away)
     assert (
-        found.now == {"done": 6} and found.waiting == 6 and found.why_waiting == "the server does not answer"
+        found.statuses == {"done": 6}
+        and found.pending_records == 6
+        and found.pending_reason == "the server does not answer"
     )
-    assert session(write_suite(tmp_path), away).now.total() == 0  # what waits is not computed again
+    assert session(write_suite(tmp_path), away).statuses.total() == 0  # what waits is not computed again
 
     session(write_suite(tmp_path, name="other"), store)
     for suite in ("small", "other"):

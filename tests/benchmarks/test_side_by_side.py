@@ -244,7 +244,7 @@ def test_a_line_that_has_not_changed_is_not_repeated(
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     lines = progress.Lines(2)
     for event in (None, None, (grid(tmp_path)[0], Advanced(0.01)), None):
-        now[0] += 2 * progress.SILENCE
+        now[0] += 2 * progress.MAX_SILENCE_SECONDS
         lines.see(event)
     first, second = capsys.readouterr().out.splitlines()
     assert first == "[0/2] starting workers" and second.startswith("[0/2] 0% | ")
@@ -288,7 +288,7 @@ class TestWorkers:
                 deaths.append(heard)
 
         found = session(path, store, workers=1, hear=hear)
-        assert found.now == {"done": 5, "error": 1}  # and a baseline
+        assert found.statuses == {"done": 5, "error": 1}  # and a baseline
         (failed,) = [run for run in runs(store) if run.info.status == "FAILED"]
         assert failed.data.tags["asyncfl.reason"].startswith("its worker process died 3 times")
         assert len(deaths) > 2, "it died in company, which was taken up again"
@@ -305,7 +305,7 @@ class TestWorkers:
                 said.append(progress.news(heard[0], heard[1]))
 
         found = session(tmp_path / "small.yaml", store, hear=hear)
-        assert found.now["done"] == 2  # with the baseline
+        assert found.statuses["done"] == 2  # with the baseline
         (line,) = said
         assert line.startswith(f"{task.name}: cannot resume from checkpoint (ValueError: {saved} is damaged")
         assert line.endswith("; restarting from scratch")
@@ -313,7 +313,7 @@ class TestWorkers:
     def test_a_stopped_group_is_continued(
         self, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("benchmarks.pool.local.PATIENCE", PATIENCE)
+        monkeypatch.setattr("benchmarks.pool.local.STOP_SECONDS", PATIENCE)
         go = tmp_path / "go"
         path = shared(write_suite(tmp_path, held(go, at=300), seeds=4, updates=400))
         open_: set[str] = set()
@@ -328,7 +328,7 @@ class TestWorkers:
             session(path, store, workers=1, hear=stop)
         assert len(list(store.outbox.glob("small/*.checkpoint"))) == 4, "all that were open are saved"
         go.touch()
-        assert session(path, store, workers=2).now == {"done": 7}, (
+        assert session(path, store, workers=2).statuses == {"done": 7}, (
             "four runs, then a baseline for three seeds"
         )
         assert len(tables(store)) == 4

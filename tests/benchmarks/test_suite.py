@@ -87,7 +87,7 @@ def test_labels_tell_scenarios_and_strategies_apart(write: Write) -> None:
     assert scenarios(runs)[0] == "quadratic · F80 · noise 0"
     assert len({(run.scenario, run.strategy, run.experiment.seed) for run in runs}) == len(runs)
     first = runs[0]
-    about = first.about()
+    about = first.tags()
     assert [about[tag] for tag in (Tag.PROBLEM, Tag.PARTITION, Tag.TIMING)] == ["quadratic", "", "F80"]
     assert first.strategy == "FedAvg"
     assert about[Tag.PAPER].startswith("Synchronous FedAvg, a round waits for the slowest (McMahan et al.,")
@@ -206,7 +206,7 @@ def test_a_part_of_the_users_own(write: Write, tmp_path: Path, monkeypatch: pyte
     run = load(write(BASE), [strategies, "seeds=1"]).runs()[0]
     assert isinstance(run.experiment.strategy, ACE)
     assert run.experiment.description()["strategy"]["name"] == "mine_for_the_suite:Mine"
-    assert (run.strategy, run.about()[Tag.PAPER]) == ("Mine (boost 3.0)", "Mine, all mine.")
+    assert (run.strategy, run.tags()[Tag.PAPER]) == ("Mine (boost 3.0)", "Mine, all mine.")
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "a\ttab", "bell\x07", "escape\x1b[31m"])
@@ -244,12 +244,12 @@ def test_an_override_reaches_a_strategy_by_its_name_or_place(write: Write) -> No
 def test_an_override_of_a_key_of_the_grid_narrows_it(write: Write) -> None:
     suite = load(write(BASE + GRID), ["timing.durations={name: fx, spread: 20}"])
     assert list(suite.grid) == ["problem.noise"]
-    assert {run.about()[Tag.TIMING] for run in suite.runs()} == {"F20"}
+    assert {run.tags()[Tag.TIMING] for run in suite.runs()} == {"F20"}
 
 
 def test_an_override_inside_a_key_of_the_grid_changes_the_values_that_have_it(write: Write) -> None:
     suite = load(write(BASE + GRID), ["timing.durations.spread=30"])
-    laws = list(dict.fromkeys(run.about()[Tag.TIMING] for run in suite.runs()))
+    laws = list(dict.fromkeys(run.tags()[Tag.TIMING] for run in suite.runs()))
     assert laws == ["F30", "two-speed 40 % × 10", "exponential"]
 
 

@@ -56,7 +56,7 @@ def session(suite: Suite, store: Store, found: list[Task]) -> int:
     for task in left:
         compute(task, outbox)
     delivery.close()
-    assert not delivery.refused and not delivery.away and not outbox.waiting()
+    assert not delivery.refused and not delivery.outage and not outbox.waiting()
     return len(left)
 
 

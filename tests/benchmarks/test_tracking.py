@@ -295,7 +295,7 @@ def test_a_server_that_is_away_loses_nothing(
     assert away.missing(found) == []  # all wait in the outbox
     away.send()
     away.close()
-    assert away.away == "the server does not answer"
+    assert away.outage == "the server does not answer"
     assert sorted(folder.name for folder in outbox.waiting()) == sorted(task.key for task in found)
 
     send(store, outbox)
@@ -325,8 +325,8 @@ def test_one_bad_record_holds_up_no_other(
     delivery = Delivery(store, outbox)
     delivery.send()
     delivery.close()
-    assert list(delivery.refused) == [found[-1].key] and not delivery.away
-    assert why in delivery.why_waiting
+    assert list(delivery.refused) == [found[-1].key] and not delivery.outage
+    assert why in delivery.pending_reason
     assert outbox.waiting() == [folder]
     assert sum(run.info.status == "FINISHED" for run in runs(store)) == 3
 
@@ -376,7 +376,7 @@ def test_a_record_that_a_database_refuses_holds_up_no_other(
     delivery = Delivery(store, outbox)
     delivery.send()
     delivery.close()
-    assert list(delivery.refused) == [first.key] and not delivery.away
+    assert list(delivery.refused) == [first.key] and not delivery.outage
     assert [folder.name for folder in outbox.waiting()] == [first.key]
 
 
@@ -601,7 +601,7 @@ def test_an_error_that_is_no_absence_counts_as_a_failure(
             delivery = Delivery(store, outbox)
             delivery.send()
             delivery.close()
-        assert delivery.away and delivery.failing is failure, error
+        assert delivery.outage and delivery.failing is failure, error
         assert [folder.name for folder in outbox.waiting()] == waiting
     send(store, outbox)
     assert not outbox.waiting() and len(runs(store)) == 4

@@ -253,7 +253,7 @@ def test_numbers_that_wait_outside_of_mlflow_are_said(
     """Claims read what MLflow has."""
 
     def run(session: Session, *_: object) -> None:
-        session.waiting, session.why_waiting = 6, "the server does not answer"
+        session.pending_records, session.pending_reason = 6, "the server does not answer"
 
     monkeypatch.setattr(Session, "run", run)
     monkeypatch.setattr(Local, "warm_up", lambda *_: None)

@@ -9,7 +9,7 @@ from workloads import BATCH, CLIENTS, Noise, endless
 
 from benchmarks import speed as yardstick
 from benchmarks.device import chosen, one_thread
-from benchmarks.runs.jobs import AT_ONCE, EXECUTIONS
+from benchmarks.runs.jobs import EXECUTIONS, MAX_SIDE_BY_SIDE
 from benchmarks.speed import Compute, simulations
 
 DEVICE = chosen()  # as ASYNCFL_DEVICE says
@@ -45,7 +45,7 @@ def test_one_simulation(benchmark: BenchmarkFixture, model: str, execution: str)
 
 def test_simulations_side_by_side(benchmark: BenchmarkFixture, model: str) -> None:
     """As many as a worker computes at once, in all as many updates as one."""
-    runs = [endless(images(model), seed=seed) for seed in range(AT_ONCE[DEVICE.type])]
+    runs = [endless(images(model), seed=seed) for seed in range(MAX_SIDE_BY_SIDE[DEVICE.type])]
     measure(benchmark, simulations(runs, EXECUTIONS["auto"](), DEVICE), model)
 
 

@@ -142,7 +142,7 @@ def test_a_finished_campaign_computes_nothing_and_what_is_made_anew_replaces_it(
 ) -> None:
     (driver, _), store = first, finished
     again = tune(make(), store)
-    assert again.before == driver.ended == 6 and len(recorded(store, "trial")) == 12
+    assert again.finished_earlier == driver.ended == 6 and len(recorded(store, "trial")) == 12
     values = [trial.value for trial in driver.studies[0].trials]
     assert [trial.value for trial in again.studies[0].trials] == values
     (store.folder / "tuning.journal").unlink()
@@ -217,9 +217,9 @@ def test_runs_that_ended_before_an_interruption_are_not_computed_again(make: Mak
 @pytest.mark.slow
 def test_what_mlflow_missed_is_brought_there_by_the_next_one(make: Make, store: Store) -> None:
     away = tune(make(), Store(store.folder, "http://127.0.0.1:9"))
-    assert away.finished and away.away
+    assert away.finished and away.outage
     back = tune(make(), store)
-    assert back.before == 6 and not back.away
+    assert back.finished_earlier == 6 and not back.outage
     assert Counter(run.data.tags["asyncfl.status"] for run in current(store).values()) == {"done": 12}
 
 
