@@ -1,1 +1,1 @@
-"""The search for learning rates: search spaces, studies, tuned values as data."""
+"""The search for learning rates (`asyncfl tune`): search spaces, studies, trials, tuned values as data."""

@@ -1,4 +1,9 @@
-"""Driver of `asyncfl tune`: take trials, compute and report runs, until studies are full."""
+"""Driver of `asyncfl tune`: take trials, compute their runs, and report values until studies are complete.
+
+`commands/tune.py` and the leaderboard call it. Optuna's storage assigns trials to processes
+(`tuning/search.py`); results are runs in MLflow, as of any suite, and the value of a trial is made from them
+(`tuning/objective.py`).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +38,7 @@ from tuning.objective import Curve, curve_point
 from tuning.results import StudyResult
 from tuning.search import ORIGIN, Search
 from tuning.storage import Storage, storage_errors_explained
-from tuning.study import BY_EVALUATION, BY_SEED, Campaign, Study
+from tuning.study import PRUNERS_BY_EVALUATION, PRUNERS_BY_SEED, Campaign, Study
 from tuning.trial import TrialRun
 
 if TYPE_CHECKING:
@@ -42,16 +47,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PULSE = 1.0  # seconds until the storage is polled again for trials that others left
+POLL_SECONDS = 1.0  # without a message, after which the storage is asked for trials of processes that died
 
 
 @dataclass(eq=False)
 class TrialInProgress:
-    """A trial with runs in the present process."""
+    """A trial with runs in the present process.
+
+    Its pruner looks at evaluations (median, hyperband) or at seeds (wilcoxon); most studies have none.
+    """
 
     search: Search
     trial: Trial
-    runs: list[TrialRun]  # one a seed
+    runs: list[TrialRun]  # one for each seed of the study
     results: dict[str, RunResult] = field(default_factory=dict)  # by key
     curves: dict[str, Curve] = field(default_factory=dict)  # of runs that a pruner looks at, by key
     withdrawn: set[str] = field(default_factory=set)  # keys of runs that are not needed any more
@@ -59,15 +67,16 @@ class TrialInProgress:
     pruned: bool = False
 
     def __post_init__(self) -> None:
-        # Of an attempt that was interrupted; asked about the last of them, the pruner answers as it did then.
-        self._known = self.search.trials()[self.trial.number].intermediate_values
-        self.reported = max(self._known, default=0)
+        # Values of an interrupted attempt. Optuna keeps the first value of a step, so they are not reported
+        # again.
+        self._reported_values = self.search.trials()[self.trial.number].intermediate_values
+        self.reported = max(self._reported_values, default=0)
 
     @property
     def next_runs(self) -> list[TrialRun]:
         """Return the runs to submit next: all, or a single run for a pruner of seeds."""
         missing = [run for run in self.runs if run.key not in self.results]
-        return missing[:1] if self.search.plan.pruner in BY_SEED else missing
+        return missing[:1] if self.search.plan.pruner in PRUNERS_BY_SEED else missing
 
     @property
     def given_up(self) -> bool:
@@ -76,15 +85,16 @@ class TrialInProgress:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is to be computed."""
+        """Whether each run has a result or is not needed."""
         return all(run.key in self.results or run.key in self.withdrawn for run in self.runs)
 
     def evaluated(self, run: TrialRun, message: Evaluated) -> None:
         """Record an evaluation, and ask a pruner of evaluations."""
         plan = self.search.plan
         curve = self.curves.setdefault(run.key, Curve())
+        # A resumed run sends rows again.
         curve.points[message.row :] = [curve_point(message.values, plan.objective.metric.name)]
-        if plan.pruner not in BY_EVALUATION or self.pruned or not isfinite(curve.points[0].value):
+        if plan.pruner not in PRUNERS_BY_EVALUATION or self.pruned or not isfinite(curve.points[0].value):
             return
         curves = [self.curves.get(run.key, Curve()) for run in self.runs]
         rows = min(len(curve.points) for curve in curves)
@@ -97,7 +107,7 @@ class TrialInProgress:
     def finished(self, run: TrialRun, result: RunResult) -> None:
         """Record a result, and ask a pruner of seeds."""
         self.results[run.key] = result
-        if self.search.plan.pruner not in BY_SEED or TrialMetric.OBJECTIVE not in result.metrics:
+        if self.search.plan.pruner not in PRUNERS_BY_SEED or TrialMetric.OBJECTIVE not in result.metrics:
             return
         seed = len(self.results) - 1
         if seed >= self.reported:
@@ -105,7 +115,7 @@ class TrialInProgress:
         self.pruned = len(self.results) < len(self.runs) and self.trial.should_prune()
 
     def _report(self, value: float, step: int) -> None:
-        if step not in self._known:
+        if step not in self._reported_values:
             self.trial.report(value, step)
         self.reported = step + 1
 
@@ -125,13 +135,17 @@ class Driver:
         with storage_errors_explained(storage.name):
             self.searches = [Search(storage, study, self.name) for study in campaign.studies]
         self.results: dict[str, RunResult] = {}  # of runs that have ended, by key
-        self.finished_earlier = self.ended
-        self.outage = ""  # why MLflow could not be reached at the end
-        self.failing = False  # whether records wait for another reason than a store that does not answer
-        self._planned: dict[tuple[str, int], list[TrialRun]] = {}  # by identity of the study and number
-        self._trials: dict[str, TrialInProgress] = {}  # by the key of each run
+        self.finished_earlier = self.ended  # trials
+        self.outage = ""  # why MLflow could not be reached at the end; empty if it could
+        self.failing = False  # whether a rerun alone would not help: MLflow refuses a record, or fails
+        self._planned: dict[
+            tuple[str, int], list[TrialRun]
+        ] = {}  # by identity of the study and number of the trial
+        self._trials: dict[str, TrialInProgress] = {}  # in progress, by the key of each of their runs
+        # Trials that were taken together; their values are reported together, so that the sampler's next
+        # draws do not depend on which of them ended first.
         self._batches: list[list[TrialInProgress]] = []
-        self._prepared: list[TrialInProgress] = []  # begun, for the worker that is idle next
+        self._prepared: list[TrialInProgress] = []  # taken in advance, for the next idle worker
 
     @property
     def experiment(self) -> str:
@@ -160,27 +174,30 @@ class Driver:
         ]
 
     def run(self, engine: Engine, show: Callable[[int], None]) -> None:
-        """Compute until nothing is left; `show` gets the number of ended trials.
+        """Compute until all studies are complete; `show` gets the number of ended trials.
 
-        Raises UserError if the storage fails, or a disk has no room. However it ends, records of ended runs
-        are kept, and trials in progress are retried by the others, or by the next `asyncfl tune`.
+        However it ends, records of ended runs are kept, and trials in progress are retried by other
+        processes, or by the next `asyncfl tune`.
+
+        Raises:
+            UserError: The storage fails, or a disk is full.
         """
         with ExitStack() as stack:
             delivery = stack.enter_context(delivering(self.store, shared=True))
             stack.enter_context(storage_errors_explained(self.storage.name))
-            # No other process retries the trials of this one.
+            # While this lock is held, no other process takes this one for dead and retries its trials.
             stack.enter_context(self.storage.locks.held(f"worker {self.name}"))
             log.info(
                 "%s: %d of %d trials ended", self.campaign.name, self.finished_earlier, self.campaign.trials
             )
             try:
-                missing = self._left(delivery)
+                missing = self._remaining_runs(delivery)
                 self._announce(delivery, StudyStatus.RUNNING)
                 show(self.ended)
                 while missing or not self.finished:
                     with logs.phase("computing"):
                         self._compute(missing, delivery, engine, show)
-                    missing = self._left(delivery)  # once results of other processes are read
+                    missing = self._remaining_runs(delivery)  # once results of other processes are read
             except KeyboardInterrupt:
                 self._announce(delivery, StudyStatus.INTERRUPTED)
                 raise
@@ -195,10 +212,10 @@ class Driver:
     def read(self) -> None:
         """Read the results of ended trials, without computing any."""
         with delivering(self.store, shared=True) as delivery, storage_errors_explained(self.storage.name):
-            self._read(delivery)
+            self._read_results(delivery)
 
     def _runs(self, search: Search, trial: FrozenTrial | Trial) -> list[TrialRun]:
-        """Return the runs of a trial; runs of a repetition under more seeds come last."""
+        """Return the runs of a trial: under the seeds of all trials, then under those for the best trials."""
         place = search.plan.identity, trial.number
         if place not in self._planned:
             plan, origin = search.plan, Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER))
@@ -207,12 +224,12 @@ class Driver:
             )
         return self._planned[place]
 
-    def _first(self, search: Search, trial: FrozenTrial | Trial) -> list[TrialRun]:
+    def _common_runs(self, search: Search, trial: FrozenTrial | Trial) -> list[TrialRun]:
         """Return the runs of a trial under the seeds common to all trials."""
         return self._runs(search, trial)[: len(search.plan.seeds)]
 
-    def _read(self, delivery: Delivery) -> list[TrialRun]:
-        """Read the results of trials; return lost runs of complete trials."""
+    def _read_results(self, delivery: Delivery) -> list[TrialRun]:
+        """Read the results of all trials; return runs of complete trials whose record is lost."""
         keys = {
             run.key
             for search in self.searches
@@ -226,7 +243,7 @@ class Driver:
             for search in self.searches
             for trial in search.ended()
             if trial.state.name == "COMPLETE"
-            for run in self._first(search, trial)
+            for run in self._common_runs(search, trial)
             if run.key in unknown
         ]
         lost = delivery.missing(needed) if needed else []
@@ -234,13 +251,16 @@ class Driver:
             self.results.pop(run.key, None)
         return lost
 
-    def _left(self, delivery: Delivery) -> list[TrialRun]:
-        """Return the remaining runs besides new trials: lost runs, then the best trials under more seeds."""
-        lost = self._read(delivery)
-        return lost or (self._repeated() if self.finished else [])
+    def _remaining_runs(self, delivery: Delivery) -> list[TrialRun]:
+        """Return the runs to compute besides those of new trials.
+
+        They are lost runs or, once all trials have ended, the best trials under more seeds.
+        """
+        lost = self._read_results(delivery)
+        return lost or (self._missing_repetitions() if self.finished else [])
 
     def _announce(self, delivery: Delivery, status: StudyStatus) -> None:
-        """Write studies, progress, and the counted runs to MLflow."""
+        """Write studies, progress and the current runs to MLflow."""
         runs = [
             run
             for search in self.searches
@@ -287,32 +307,33 @@ class Driver:
             while True:
                 if delivery.full_disk:
                     raise self._no_room(delivery.full_disk)
-                self._begin(pool, submit)
-                self._tell(show)  # of interrupted trials all runs may have ended before
+                self._start_trials(pool, submit)
+                self._report_batches(show)  # a resumed trial may have no run left to compute
                 if not pool.busy and self.finished:
                     return
-                messages = pool.messages(PULSE)
+                messages = pool.messages(POLL_SECONDS)
                 if not messages:
                     show(self.ended)  # meanwhile, other processes may have progressed
                 for job, message in messages:
                     event = job.failed(message.reason) if isinstance(message, GivenUp) else message
-                    self._see(job, event, pool, submit)
+                    self._handle(job, event, pool, submit)
                     if isinstance(event, Finished):
-                        self._submit_prepared(pool, submit)  # before the rest: no worker waits for that
+                        self._submit_prepared(pool, submit)  # first of all, so that no worker is idle
                         delivery.send()
-                        self._tell(show)
+                        self._report_batches(show)
 
-    def _begin(self, pool: Pool[RunJob, Any], submit: Callable[[Sequence[TrialRun]], None]) -> None:
+    def _start_trials(self, pool: Pool[RunJob, Any], submit: Callable[[Sequence[TrialRun]], None]) -> None:
         """Begin trials for every idle worker, and prepare the next trials."""
         self._submit_prepared(pool, submit)
         for _ in range(pool.idle):
-            if not (batch := self._next(self.searches)):
+            if not (batch := self._next_batch(self.searches)):
                 return
             for trial in batch:
                 submit(trial.next_runs)
-        if not self._prepared:  # a study at rest: its sampler knows all that came before
+        # Only of a study without trials in progress: its sampler knows all values that it is to know.
+        if not self._prepared:
             at_work = {trial.search for batch in self._batches for trial in batch}
-            self._prepared = self._next([search for search in self.searches if search not in at_work])
+            self._prepared = self._next_batch([search for search in self.searches if search not in at_work])
 
     def _submit_prepared(self, pool: Pool[RunJob, Any], submit: Callable[[Sequence[TrialRun]], None]) -> None:
         if self._prepared and pool.idle:
@@ -320,8 +341,8 @@ class Driver:
                 submit(trial.next_runs)
             self._prepared = []
 
-    def _next(self, searches: Sequence[Search]) -> list[TrialInProgress]:
-        """Return the next trials, scenario by scenario, of the study furthest from the end."""
+    def _next_batch(self, searches: Sequence[Search]) -> list[TrialInProgress]:
+        """Return the next trials: of the first unfinished scenario, the study furthest from its end."""
         order = {study.scenario: place for place, study in reversed([*enumerate(self.campaign.studies)])}
 
         def place(search: Search) -> tuple[int, float]:
@@ -330,7 +351,9 @@ class Driver:
         for search in sorted(searches, key=place):
             if trials := search.take(self.campaign.spec.batch):
                 batch = [
-                    TrialInProgress(search, trial, self._first(search, trial), self._before(search, trial))
+                    TrialInProgress(
+                        search, trial, self._common_runs(search, trial), self._earlier_results(search, trial)
+                    )
                     for trial in trials
                 ]
                 self._trials |= {run.key: trial for trial in batch for run in trial.runs}
@@ -338,24 +361,24 @@ class Driver:
                 return batch
         return []
 
-    def _before(self, search: Search, trial: Trial) -> dict[str, RunResult]:
-        """Return the results of runs finished before the trial was interrupted, by key.
+    def _earlier_results(self, search: Search, trial: Trial) -> dict[str, RunResult]:
+        """Return the results of runs that finished before the trial was interrupted, by key.
 
-        A pruner has to see them again.
+        With a pruner there are none: it has to see each of them again.
         """
         if search.plan.pruner != "none":
             return {}
-        results = {run.key: self.results.get(run.key) for run in self._first(search, trial)}
+        results = {run.key: self.results.get(run.key) for run in self._common_runs(search, trial)}
         return {key: result for key, result in results.items() if result and result.status.terminated}
 
-    def _see(
+    def _handle(
         self,
         job: RunJob,
         event: Message,
         pool: Pool[RunJob, Any],
         submit: Callable[[Sequence[TrialRun]], None],
     ) -> None:
-        """Take note of a message about a run."""
+        """Handle a message about a run: inform the pruner, keep the result, submit or cancel runs."""
         run = job.task
         assert isinstance(run, TrialRun)
         if isinstance(event, NoRoom):
@@ -363,7 +386,7 @@ class Driver:
         trial = self._trials.get(run.key)
         if isinstance(event, Evaluated) and trial is not None:
             trial.evaluated(run, event)
-            if trial.given_up:  # sent again at every evaluation: a note to a worker that died is lost
+            if trial.given_up:  # at every evaluation again: a worker that died has not read the request
                 pool.cancel(job)
         if isinstance(event, Finished):
             result = self.results[run.key] = event.result
@@ -371,7 +394,7 @@ class Driver:
                 log.warning("%s, trial %d: %s", run.study, run.number, result.reason)
             if trial is not None:
                 trial.finished(run, result)
-                if trial.search.plan.pruner in BY_SEED:
+                if trial.search.plan.pruner in PRUNERS_BY_SEED:
                     if trial.given_up:
                         trial.withdrawn = {trial_run.key for trial_run in trial.runs}
                     else:
@@ -379,8 +402,8 @@ class Driver:
         if trial is not None and trial.given_up:
             trial.withdrawn |= pool.withdraw({trial_run.key for trial_run in trial.runs})
 
-    def _tell(self, show: Callable[[int], None]) -> None:
-        """Report finished batches of trials, in numerical order."""
+    def _report_batches(self, show: Callable[[int], None]) -> None:
+        """Report the values of batches whose trials have all ended."""
         for batch in list(self._batches):
             if all(trial.ended for trial in batch):
                 self._batches.remove(batch)
@@ -390,8 +413,8 @@ class Driver:
                         del self._trials[run.key]
                 show(self.ended)
 
-    def _repeated(self) -> list[TrialRun]:
-        """Return the runs without a result of the best trials under more seeds."""
+    def _missing_repetitions(self) -> list[TrialRun]:
+        """Return the runs of the best trials under more seeds, without those that have a result."""
         missing = []
         for search, result in zip(self.searches, self.studies, strict=True):
             plan, trials = search.plan, {trial.number: trial for trial in search.ended()}
@@ -404,9 +427,9 @@ class Driver:
 
 @dataclass(frozen=True)
 class FixedTrials:
-    """Trials with given parameters, such as final runs: a suite of runs, without a search."""
+    """Trials with given parameters, in the form of a suite for `Session`: studies with `GIVEN_SAMPLER`."""
 
-    campaign: Campaign  # each study with its one trial
+    campaign: Campaign  # each study with a single trial
 
     @property
     def name(self) -> str:
@@ -425,9 +448,9 @@ class FixedTrials:
 
     def runs(self) -> list[PlannedRun]:
         """Return all runs, study by study."""
-        return [run for study in self.campaign.studies for run in self._of(study)]
+        return [run for study in self.campaign.studies for run in self._study_runs(study)]
 
-    def _of(self, study: Study) -> list[TrialRun]:
+    def _study_runs(self, study: Study) -> list[TrialRun]:
         ((origin, values),) = study.first
         return study.runs(0, values, origin, study.seeds)
 
@@ -435,7 +458,7 @@ class FixedTrials:
         """Return the results of all studies, from the results of runs by key."""
         studies = []
         for study in self.campaign.studies:
-            (origin, values), runs = study.first[0], self._of(study)
+            (origin, values), runs = study.first[0], self._study_runs(study)
             by_seed = {run.seed: results[run.key] for run in runs if run.key in results}
             studies.append(StudyResult(study, [TrialResult(0, origin, values, by_seed)]))
         return studies
@@ -451,7 +474,7 @@ def trial_result(
 
 
 def study_tags(search: Search, result: StudyResult, status: StudyStatus) -> dict[Tag, Any]:
-    """Return a study's tags, and the tags of the best trial once known."""
+    """Return the tags of a study in MLflow, with those of the best trial so far."""
     best = result.best
     done = len(result.trials) >= search.plan.trials
     ended = status is not StudyStatus.RUNNING

@@ -1,8 +1,8 @@
 """Locks for processes on a shared storage; a killed process releases all locks.
 
-Two things rest on them: only one process at a time takes trials, and a process is alive as long as it
-holds the lock of its own name. No clock and no grace period is involved: a process that was killed with
-`kill -9` has lost its locks before another can check.
+They have two uses (`tuning/search.py`): only one process at a time takes trials, and a process counts as
+alive as long as it holds the lock of its own name. No clock and no grace period is involved: a process that
+was killed with `kill -9` has lost its locks before another can check.
 
 Optuna has no substitute: locks of its journal guard one write, not the count and the draw of a trial
 together, and heartbeats are for databases alone, and know a dead process only after a grace period.
@@ -21,7 +21,8 @@ from filelock import FileLock, Timeout
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-# When a machine vanishes, PostgreSQL ends its connection, and so its locks, within a minute.
+# With these settings, PostgreSQL ends the connection of a vanished machine, and so its locks, within a
+# minute.
 KEEPALIVE = (
     "SET tcp_keepalives_idle = 30",
     "SET tcp_keepalives_interval = 10",
@@ -57,7 +58,7 @@ class PostgresLocks:
 
     @contextmanager
     def _asking(self, name: str) -> Iterator[Callable[[str], bool]]:
-        """Return a connection for calls of PostgreSQL's functions on a lock."""
+        """Open a connection; yield a function that calls one of PostgreSQL's lock functions by name."""
         from sqlalchemy import text
 
         with self.engine.connect() as connection:

@@ -1,4 +1,8 @@
-"""The value of a trial: a finite number for each seed, and the mean."""
+"""The value of a trial: a finite number for each seed, read off its learning curve, and their mean.
+
+Workers compute it when a run of a trial ends (`TrialRun.measures`); samplers and pruners see nothing else.
+Values are stored, so that another formula here would mix old and new values in one study.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +17,7 @@ from fl_core.scenario import Budget
 from fl_core.schema import TO_TARGET, Clock, Name, Status, TrialMetric
 from fl_core.time_to_target import first_meeting
 
-HOPELESS = 10.0  # times the first model's loss: the value of a diverged seed, and the worst of any seed
+DIVERGED_FACTOR = 10.0  # times the first model's loss: the value of a diverged seed, and the limit for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +26,10 @@ class CurvePoint:
 
     iteration: int
     updates: int
-    time: float
-    value: float  # of the metric
-    uploads: int = 0  # bytes
-    worst: float | None = None  # of the metric, at the client where it is worst
+    time: float  # virtual
+    value: float  # of the metric; NaN where it was not evaluated
+    uploads: int = 0  # bytes so far
+    worst: float | None = None  # of the metric, at the client where it is worst; None if not recorded
 
 
 @dataclass
@@ -55,25 +59,25 @@ def curve_point(row: Mapping[str, float], metric: str) -> CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """How a learning curve becomes a number.
+    """Objective of a study: the rule by which a learning curve becomes a number.
 
-    `final` is the mean of the last evaluations; `auc` the mean of the metric over the budget's clock, the
-    curve being a step function; `updates_to_target` and `time_to_target` are read off where the target is
+    `final` is the mean of the last evaluations; `auc` is the mean of the metric over the budget's clock, with
+    the curve as a step function; `updates_to_target` and `time_to_target` are the clock when the target is
     first met.
 
-    A seed that never meets it counts (n+1) B, B the budget and n the number of seeds, and a diverged one
-    (n+1)² B: so trials are ordered by diverged seeds, then by seeds that missed the target, then by the mean.
-    For the other two objectives a diverged seed has a share of 0, or HOPELESS times the first model's value
-    where lower is better; where higher is better and the metric is no share, as much below the first value.
+    A seed that never meets the target counts (n+1) B, with budget B and n seeds, and a diverged one (n+1)² B:
+    trials are ordered by diverged seeds, then by seeds that missed the target, then by the mean. For the
+    other two objectives a diverged seed counts 0 if the metric is a share, DIVERGED_FACTOR times the first
+    model's value if lower is better, and otherwise as much below the first value.
     """
 
-    kind: str
+    kind: str  # final, auc, updates_to_target or time_to_target
     metric: Metric
-    last: int
+    last: int  # evaluations that `final` averages
     target: float | None
     budget: Budget
-    seeds: int
-    easy: float | None = None  # a target beside
+    seeds: int  # of a trial: n above
+    easy: float | None = None  # a second target, only recorded: the leaderboard's easier one
     marks: int = 1  # successive evaluations whose mean has to meet a target
 
     @property
@@ -125,15 +129,15 @@ class Objective:
         return {name: value for name, value in measured.items() if value is not None}
 
     def value(self, curve: Curve, point: CurvePoint) -> float:
-        """The metric at an evaluation, a hopeless loss cut off."""
+        """Return the metric at an evaluation, limited to the value of a diverged seed."""
         worst = self._worst(curve)
         return max(point.value, worst) if self.metric.higher else min(point.value, worst)
 
     def _worst(self, curve: Curve) -> float:
         first = curve.points[0].value
         if not self.metric.higher:
-            return HOPELESS * first if first > 0 else first + HOPELESS * (abs(first) or 1.0)
-        return 0.0 if self.metric.share else first - HOPELESS * (abs(first) or 1.0)
+            return DIVERGED_FACTOR * first if first > 0 else first + DIVERGED_FACTOR * (abs(first) or 1.0)
+        return 0.0 if self.metric.share else first - DIVERGED_FACTOR * (abs(first) or 1.0)
 
     def _area(self, curve: Curve) -> float:
         at = [getattr(point, self.clock) for point in curve.points]

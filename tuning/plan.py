@@ -1,4 +1,7 @@
-"""The campaign of a suite: a study for each strategy in each scenario, with equal shares for all."""
+"""The campaign of a suite: a study for each strategy in each scenario, with equal trials, seeds and budget.
+
+`plan` turns a loaded suite and its `tuning` section into studies; `asyncfl tune` and the leaderboard call it.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -17,15 +20,15 @@ from tuning.objective import Objective
 from tuning.space import first_points, must_fit, space_of
 from tuning.study import Campaign, Study
 
-APART = 1000  # tuning seeds begin so far above the largest seed of the suite
-IN_QUEUE = ("grid", "sobol")  # samplers whose points are known before
-FEWEST_FOR_WILCOXON = 5  # with four seeds, no pattern of signs is rare enough to stop a trial
+SEED_GAP = 1000  # from the largest seed of the suite to the first seed of tuning; part of stored results
+QUEUED_SAMPLERS = ("grid", "sobol")  # whose points do not depend on results: all are queued at the start
+MIN_SEEDS_FOR_WILCOXON = 5  # with fewer, no outcome is significant enough to stop a trial
 
 
 def plan(suite: Suite, *, pilot: bool = False) -> Campaign:
     """Return the campaign of a suite; UserError if impossible.
 
-    A pilot, on a suite that is changed for the occasion, is recorded under a name of its own.
+    A pilot, on a suite changed by `--set`, is recorded under a separate name.
     """
     spec = suite.spec
     name = f"{suite.name}{PILOT}" if pilot else suite.name
@@ -48,7 +51,7 @@ def tuning_seeds(spec: SuiteSpec) -> tuple[int, ...]:
     """Return the seeds of the trials, distinct from the suite's seeds."""
     asked = spec.tuning.seeds
     if isinstance(asked, int):
-        first = max(spec.seeds) + APART
+        first = max(spec.seeds) + SEED_GAP
         return tuple(range(first, first + asked))
     if shared := sorted(set(asked) & set(spec.seeds)):
         raise UserError(
@@ -61,10 +64,10 @@ def tuning_seeds(spec: SuiteSpec) -> tuple[int, ...]:
 
 
 def seeds_again(spec: SuiteSpec) -> tuple[int, ...]:
-    """More seeds for the best trials."""
+    """Return the additional seeds of the best trials; none unless the suite has `tuning.again`."""
     if spec.tuning.again is None:
         return ()
-    first = max(max(spec.seeds) + APART - 1, *tuning_seeds(spec)) + 1
+    first = max(max(spec.seeds) + SEED_GAP - 1, *tuning_seeds(spec)) + 1
     return tuple(range(first, first + spec.tuning.again.seeds))
 
 
@@ -80,7 +83,7 @@ def _study(name: str, suite: Suite, run: PlannedRun, seeds: tuple[int, ...], mor
             must_fit(space, values, scenario, seeds[0])
     except ValueError as error:
         raise UserError(f"tuning.space: {error}") from None
-    trials = len(first) if spec.sampler in IN_QUEUE else spec.trials
+    trials = len(first) if spec.sampler in QUEUED_SAMPLERS else spec.trials
     return Study(
         suite=name,
         scenario=run.scenario,
@@ -101,7 +104,7 @@ def _study(name: str, suite: Suite, run: PlannedRun, seeds: tuple[int, ...], mor
 
 
 def tried_on(scenario: Scenario, spec: Tuning) -> Scenario:
-    """Return the scenario of the trials: the budget of tuning, judged on other data than the suite's runs."""
+    """Return the scenario of the trials: with tuning's budget, evaluated on other data than the suite's."""
     problem = scenario.problem
     if "evaluate_on" in type(problem).model_fields:
         problem = problem.model_copy(update={"evaluate_on": spec.evaluate_on})
@@ -153,8 +156,8 @@ def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:
 
 
 def _check_pruner(spec: Tuning, seeds: int) -> None:
-    if spec.pruner == "wilcoxon" and seeds < FEWEST_FOR_WILCOXON:
+    if spec.pruner == "wilcoxon" and seeds < MIN_SEEDS_FOR_WILCOXON:
         raise UserError(
-            f"tuning.pruner: wilcoxon compares seed by seed and needs {FEWEST_FOR_WILCOXON} of them at "
+            f"tuning.pruner: wilcoxon compares seed by seed and needs {MIN_SEEDS_FOR_WILCOXON} of them at "
             f"least, not {seeds}"
         )

@@ -1,4 +1,7 @@
-"""Progress of a campaign on stderr: lines, a bar in a terminal, and the best values so far."""
+"""Progress of a campaign on stderr: lines, a bar in a terminal, and the best values.
+
+`asyncfl tune` and the leaderboard run a `Driver` with it.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,15 +14,15 @@ from benchmarks.redaction import command_line
 from fl_core.text import duration, many
 from tuning.campaign import Driver
 
-MAX_SILENCE_SECONDS = 600  # between two lines on how far a campaign is
-PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}  # of such a line
+MAX_SILENCE_SECONDS = 600  # between two lines
+PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}  # rich must not alter labels
 
 
 def run_with_progress(driver: Driver, computes: Engine, *, quiet: bool) -> None:
     """Run a campaign, with progress on stderr; warn of errors.
 
-    A line for each tenth, and now and then in a long one, says how long it will take and what is best so
-    far; where there is a terminal, there is a bar as well.
+    A line for each tenth of the trials, and at least every `MAX_SILENCE_SECONDS`, has the remaining time and
+    the best values; a terminal shows a bar as well.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -35,7 +38,7 @@ def run_with_progress(driver: Driver, computes: Engine, *, quiet: bool) -> None:
 
         def show(ended: int) -> None:
             nonlocal tenths, printed, link
-            if link:  # once there is something to open
+            if link:  # not before the first call, when MLflow has the studies
                 console.print(link, **PLAIN)
                 link = ""
             bar.update(task, completed=ended)

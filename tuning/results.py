@@ -1,4 +1,7 @@
-"""Results of a campaign: trials from runs, the best of each study, and tuned values for suites."""
+"""Results of a campaign: the best trial of each study, tuned values for suites, and advice for the user.
+
+`asyncfl tune` writes `found` to a file (`benchmarks/suite/tuned.py`), and prints `caveats` and `pasteable`.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from benchmarks.yaml_io import in_a_line
 from fl_core.schema import Origin, TrialState
 from fl_core.strategies.hyperparameters import FACTOR, fields_of
 from fl_core.strategies.strategy import Strategy
-from tuning.samplers import ADAPTIVE, STARTUP
+from tuning.samplers import ADAPTIVE, STARTUP_TRIALS
 from tuning.study import Campaign, Study
 
-GOOD = 0.02  # a trial is good if its objective differs by so little from the best one, relative to it
+GOOD_TOLERANCE = 0.02  # relative distance of a good trial's objective from the best one
 LIBRARIES = ("asyncfl-bench", "optuna", "torch", "numpy")
 
 
@@ -52,7 +55,7 @@ class StudyResult:
 
     @property
     def whole(self) -> bool:
-        """Return whether all trials have ended, the best under all seeds."""
+        """Return whether all trials have ended, and the best also under the additional seeds."""
         repeated = sum(len(trial.runs) > len(self.plan.seeds) for trial in self.best_first)
         count = min(self.plan.repeated, len(self.best_first))
         return len(self.trials) >= self.plan.trials and repeated >= count
@@ -63,7 +66,10 @@ class StudyResult:
 
 
 def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
-    """Return the best parameters of every study with a usable trial, also for strategies reusing them."""
+    """Return the tuned values of a campaign: an entry for each study with a usable trial.
+
+    A strategy of `tuning.reuse` gets the entry of the strategy whose parameters it takes.
+    """
     entries = {(study.plan.scenario, study.plan.strategy): _entry(study) for study in studies}
     usable = {place: entry for place, entry in entries.items() if entry is not None}
     for run, source in campaign.reused:
@@ -92,14 +98,14 @@ def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
 
 
 def caveats(studies: Sequence[StudyResult]) -> list[str]:
-    """Return what to mind about the best values of a campaign: one sentence each."""
+    """Return warnings on the reliability of the best values, a sentence each."""
     plan = studies[0].plan
     lines = []
-    informed = max(0, plan.trials - STARTUP)
+    informed = max(0, plan.trials - STARTUP_TRIALS)
     if plan.sampler in ADAPTIVE and informed < plan.trials / 2:
         lines.append(
-            f"{plan.trials} trials are few for {plan.sampler}, which draws the first {STARTUP} at random. "
-            f"Use {2 * STARTUP} or more"
+            f"{plan.trials} trials are few for {plan.sampler}, which draws the first {STARTUP_TRIALS} at "
+            f"random. Use {2 * STARTUP_TRIALS} or more"
         )
     at_edge, at_default, single = [], [], []
     for study in studies:
@@ -127,9 +133,9 @@ def caveats(studies: Sequence[StudyResult]) -> list[str]:
 
 
 def pasteable(campaign: Campaign, tuned_file: TunedFile) -> list[str]:
-    """Return what was found as YAML for a suite, a block for each scenario: `lr`, or `strategies`.
+    """Return tuned values as lines of YAML to paste into a suite: `lr` or `strategies`, for each scenario.
 
-    A strategy for which nothing was found has no entry; a factor `c` of a rate is no key of a strategy.
+    Strategies without tuned values are missing, and scenarios with a factor `c`, which is no key of a suite.
     """
     runs = {(run.scenario, run.strategy): run.experiment.strategy for run in campaign.suite.runs()}
     lines = []
@@ -157,7 +163,7 @@ def pasteable(campaign: Campaign, tuned_file: TunedFile) -> list[str]:
 
 
 def _written(strategy: Strategy) -> dict[str, Any]:
-    """Return the fields of a strategy that are not at their defaults."""
+    """Return the fields of a strategy with other values than the defaults, without name and local rate."""
     fields = strategy.model_dump(mode="json", exclude_defaults=True)
     return {name: value for name, value in fields.items() if name not in ("name", "local_lr")}
 
@@ -190,7 +196,7 @@ def _width(study: StudyResult, best: float) -> float:
     fields = fields_of(study.plan.space.strategy)
     rates = []
     for trial in study.best_first:
-        if abs((trial.value or 0.0) - best) <= GOOD * abs(best):
+        if abs((trial.value or 0.0) - best) <= GOOD_TOLERANCE * abs(best):
             values = {**fields, **trial.parameters}
             rates.append(values.get(FACTOR, values["local_lr"]) * values["server_lr"])
     return float(max(rates) / min(rates))

@@ -1,4 +1,7 @@
-"""Samplers and pruners by name, with all options written out against changes of Optuna's defaults."""
+"""Samplers and pruners by name, with all options written out against changes of Optuna's defaults.
+
+Other options or seeds would change which trials a campaign draws, and so its results.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +14,35 @@ if TYPE_CHECKING:
     from optuna.pruners import BasePruner
     from optuna.samplers import BaseSampler
 
-ADAPTIVE = ("tpe", "gp", "cmaes")  # samplers that look at what was found
-STARTUP = 10  # trials before TPE, GP or CMA-ES look at what was found
+ADAPTIVE = ("tpe", "gp", "cmaes")  # samplers whose draws depend on earlier results
+STARTUP_TRIALS = 10  # trials that they draw at random first
 
 
 def sampler(name: str, study: str, trials: int) -> BaseSampler:
-    """Return a sampler for a study with the given number of trials.
+    """Return a sampler for the next trials of a study that has the given number of trials.
 
-    It is made anew each time, with a seed that depends on both: processes that share a study never draw the
-    same, and a campaign that was interrupted draws what it would have drawn, but for the rest of a batch that
-    was interrupted amid its draws.
+    Each batch gets a new sampler, with a seed from both: processes that share a study never draw the same
+    trial, and a resumed campaign draws the trials that it would have drawn without the interruption, except
+    for the rest of a batch that was interrupted amid its draws.
     """
     from optuna import samplers
 
     seed = int.from_bytes(hashlib.blake2b(f"{study} {trials}".encode(), digest_size=4).digest(), "big")
     if name == "tpe":
         return samplers.TPESampler(
-            seed=seed, n_startup_trials=STARTUP, n_ei_candidates=24, multivariate=True, constant_liar=True
+            seed=seed,
+            n_startup_trials=STARTUP_TRIALS,
+            n_ei_candidates=24,
+            multivariate=True,
+            constant_liar=True,
         )
     if name == "gp":
-        return samplers.GPSampler(seed=seed, n_startup_trials=STARTUP, deterministic_objective=False)
+        return samplers.GPSampler(seed=seed, n_startup_trials=STARTUP_TRIALS, deterministic_objective=False)
     if name == "cmaes":
-        return samplers.CmaEsSampler(seed=seed, n_startup_trials=STARTUP, warn_independent_sampling=False)
-    return samplers.RandomSampler(
-        seed=seed
-    )  # points of a grid or of Sobol's are in the queue: nothing is drawn
+        return samplers.CmaEsSampler(
+            seed=seed, n_startup_trials=STARTUP_TRIALS, warn_independent_sampling=False
+        )
+    return samplers.RandomSampler(seed=seed)  # unused for grid and sobol, whose trials are all queued
 
 
 def must_be_there(name: str) -> None:
@@ -51,7 +58,12 @@ def must_be_there(name: str) -> None:
 
 
 def pruner(name: str, evaluations: int) -> BasePruner:
-    """A pruner; median and hyperband look at evaluations, wilcoxon at seeds."""
+    """Return a pruner: median and hyperband compare evaluations, wilcoxon compares seeds.
+
+    Args:
+        name: Of the pruner; any other name gives none.
+        evaluations: Of a run, after which a trial is not pruned.
+    """
     from optuna import pruners
 
     if name == "median":

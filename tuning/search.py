@@ -1,8 +1,9 @@
 """A study in Optuna's storage: assignment of trials to processes, and values for samplers.
 
-Trials are taken under a lock that all processes on the storage share, so there are never more than planned. A
-taken trial bears the name of its process; a dead process leaves its trials RUNNING, and the next process to
-take trials puts them back into the queue. Results stand in the runs of trials alone (`tuning/results.py`).
+`Driver` has a `Search` for each study. Trials are taken under a lock that all processes on the storage share,
+so there are never more than planned. A taken trial has the name of its process as an attribute; a dead
+process leaves its trials RUNNING, and the next process to take trials puts them back into the queue. The
+storage has parameters and values alone: results are runs in MLflow.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from optuna import Trial
     from optuna.trial import FrozenTrial
 
-TAKING = "taking"  # the lock under which trials are taken
+TAKE_LOCK = "taking"  # the lock under which trials are taken
 QUEUED = "fixed_params"  # Optuna's attribute of a trial whose parameters were given to the queue
 
-# Attributes of a study.
-PLAN = "plan"  # name of the plan: an edited plan is another study of the same name
-DEFINITION = "definition"  # all that its trials have in common
-
-# Attributes of a trial.
+# Attributes in the storage: other texts would lose the trials of existing campaigns.
+# Of a study:
+PLAN = "plan"  # `Study.name`; several studies share it if the suite was edited in between
+DEFINITION = "definition"  # `Study.common`, to tell users which part was edited
+# Of a trial:
 ORIGIN = "from"  # an `Origin`
-WORKER = "worker"  # the process that took it
+WORKER = "worker"  # name of the process that took it
 
 
 class Search:
@@ -40,17 +41,17 @@ class Search:
 
     def __init__(self, storage: Storage, plan: Study, worker: str) -> None:
         self.storage, self.plan, self.worker = storage, plan, worker
-        self.study = self._opened()
+        self.study = self._open_study()
 
-    def _opened(self) -> optuna.Study:
+    def _open_study(self) -> optuna.Study:
         """Return the study, created if missing, with the first trials queued."""
         import optuna
 
         plan, name = self.plan, f"{self.plan.name} · {self.plan.identity}"
-        with self.storage.locks.held(TAKING):
+        with self.storage.locks.held(TAKE_LOCK):
             studies = self.storage.optuna.get_all_studies()
             if name not in {study.study_name for study in studies}:
-                self._tell_what_changed(studies)
+                self._warn_of_changes(studies)
             study = optuna.create_study(
                 study_name=name,
                 storage=self.storage.optuna,
@@ -65,7 +66,7 @@ class Search:
                 study.enqueue_trial(dict(values), {ORIGIN: origin.value}, skip_if_exists=True)
         return study
 
-    def _tell_what_changed(self, studies: list[optuna.study._frozen.FrozenStudy]) -> None:
+    def _warn_of_changes(self, studies: list[optuna.study._frozen.FrozenStudy]) -> None:
         """Warn about trials from before an edit, not counted any more."""
         same = [study for study in studies if study.user_attrs.get(PLAN) == self.plan.name]
         if not same:
@@ -85,11 +86,11 @@ class Search:
         return trials
 
     def counted(self) -> list[FrozenTrial]:
-        """Return the trials counted by the plan, running or ended."""
+        """Return the trials that count towards the planned number: running or ended, not queued."""
         return [trial for trial in self.trials() if trial.state.name != "WAITING"]
 
     def drawn(self) -> list[FrozenTrial]:
-        """Return the trials with all parameters drawn; a process may have died in between."""
+        """Return the trials with all parameters; without trials whose process died amid drawing them."""
         return [trial for trial in self.trials() if WORKER in trial.user_attrs]
 
     def ended(self) -> list[FrozenTrial]:
@@ -109,20 +110,22 @@ class Search:
         return importance([trial for trial, _ in losses], [loss for _, loss in losses])
 
     def take(self, count: int) -> list[Trial]:
-        """Return up to `count` trials for this process; empty if others have the rest, or all are done."""
-        with self.storage.locks.held(TAKING):
+        """Return up to `count` trials for this process; empty if all are done or taken by other processes."""
+        with self.storage.locks.held(TAKE_LOCK):
             self._recover()
             trials = self.trials()
             waiting = [trial for trial in trials if trial.state.name == "WAITING"]
             room = min(count, self.plan.trials - len(self.counted()))
             if interrupted := [trial for trial in waiting if WORKER in trial.user_attrs]:
-                room = min(room, len(interrupted))  # what is drawn next may depend on their results
+                room = min(room, len(interrupted))  # later draws of the sampler depend on their results
             blank = [trial for trial in waiting if not trial.params and QUEUED not in trial.system_attrs]
-            drawn = len(trials) - len(blank)  # as many as when the process of a blank one began to draw
+            # A blank trial was created, but its process died before it drew parameters. Without blank ones,
+            # the number, and so the sampler's seed, is the same as for that process.
+            drawn = len(trials) - len(blank)
             self.study.sampler = samplers.sampler(self.plan.sampler, self.plan.name, drawn)
-            return [self._taken() for _ in range(room)]
+            return [self._take_one() for _ in range(room)]
 
-    def _taken(self) -> Trial:
+    def _take_one(self) -> Trial:
         trial: Trial = self.study.ask(distributions(self.plan.space))
         trial.set_user_attr(WORKER, self.worker)
         if ORIGIN not in trial.user_attrs:
@@ -130,10 +133,10 @@ class Search:
         return trial
 
     def _recover(self) -> None:
-        """Put the trials of dead processes back into the queue; to be called under the lock.
+        """Put the trials of dead processes back into the queue; call only with the lock held.
 
-        However often that happens: a trial that kills its worker is given up by the pool, and a process that
-        takes trials dies for reasons of its own.
+        There is no limit of retries: a trial that kills its worker is given up by the pool, and ends as
+        failed.
         """
         from optuna.trial import TrialState as OptunaState
 
@@ -156,5 +159,5 @@ class Search:
         ended = {TrialState.PRUNED: OptunaState.PRUNED, TrialState.FAILED: OptunaState.FAIL}
         try:
             self.study.tell(trial, value, ended.get(state))
-        except (UpdateFinishedTrialError, ValueError):
+        except (UpdateFinishedTrialError, ValueError):  # told by another process, which computed it too
             return

@@ -1,4 +1,7 @@
-"""The search space of a strategy, the first points, and the space for Optuna."""
+"""The search space of a strategy: made from the suite and the strategy, its first points, and Optuna's form.
+
+`tuning/plan.py` calls it for each study. `Space` itself is in `fl_core/strategies/hyperparameters.py`.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +39,18 @@ def space_of(
     *,
     declared_too: bool = False,
 ) -> Space:
-    """Return the search space of a strategy: the suite's, or the strategy's default.
+    """Return the search space of a strategy: the suite's, or else the one that the strategy declares.
 
-    With `declared_too`, both; of a parameter in both, what the suite writes.
+    A declared space is widened until it holds the strategy's values in the suite, and the paper's.
 
-    What is declared is widened until it holds the values that the strategy has, and the paper's. `names` are
-    those of all strategies of the suite: `fedbuff.buffer` is FedBuff's alone, and without effect in a suite
-    that lacks FedBuff. Raises ValueError with a sentence about the key that is wrong.
+    Args:
+        strategy: As in the suite.
+        names: Of all strategies of the suite, to tell a key of another strategy, such as `fedbuff.buffer`.
+        written: `tuning.space` of the suite: parameter, or strategy.parameter → candidates.
+        declared_too: Whether the suite's parameters are searched in addition to the declared ones.
+
+    Raises:
+        ValueError: A key is wrong; the message is a sentence about it.
     """
     stated = Space(strategy, _stated(strategy, names, written))
     if stated.candidates and not declared_too:
@@ -83,9 +91,9 @@ def _stated(
 
 
 def first_points(space: Space, spec: Tuning) -> Iterator[tuple[Origin, Values]]:
-    """Return the points before sampling: all points, or the suite's values and then the paper's.
+    """Return the points to try before the sampler draws: the suite's values, then the paper's.
 
-    ValueError where a grid is asked for and a parameter has a range.
+    For the samplers grid and sobol these are all points. Raises ValueError for a grid with a range.
     """
     if spec.sampler == "grid":
         yield from ((Origin.GRID, values) for values in space.grid())

@@ -1,4 +1,8 @@
-"""Where studies are kept: a journal file, SQLite or PostgreSQL; looked at before anything is written."""
+"""Storage of studies: a journal file, SQLite or PostgreSQL, checked before anything is written to it.
+
+`--storage` of `asyncfl tune` names it; without the option it is a journal in the store. It belongs to Optuna:
+here it is only opened, with locks beside it, and its errors become messages for the user.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,9 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 ALLOWED = "a journal file's path, sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
-LOCK_GRACE_SECONDS = 5  # until the journal's lock of a killed process is taken away
-LONGEST_LINE = 1_000_000  # bytes of a journal's first line, which opens a study
-OPTUNAS = {"studies", "trials", "version_info"}  # tables by which Optuna's databases are known
+LOCK_GRACE_SECONDS = 5  # after which Optuna removes the journal's lock of a killed process
+MAX_LINE_BYTES = 1_000_000  # read of a file's first line, to recognise a journal
+OPTUNA_TABLES = {"studies", "trials", "version_info"}  # tables by which a database of Optuna is recognised
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ def _must_be_a_journal(path: Path) -> None:
         return
     try:
         with path.open("rb") as lines:
-            first = json.loads(lines.readline(LONGEST_LINE))
+            first = json.loads(lines.readline(MAX_LINE_BYTES))
         is_journal = isinstance(first, dict) and "op_code" in first
     except OSError as error:
         raise UserError(f"--storage {path}: {error.strerror}") from None
@@ -127,9 +131,9 @@ def _sqlite(url: str, path: Path) -> Storage:
         path.parent.mkdir(0o700, parents=True, exist_ok=True)
         path.touch(0o600)
         locks = FileLocks(path.with_name(f"{path.name}.locks"))
-        with locks.held("schema"):
+        with locks.held("schema"):  # one process creates the tables
             _must_be_optunas(url, url)
-            # Others may be writing: SQLite then waits so many seconds.
+            # SQLite waits up to 60 s while another process writes.
             storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 60}})
         return Storage(url, storage, locks)
 
@@ -144,7 +148,7 @@ def _postgres(url: str) -> Storage:
     try:
         with storage_errors_explained(address):
             locks = PostgresLocks(create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT"))
-            with locks.held("schema"):  # of several processes that come first, one makes the tables
+            with locks.held("schema"):  # one process creates the tables
                 _must_be_optunas(url, address)
                 storage = RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
             return Storage(address, storage, locks)
@@ -162,7 +166,7 @@ def _must_be_optunas(url: str, address: str) -> None:
     engine = create_engine(url, poolclass=NullPool)
     tables = set(inspect(engine).get_table_names())
     engine.dispose()
-    if tables and not tables >= OPTUNAS:
+    if tables and not tables >= OPTUNA_TABLES:
         raise UserError(
             f"--storage {address}: holds other tables, such as '{min(tables)}'. Name another database"
         )

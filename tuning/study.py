@@ -1,4 +1,8 @@
-"""Study: the search for a strategy's parameters in a scenario. Campaign: a suite's studies."""
+"""Study: the search for a strategy's parameters in a scenario. Campaign: a suite's studies.
+
+`tuning/plan.py` makes them. They are plans: trials and results are in the storage and in MLflow, found again
+by `Study.identity`, a hash of `Study.common`. Any change there starts all studies from the beginning.
+"""
 
 import json
 from collections.abc import Sequence
@@ -19,29 +23,29 @@ from fl_core.strategies.hyperparameters import Space, Values
 from tuning.objective import Objective
 from tuning.trial import TrialRun
 
-GIVEN = "chosen"  # sampler of studies whose one trial is given
+GIVEN_SAMPLER = "chosen"  # name in studies without a search, whose single trial has given parameters
 JUDGED_ON = {"validation": JudgedOn.VALIDATION, "first_half": JudgedOn.HALF, "second_half": JudgedOn.HALF}
-BY_EVALUATION, BY_SEED = ("median", "hyperband"), ("wilcoxon",)  # pruners, by what they look at
+PRUNERS_BY_EVALUATION, PRUNERS_BY_SEED = ("median", "hyperband"), ("wilcoxon",)
 
 
 @dataclass(frozen=True)
 class Study:
     """The search for a strategy's parameters in a scenario."""
 
-    suite: str
+    suite: str  # name, or that of its pilot
     scenario: str  # label
     strategy: str  # label
-    tried_on: Scenario  # what trials are simulated on: validation data, and the budget of tuning
+    tried_on: Scenario  # of the trials: with validation data and the budget of tuning
     space: Space
     objective: Objective
     seeds: tuple[int, ...]
-    trials: int  # under these seeds
-    seeds_again: tuple[int, ...]  # more seeds …
-    repeated: int  # … for so many of the trials, the best
+    trials: int  # each under all `seeds`
+    seeds_again: tuple[int, ...]  # additional seeds …
+    repeated: int  # … of this number of best trials
     sampler: str
     pruner: str
-    first: tuple[tuple[Origin, Values], ...]  # what is tried first: where it comes from, and its values
-    digest: str  # of the suite's own scenario and strategy, for users of the values
+    first: tuple[tuple[Origin, Values], ...]  # points tried before the sampler draws (`space.first_points`)
+    digest: str  # of the suite's own scenario and strategy: tuned values are used only where it is the same
     conditions: tuple[str, ...] = ()  # the parts of the scenario's label
 
     @property
@@ -51,12 +55,12 @@ class Study:
 
     @property
     def planned(self) -> int:
-        """Trials and repetitions of trials."""
+        """Number of trials, repetitions under more seeds included."""
         return self.trials + self.repeated
 
     @property
     def simulations(self) -> int:
-        """Seeds of all trials."""
+        """Number of runs: seeds of all trials, repetitions included."""
         return self.trials * len(self.seeds) + self.repeated * len(self.seeds_again)
 
     @property
@@ -69,7 +73,7 @@ class Study:
 
     @property
     def budget(self) -> str:
-        """Where each simulation ends, in words."""
+        """Budget of each simulation, in words."""
         return self.tried_on.budget.label()
 
     def on(self, scenario: Scenario) -> Self:
@@ -79,8 +83,8 @@ class Study:
 
     @property
     def prunable(self) -> bool:
-        """Whether trials may be stopped amid a run."""
-        return self.pruner in BY_EVALUATION
+        """Whether a pruner may stop runs before their end."""
+        return self.pruner in PRUNERS_BY_EVALUATION
 
     def runs(self, number: int, values: Values, origin: Origin, seeds: Sequence[int]) -> list[TrialRun]:
         """Return the runs of a trial, by seed."""
@@ -133,16 +137,19 @@ class Study:
 
     @cached_property
     def common(self) -> dict[str, Any]:
-        """Return the common properties of all trials, by name: an edit of any makes another study."""
+        """Return the properties shared by all trials, by name: an edit of any makes another study."""
         return {**self.definition(), "data": self.tried_on.problem.data_digest()}
 
     @cached_property
     def identity(self) -> str:
-        """Return the hash of the common properties of all trials."""
+        """Return the hash of `common`, by which storage and MLflow know the study."""
         return digest(json.dumps(self.common, sort_keys=True).encode())
 
     def definition(self) -> dict[str, Any]:
-        """Return the common properties of all trials, except data."""
+        """Return the properties shared by all trials, without the digest of the data.
+
+        Names and forms are part of the identity: keep them.
+        """
         objective = self.objective
         target = objective.target if objective.kind in TO_TARGET else None
         spec = {
@@ -163,17 +170,17 @@ class Study:
 
 @dataclass(frozen=True)
 class Campaign:
-    """All studies of a suite, and the strategies served by each."""
+    """All studies of a suite, and the strategies that reuse their values."""
 
     suite: Suite
     studies: tuple[Study, ...]
-    reused: tuple[
-        tuple[PlannedRun, str], ...
-    ]  # a run of each strategy that takes over values, and from which label
+    # Of each strategy with `tuning.reuse`: one of its runs, and the label of the strategy whose values it
+    # takes
+    reused: tuple[tuple[PlannedRun, str], ...]
 
     @property
     def name(self) -> str:
-        """The name under which it is recorded: the suite's, or that of its pilot."""
+        """Name of the campaign in records: the suite's, or that of a pilot."""
         return self.studies[0].suite if self.studies else self.suite.name
 
     @property
@@ -183,12 +190,12 @@ class Campaign:
 
     @property
     def trials(self) -> int:
-        """Of all studies, repetitions included."""
+        """Number of trials of all studies, repetitions included."""
         return sum(study.planned for study in self.studies)
 
     @property
     def simulations(self) -> int:
-        """Of all trials."""
+        """Number of runs of all trials."""
         return sum(study.simulations for study in self.studies)
 
     def check(self) -> None:

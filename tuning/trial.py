@@ -1,4 +1,8 @@
-"""A trial under a single seed: an ordinary run with a study and an objective."""
+"""A trial under a single seed: an ordinary run with a study and an objective.
+
+`Study.runs` makes them. They are computed and recorded as any run of a suite, so that trials can be resumed
+and reported.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ class TrialRun(PlannedRun):
 
     @cached_property
     def key(self) -> str:
-        """The run's identity: a hash of study, number and experiment."""
+        """Key of the run: a hash of study, number and experiment; another form would lose recorded trials."""
         return key([self.kind, self.identity, self.number, self.experiment.identity()])
 
     @property
@@ -65,7 +69,8 @@ class TrialRun(PlannedRun):
         """Return the objective and a leaderboard's measures of the curve.
 
         Raises:
-            ValueError: The metric of the first model is not finite: a diverged seed has no value then.
+            ValueError: The metric of the first model is not finite, from which a diverged seed's value is
+                made.
         """
         objective = self.objective
         logarithms = {views.log10(name): log10(self.values[name]) for name in self.logarithmic}

@@ -141,11 +141,11 @@ def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str |
 def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> list[StudyResult]:
     """Run the rest of a campaign, with size and progress shown, and return the results."""
     from tuning.progress import run_with_progress
-    from tuning.study import GIVEN
+    from tuning.study import GIVEN_SAMPLER
 
     scenarios = len({study.scenario for study in campaign.studies})
     click.echo(f"{many(scenarios, 'scenario')}, {many(campaign.simulations, 'run')}")
-    if campaign.studies[0].sampler == GIVEN:
+    if campaign.studies[0].sampler == GIVEN_SAMPLER:
         return _fixed(campaign, computes, store)
     driver = driver_of(campaign, computes, store, storage)
     run_with_progress(driver, computes, quiet=False)

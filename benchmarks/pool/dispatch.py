@@ -1,7 +1,8 @@
-"""Assignment of jobs to workers, and retries of the jobs of dead workers, common to all engines.
+"""Base class of pools: assignment of jobs to workers, and retries of the jobs of dead workers.
 
-The jobs themselves report how many can run side by side in a worker (`Capacity`): the first of a kind runs
-alone. The jobs of a worker that died are retried, each alone.
+`LocalPool` (processes) and `RayPool` (a cluster) derive from it. Jobs of one kind may run side by side in a
+worker: the first runs alone, and reports how many are useful (`Capacity`). The jobs of a worker that died are
+retried, each alone, since any of them may have killed it.
 """
 
 import logging
@@ -21,7 +22,7 @@ class WorkerHandle(ABC, Generic[J]):
 
     def __init__(self) -> None:
         self.jobs: dict[str, J] = {}  # in progress, by key
-        self.ready = True  # whether it can be given jobs
+        self.ready = True  # False while a Ray worker prepares its node: jobs are not yet accepted
 
     @abstractmethod
     def begin(self, job: J) -> None:
@@ -44,9 +45,9 @@ class Pool(ABC, Generic[J, H]):
 
     def __init__(self) -> None:
         self.workers: list[H] = []
-        self.waiting: deque[J] = deque()
-        self._capacity: dict[Hashable, int] = {}  # by kind
-        self._deaths: dict[str, int] = {}  # by job
+        self.waiting: deque[J] = deque()  # submitted, and not yet given to a worker
+        self._capacity: dict[Hashable, int] = {}  # by kind of job: how many a worker takes side by side
+        self._deaths: dict[str, int] = {}  # by key of a job: workers that died with it
 
     @property
     @abstractmethod
@@ -63,7 +64,10 @@ class Pool(ABC, Generic[J, H]):
 
     @abstractmethod
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
-        """Return the messages since the last call; empty if none comes within `seconds`."""
+        """Assign waiting jobs, and return the messages since the last call; empty if none came in `seconds`.
+
+        Nothing happens between two calls: the caller's loop drives the pool.
+        """
 
     @abstractmethod
     def stop(self) -> None:
@@ -93,7 +97,7 @@ class Pool(ABC, Generic[J, H]):
 
     @property
     def idle(self) -> int:
-        """Number of workers with nothing to do, now or soon."""
+        """Number of workers without a job, minus the waiting jobs that they will get."""
         return max(0, self.size - sum(bool(worker.jobs) for worker in self.workers) - len(self.waiting))
 
     @property
@@ -103,7 +107,7 @@ class Pool(ABC, Generic[J, H]):
 
     def assign(self) -> None:
         """Hand waiting jobs to free workers, starting further workers if necessary."""
-        starting = 0
+        starting = 0  # workers that are not ready: each will take a waiting job
         for worker in self.workers:
             if not worker.ready:
                 starting += 1
@@ -122,7 +126,12 @@ class Pool(ABC, Generic[J, H]):
             self._fill_up(worker, share)
 
     def _fill_up(self, worker: H, share: int) -> None:
-        """Add as many companions as are useful, while the other workers keep a fair share of the jobs."""
+        """Give a worker further jobs of the same kind, up to the kind's capacity and to `share` jobs.
+
+        Args:
+            worker: A worker with a job in progress.
+            share: Jobs for each worker if all were spread evenly; more would leave other workers idle.
+        """
         if not self.waiting or not worker.jobs:
             return
         kind = self._kind(next(iter(worker.jobs.values())))

@@ -1,4 +1,8 @@
-"""Fork server: the parent process of workers, with all common imports done."""
+"""Fork server: the parent process of local workers, with all common imports done.
+
+`engine.Local` starts it; workers are forked from it (`pool/local.py`), and so start in milliseconds instead
+of seconds. It needs a signal of its own and care with paths, since it outlives the calls that set it up.
+"""
 
 import os
 import signal
@@ -9,17 +13,17 @@ from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-IMPORT_SIGNAL = signal.SIGURG  # a signal that no other fork server minds
+IMPORT_SIGNAL = signal.SIGURG  # asks for Lightning; ignored by a fork server without our handler
 
 
 def warm_up(*modules: str) -> None:
     """Start the fork server; the modules of jobs are imported in the background.
 
-    Workers inherit the present environment and import path. Where `asyncfl` found our packages among others
-    of their names, it does so there, too.
+    Workers inherit the present environment and import path.
     """
+    # Imported first, asyncfl loads our packages even if the user's folder has others of their names.
     first = ["asyncfl"] if "asyncfl" in sys.modules else []
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # a process a core
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # one process on each core, with one thread
     forkserver.set_forkserver_preload([*first, "benchmarks.pool.preload", *modules])
     resource_tracker.ensure_running()  # by itself, the fork server starts it and unblocks the signal
     with same_import_path(), _signals_blocked():
@@ -34,7 +38,10 @@ def prepare_for_networks() -> None:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Block our signals in processes started meanwhile, until the preloaded module handles the signals."""
+    """Block signals in processes started meanwhile; `pool/preload.py` unblocks them once it handles them.
+
+    Otherwise Ctrl-C amid the imports would kill the fork server with a traceback.
+    """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, IMPORT_SIGNAL])
     try:
         yield

@@ -1,7 +1,8 @@
 """Jobs, messages about jobs, and the interface of workers.
 
-A job defines its own computation: the pool sends it to a worker and returns its messages. A job whose worker
-dies is retried; after three deaths it is given up.
+A job (`PoolJob`) defines its own computation: the pool sends it to a worker and returns its messages. A job
+whose worker dies is retried; after three deaths it is given up. Runs and baselines are jobs of
+`benchmarks/runs/jobs.py`; the workers are `pool/worker.py` and `pool/ray_worker.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-MAX_DEATHS = 3  # of a job's workers, after which it is given up
+MAX_DEATHS = 3  # workers that die with a job before it is given up
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ class Final(Message):
 
 @dataclass(frozen=True, slots=True)
 class Capacity(Message):
-    """Useful number of jobs of a kind to compute side by side in a worker."""
+    """Message that a worker can usefully compute this number of jobs of the sender's kind side by side."""
 
     jobs: int
 
@@ -41,7 +42,7 @@ class Capacity(Message):
 class Died(Message):
     """Death of the job's worker; the job is retried."""
 
-    how: str
+    how: str  # signal or exit code of the process, or the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class PoolJob(ABC):
         """Write files of the job from another machine to the local disk."""
 
     def on_node(self, folder: Path) -> Self:
-        """Return the job as computed on another machine than the driver's, with files in `folder`."""
+        """Return the job for a node of a cluster, which shares no disk with the driver; files in `folder`."""
         return self
 
 
@@ -97,7 +98,7 @@ class Worker(ABC):
 
     def __init__(self) -> None:
         self.stopping = False  # whether the pool is stopped: the job must save its state and return
-        self.companions: deque[PoolJob] = deque()
+        self.companions: deque[PoolJob] = deque()  # received, and not yet begun
         self.cancelled: set[str] = set()  # keys of jobs that are to end
         self._shared: dict[Callable[[], Any], Any] = {}
 
@@ -127,7 +128,7 @@ class Worker(ABC):
         return self.companions.popleft() if self.companions else None
 
     def shared(self, make: Callable[[], T]) -> T:
-        """Return the object made by `make`, for instance data; all jobs of the worker share a single call."""
+        """Return the object made by `make`, for instance loaded data; `make` is called once in a worker."""
         if make not in self._shared:
             self._shared[make] = make()
         shared: T = self._shared[make]

@@ -20,7 +20,7 @@ from benchmarks.pool.job import Cancel, Died, J, Message
 from benchmarks.pool.worker import serve
 from fl_core.import_guard import own_packages
 
-STOP_SECONDS = 15.0  # seconds that workers have to save their jobs when all is stopped
+STOP_SECONDS = 15.0  # that workers have to save their jobs after Ctrl-C, before they are killed
 
 
 class WorkerProcess(WorkerHandle[J]):
@@ -28,11 +28,11 @@ class WorkerProcess(WorkerHandle[J]):
 
     def __init__(self, context: ForkServerContext, log: Path, daemon: bool) -> None:
         super().__init__()
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, log, own_packages()), daemon=daemon)
+        self.pipe, worker_end = context.Pipe()
+        self.process = context.Process(target=serve, args=(worker_end, log, own_packages()), daemon=daemon)
         with same_import_path():  # if the fork server is started only now
             self.process.start()
-        theirs.close()  # so that its death ends the pipe
+        worker_end.close()  # with a copy open here, the death of the process would not end the pipe
 
     def begin(self, job: J) -> None:
         """Send a job to the process."""
@@ -44,7 +44,7 @@ class WorkerProcess(WorkerHandle[J]):
         self._send(Cancel(key))
 
     def _send(self, message: J | Cancel) -> None:
-        with suppress(OSError):
+        with suppress(OSError):  # the process is dead: `receive` will say so
             self.pipe.send(message)
 
     def receive(self) -> tuple[str, Message] | Died:
@@ -60,7 +60,7 @@ class WorkerProcess(WorkerHandle[J]):
 class LocalPool(Pool[J, WorkerProcess[J]]):
     """Pool of at most `size` worker processes, started as needed; output of libraries goes to `log`.
 
-    With `parents` the workers may start processes themselves.
+    With `parents`, workers may start processes of their own (clients of runs in real time).
     """
 
     def __init__(self, size: int, log: Path, *, parents: bool = False) -> None:

@@ -1,6 +1,7 @@
 """First imports of the fork server, for a fast start of workers; no module here may start a thread.
 
-It collects no garbage: what is imported stays for good. Workers collect theirs (`benchmarks/pool/worker.py`).
+The fork server imports this module as it starts (`fork_server.warm_up`); nobody else does. It collects no
+garbage, since imported modules stay for good. Workers collect theirs (`benchmarks/pool/worker.py`).
 """
 
 import atexit
@@ -12,7 +13,7 @@ import signal
 from benchmarks.pool.fork_server import IMPORT_SIGNAL
 
 MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker")
-LIGHTNING = "fl_core.problems.training.pooled"  # it, and what worlds of data sets are built with
+LIGHTNING = "fl_core.problems.training.pooled"  # imports Lightning, seconds that only networks need
 
 
 def _end_at_once(server: int) -> None:

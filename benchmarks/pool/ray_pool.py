@@ -1,8 +1,9 @@
 """A pool on a Ray cluster: on each node as many workers as cores (or GPUs), wherever the driver is.
 
-Nothing but Ray connects driver and nodes. What a job leaves on a node's disk comes back through messages, so
-that the driver remains the only writer; a node that is lost costs what its jobs did since their last
-heartbeat. Nodes that join later get workers, too.
+`engine.Ray` opens it for `--engine ray`; its workers are `pool/ray_worker.py`. Nothing but Ray connects
+driver and nodes: files that a job leaves on a node's disk come back through messages, and the driver remains
+the only writer. If a node is lost, its jobs lose the work since their last heartbeat. Nodes that join later
+get workers, too.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from benchmarks.pool.job import MAX_DEATHS, Died, J, Message
 from benchmarks.pool.ray_worker import HEARTBEAT_SECONDS, RayWorker, WorkerReport
 from fl_core.import_guard import SOURCES, own_packages
 
-STOP_SECONDS = 30.0  # seconds that workers have to save their jobs and send them when all is stopped
-NODE_POLL_SECONDS = 2.0  # seconds between two looks at the nodes of the cluster
-REPORT_SECONDS = 0.5  # seconds in which a worker gathers messages …
-MAX_POLLS_PER_SECOND = 200.0  # … and more where there are many: so many polls a second at most
-CONNECT_SECONDS = 10.0  # seconds within which a head node answers
+STOP_SECONDS = 30.0  # that workers have to save their jobs and send the files after Ctrl-C
+NODE_POLL_SECONDS = 2.0  # between two updates of the list of nodes
+REPORT_SECONDS = 0.5  # in which a worker gathers messages, longer with more than 100 workers, to keep …
+MAX_POLLS_PER_SECOND = 200.0  # … of all workers together: each takes the driver some milliseconds
+CONNECT_SECONDS = 10.0  # within which a head node must answer
 
 HOW_TO_JOIN = "start one with `ray start --head`, or name another with --address"
 
@@ -80,7 +81,7 @@ class WorkerOnNode(WorkerHandle[J]):
         super().__init__()
         self.actor, self.node = actor, node
         self.ready = False
-        self.pending = actor.prepare_node.remote(prepare)  # the answer that is awaited
+        self.pending = actor.prepare_node.remote(prepare)  # Ray's future of the next answer; later, reports
 
     def begin(self, job: J) -> None:
         """Send a job to the worker, with the driver's files of the job."""
@@ -106,10 +107,13 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
     ) -> None:
         """Store the options of workers, and find the nodes.
 
-        A worker needs one `resource`, CPU or GPU; `environment` yields to that of a node.
-
-        `prepare` is called once on each node, before any job: it may fetch data. A node where it fails is
-        left out.
+        Args:
+            max_workers: On all nodes together.
+            resource: Of which a worker takes one: CPU or GPU.
+            environment: Variables for workers; a node's own value of a variable comes first.
+            prepare: Called once on each node before any job, e.g. to fetch data; if it fails, no worker runs
+                on the node.
+            heartbeat: Seconds between two copies of a job's checkpoint.
         """
         super().__init__()
         self.max_workers, self.resource, self.prepare = max_workers, resource, prepare
@@ -118,15 +122,15 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         self._options: dict[str, Any] = {
             "num_cpus": int(resource == "CPU"),
             "num_gpus": int(resource == "GPU"),
-            "max_concurrency": 8,  # it answers while it computes
+            "max_concurrency": 8,  # threads for calls: a worker answers while it computes
             "runtime_env": {"env_vars": variables},
         }
         self._arguments = (dict(environment or {}), heartbeat, own_packages(), Path.cwd())
-        self._nodes: dict[str, int] = {}  # alive: id → workers that it may have
-        self._names: dict[str, str] = {}
-        self._prepared: set[str] = set()
+        self._nodes: dict[str, int] = {}  # Ray's id of each live node → its cores or GPUs
+        self._names: dict[str, str] = {}  # id → host name
+        self._prepared: set[str] = set()  # ids
         self._failed: Counter[str] = Counter()  # id → workers that did not start
-        self._excluded: dict[str, str] = {}  # id → why
+        self._excluded: dict[str, str] = {}  # id → why the node is not used
         self._next_update = 0.0
         self._driver_node = ray.get_runtime_context().get_node_id()
         self._update_nodes()
@@ -197,7 +201,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         try:
             answer = ray.get(worker.pending)
         except RayError as error:
-            ray.kill(worker.actor)  # it may only be out of reach, and must not go on
+            ray.kill(worker.actor)  # perhaps only out of reach: it must not compute the retried jobs, too
             yield from self.handle_death(worker, Died(f"on {self._names[worker.node]}"))
             if not worker.ready:
                 self._failed[worker.node] += 1

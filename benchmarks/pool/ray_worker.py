@@ -1,7 +1,7 @@
 """A worker on a node of a Ray cluster: an actor with a separate thread for jobs.
 
-It has no disk in common with the driver. A job's files arrive with it; its checkpoint goes back to the driver
-with a heartbeat every now and then, and its record with its last message.
+`RayPool` starts one for each core or GPU. It shares no disk with the driver: a job arrives with its files,
+its checkpoint goes back every `HEARTBEAT_SECONDS`, and its record goes back with its last message.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from time import monotonic
 from benchmarks.pool.job import Cancel, Final, Message, PoolJob, Worker
 from fl_core.import_guard import UserPackages
 
-HEARTBEAT_SECONDS = 30.0  # seconds between two copies of a job's checkpoint at least
-MAX_BYTES_PER_SECOND = 1e6  # of checkpoints that a worker sends in a second at most, on average
+HEARTBEAT_SECONDS = 30.0  # at least, between two copies of a job's checkpoint
+MAX_BYTES_PER_SECOND = 1e6  # of checkpoints that a worker sends, on average; large ones are sent less often
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
     """Report of a worker to the driver: a message about a job, files of the job, or both."""
 
-    key: str
+    key: str  # of the job
     message: Message | None
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes]  # as from `PoolJob.files`; empty between two heartbeats
 
 
 @dataclass
@@ -41,7 +41,7 @@ class JobInProgress:
 
     job: PoolJob
     folder: Path
-    next_copy: float  # when its checkpoint is due
+    next_copy: float  # by `monotonic()`: when its checkpoint is sent next
 
 
 class RayWorker(Worker):
@@ -61,11 +61,11 @@ class RayWorker(Worker):
         self._arrived: queue.SimpleQueue[PoolJob | Cancel] = queue.SimpleQueue()
         self._outgoing: queue.SimpleQueue[WorkerReport | None] = queue.SimpleQueue()
         self._in_progress: dict[str, JobInProgress] = {}
-        self._saves_job = False
+        self._saves_job = False  # whether the job in progress saves its state when stopped
         self._scratch = Path(tempfile.mkdtemp(prefix="asyncfl-worker-"))
         threading.Thread(target=self._work, daemon=True).start()
 
-    # What the driver calls.
+    # Called by the driver.
 
     def prepare_node(self, prepare: Callable[[], None] | None) -> str:
         """Prepare the node; return the reason if no jobs can be computed here, otherwise an empty text."""
@@ -112,7 +112,7 @@ class RayWorker(Worker):
         if not self._saves_job:
             self._end()
 
-    # What jobs call, on their thread.
+    # Called by jobs, on their thread.
 
     def tell(self, job: PoolJob, message: Message) -> None:
         """Send a message about a job to the driver, with the job's files when due."""

@@ -1,4 +1,7 @@
-"""A worker process: receives jobs and requests through a pipe, sends messages, and dies with the driver."""
+"""A worker process: receives jobs and requests through a pipe, sends messages, and dies with the driver.
+
+`LocalPool` starts it. Its output goes to the log of the store, so that the driver's display stays clean.
+"""
 
 import gc
 import multiprocessing
@@ -13,7 +16,7 @@ from time import monotonic
 from benchmarks.pool.job import Message, PoolJob, Worker
 from fl_core.import_guard import UserPackages
 
-POLL_SECONDS = 0.02  # seconds between two polls of the pipe; a poll takes as long as a local step
+POLL_SECONDS = 0.02  # between two polls of the pipe, since a poll takes as long as a local step
 
 
 class ProcessWorker(Worker):
@@ -33,7 +36,7 @@ class ProcessWorker(Worker):
                 job = self.companions.popleft()
             except EOFError:
                 return
-            self.cancelled &= {job.key}  # the others have ended
+            self.cancelled &= {job.key}  # all other requests were about jobs that have ended
             if job.saves:  # else SIGTERM ends the process at once
                 signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stopping", True))
             try:

@@ -1,1 +1,1 @@
-"""Runs of a suite: jobs, recording of results, time estimates, and display of progress."""
+"""Runs of a suite: the session that computes them, their jobs, recording, time estimates, progress."""

@@ -1,7 +1,7 @@
 """Estimate of the computing time of a suite, from the first seconds of each kind of run.
 
-Runs of one scenario and strategy are of one kind: seeds take as long as each other. Start, MLflow and page
-are left out.
+Shown by `asyncfl show` and `asyncfl leaderboard`; nothing is recorded. Runs of one scenario and strategy are
+of one kind: all seeds take equally long. The start of workers, MLflow and the page are not estimated.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ from fl_core.problems.problem import InvalidProblemError, Problem, World
 from fl_core.problems.quadratic import Quadratic
 from fl_core.recording.evaluation import EvaluationSample
 
-MIN_ARRIVALS, MIN_STEPS = 400, 10  # that are looked at, after the server's first step
-MAX_TIMED_KINDS = 32  # evenly spaced
-TIMED_SECONDS = 1.0  # of all kinds together
+MIN_ARRIVALS, MIN_STEPS = 400, 10  # simulated beyond the server's first step, to extrapolate a schedule
+MAX_TIMED_KINDS = 32  # evenly spaced among all kinds
+TIMED_SECONDS = 1.0  # for all kinds together
 TIMED_STEPS = 20  # of a baseline's training
 
 
@@ -48,7 +48,7 @@ def seconds(runs: Sequence[PlannedRun], processes: int, timed: float = TIMED_SEC
     total = 0.0
     for run in chosen:
         problem, seed = run.experiment.scenario.problem, run.experiment.seed
-        if type(problem) not in loaded:  # what is loaded and compiled once a process does not count
+        if type(problem) not in loaded:  # a first run loads and compiles code, which must not be timed
             loaded.add(type(problem))
             _update_seconds(run, device.place(problem.world(seed)), timed=0.0)
         if (problem, seed) not in worlds:
@@ -88,7 +88,9 @@ def _used_share(simulation: Simulation, planned: float | None) -> float:
 
     Args:
         simulation: A run.
-        planned: Client updates of a run that server iterations end; there may be thousands before the first.
+        planned: Client updates of a whole run, if its budget is in server iterations: thousands of updates
+            may come before the first iteration, while the simulation's own share is 0. None for other
+            budgets.
     """
     return simulation.state.updates / planned if planned else simulation.share
 
@@ -102,16 +104,16 @@ def _evaluated_fraction(run: PlannedRun) -> float:
 
 
 def _time_world(problem: Problem, seed: int) -> tuple[World, float, float, float]:
-    """Return a world, and the seconds to build the world, to test a model and to evaluate training losses."""
+    """Return a world, and the seconds to build the world, to test a model, and for all training losses."""
     began = perf_counter()
     world = device.place(problem.world(seed))
     building = perf_counter() - began
     world.test(world.initial())  # the first time is slower
-    model = world.initial() + 1e-3  # what is known of the first model is not computed again
+    model = world.initial() + 1e-3  # results of the first model itself are cached
     began = perf_counter()
     world.test(model)
     tested = perf_counter()
-    with suppress(InvalidProblemError):  # which a Flower app does not tell
+    with suppress(InvalidProblemError):  # a Flower app reports no training losses
         world.losses(model)
     return world, building, tested - began, perf_counter() - tested
 
@@ -139,7 +141,8 @@ def updates(experiment: Experiment) -> float:
     scenario = experiment.scenario.model_copy(update={"problem": problem})
     simulation = Simulation(experiment.model_copy(update={"scenario": scenario, "seed": 0}))
     arrivals = steps = 0
-    until_first = 0, 0.0  # arrivals and share of the budget at the first step, after ACE's first pass
+    # Arrivals and share of the budget at the first server step: ACE waits for all clients before it.
+    until_first = 0, 0.0
     for event in simulate(simulation, ScheduleOnly()):
         arrivals += event.kind is EventKind.ARRIVAL
         steps += event.stepped

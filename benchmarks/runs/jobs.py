@@ -1,7 +1,8 @@
 """A suite's tasks as jobs of a pool: runs, possibly side by side, and centralised baselines.
 
-Runs side by side share calls, and nothing else: each is saved, timed and recorded separately, and fails
-alone. Apart from the writing of records, the times of all runs add up to that of the process.
+`Session` and the driver of tuning submit them; workers call `compute`. Runs side by side share the calls that
+compute local work, and nothing else: each is saved, timed and recorded separately, and fails alone. Apart
+from the writing of records, the times of all runs add up to that of the process.
 """
 
 import traceback
@@ -40,14 +41,13 @@ EXECUTIONS: dict[str, Callable[[], Execution]] = {
     "auto": Auto,
 }
 
-MAX_SIDE_BY_SIDE = {"cpu": 8, "cuda": 64}  # runs side by side at most
-MODELS_PER_CLIENT = (
-    4  # models for each client that a run may hold: a start, an update, its gradient, a row of a table
-)
+MAX_SIDE_BY_SIDE = {"cpu": 8, "cuda": 64}  # runs in a worker
+MODELS_PER_CLIENT = 4  # that a run may hold in memory: a start, an update, its gradient, a row of a table
 
-SAVE_SECONDS = 1.0  # seconds of a run's own between two checkpoints
-MAX_SAVE_FRACTION = 0.05  # of its time at most is spent on checkpoints
-REPORT_SECONDS = 0.2  # seconds of its own between two messages
+# Seconds of computation of the run itself, without that of companions:
+SAVE_SECONDS = 1.0  # between two checkpoints, longer if …
+MAX_SAVE_FRACTION = 0.05  # … of its time would be spent on checkpoints
+REPORT_SECONDS = 0.2  # between two messages on its progress
 
 _own_provenance = cache(provenance)  # once a process
 
@@ -75,7 +75,7 @@ class TaskJob(PoolJob, Generic[AnyTask]):
 
     def on_node(self, folder: Path) -> Self:
         """Return the job with an outbox in `folder`, and the provenance of the computing machine."""
-        # The user's repository, which only the driver knows
+        # The user's repository is on the driver's machine alone.
         repository = {Tag.REPOSITORY: self.provenance[Tag.REPOSITORY]}
         return replace(self, outbox=Outbox(folder), provenance=_own_provenance() | repository)
 
@@ -84,7 +84,7 @@ class TaskJob(PoolJob, Generic[AnyTask]):
         return Recording(self.outbox, self.task, self.provenance)
 
     def recorded(self) -> Finished | None:
-        """Return the outcome of an existing record, from a worker killed before reporting, or None."""
+        """Return the outcome of a record left by a worker that was killed before reporting, or None."""
         stored = self.outbox.get(self.task.suite, self.task.key)
         return Finished(stored) if stored else None
 
@@ -141,23 +141,27 @@ class RunJob(TaskJob[PlannedRun]):
 
 
 class Attempt(RunSlot):
-    """Attempt at a run, recorded, saved and reported at events, independently of companions."""
+    """Attempt at a run: from its last checkpoint, or the beginning, to its record or the next checkpoint.
+
+    `interleave` advances it beside its companions; `RunSlot` counts its seconds (`charge`) and keeps its
+    error.
+    """
 
     def __init__(self, job: RunJob, execution: Execution, worker: Worker) -> None:
         super().__init__(self.events())
         self.job, self.task, self.execution, self.worker = job, job.task, execution, worker
         self.recording = job.recording()
-        self.saved = job.outbox.checkpoint(self.task.suite, self.task.key)
-        self.recorder: Recorder | None = None  # once it has begun
+        self.saved = job.outbox.checkpoint(self.task.suite, self.task.key)  # path; the file may be missing
+        self.recorder: Recorder | None = None  # None before the first event
         self._finished: Finished | NoRoom | None = None
 
     def events(self) -> Iterator[Event | ComputeRequest]:
-        """Yield the simulation's events once recorded, and store the record at the end."""
+        """Yield the simulation's events, each after it was recorded, and store the record at the end."""
         world = self.worker.shared(SharedWorlds).of(self.task.problem, self.task.seed)
         recorder = self.recorder = self._resumed(world) or self._begun(world)
         simulation, curve = recorder.simulation, recorder.record.curve
         self.charge()
-        self._tell(Advanced(simulation.share, self._value(recorder)))  # where it begins, or goes on
+        self._tell(Advanced(simulation.share, self._value(recorder)))  # share above 0 if it was resumed
         next_message, next_save = 0.0, SAVE_SECONDS
         reported = self._report(0)
         for event in simulation.events():
@@ -192,12 +196,12 @@ class Attempt(RunSlot):
         """Save the run for a later session; record an error if saving fails."""
         try:
             self.save()
-        except Exception as error:  # noqa: BLE001 - must not affect the runs beside it
+        except Exception as error:  # noqa: BLE001 - companions are still to be saved
             self.error = error
             self.finished()
 
     def finished(self) -> Finished | NoRoom:
-        """Return the final message; the record, or the error's, is in the outbox unless the disk is full."""
+        """Return the final message; the outbox has the record, or the error's, unless the disk is full."""
         if self._finished is None:
             assert self.error is not None
             self.recording.attempt_seconds = self.seconds
@@ -256,7 +260,7 @@ class Attempt(RunSlot):
         recorder = self._new(world)
         try:
             self.recording.restore(checkpoint.load(recorder, self.saved))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the run restarts
+        except Exception as error:  # noqa: BLE001 - any damage of the checkpoint: the run restarts
             traceback.print_exc()
             self._tell(Notice.of_restart(error))
             return None
@@ -269,11 +273,16 @@ class Companions:
     def __init__(self, first: RunJob, worker: Worker) -> None:
         self.first, self.worker = first, worker
         self.execution = EXECUTIONS[first.task.execution]()
-        self.opened: list[Attempt] = []
-        self._max_runs: int | None = None  # that fit into memory, once a world is there
+        self.opened: list[Attempt] = []  # begun, and not yet ended
+        self._max_runs: int | None = (
+            None  # that fit into memory; None until a first job tells the model's size
+        )
 
     def attempts(self) -> Iterator[Attempt | None]:
-        """Yield each run as soon as capacity is free; yield None without free capacity or companion."""
+        """Yield each run as soon as there is capacity; yield None without capacity or a waiting companion.
+
+        `interleave` asks for the next run between two rounds of computation.
+        """
         job: RunJob | None = self.first
         reported = 1
         while job or self.opened:
@@ -326,7 +335,7 @@ class SharedWorlds:
         """Return the world of a problem under a seed, on the chosen device."""
         world = self._open.get((problem, seed))
         if world is None:
-            self._last = None  # a world that is not in use any more is not held beside the new one
+            self._last = None  # frees its memory before the new world is built, unless an open run uses it
             world = self._open[problem, seed] = device.place(problem.world(seed))
         self._last = world
         device.set_precision(world)

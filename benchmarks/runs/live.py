@@ -1,4 +1,8 @@
-"""Runs in real time: a suite's runs repeated by the wall clock, with processes as clients."""
+"""Runs in real time: a suite's runs repeated by the wall clock, with processes as clients.
+
+`asyncfl live` plans them (`LiveSuite`) and computes them one after another (`LiveJob`). They are recorded
+under other keys than runs in virtual time, with a log that `asyncfl replay` simulates again.
+"""
 
 import traceback
 from collections.abc import Sequence
@@ -19,8 +23,8 @@ from fl_core.live.run import LiveRun, refuses
 from fl_core.live.service import MAX_LATENESS_SECONDS, StoppedError
 from fl_core.schema import EVENTS, JOBS, LIVE, MODEL, SLIPS, WALL, Name, Tag, Total
 
-SAVE_SECONDS = 5.0  # seconds between two checkpoints: clients wait meanwhile
-REPORT_SECONDS = 0.5  # seconds between two messages
+SAVE_SECONDS = 5.0  # between two checkpoints, during which clients wait
+REPORT_SECONDS = 0.5  # between two messages on the progress
 
 SLOW_SERVER = Notice(
     "the server is slower than the strategy's timer; alarms that it missed by more than "
@@ -33,7 +37,7 @@ class PlannedLiveRun(PlannedRun):
     """A run of a suite in real time, with a different key from the run in virtual time."""
 
     unit: float = 1.0  # seconds in a unit of virtual time
-    processes: int = 1  # that stand for the clients
+    processes: int = 1  # among which the clients are divided; without influence on the key
 
     @cached_property
     def key(self) -> str:
@@ -95,14 +99,19 @@ class LiveJob(TaskJob[PlannedLiveRun]):
         finished: Finished | NoRoom | None = self.recorded()
         if finished is None:
             try:
-                finished = self._ran(worker, recording)
+                finished = self._simulate(worker, recording)
             except StoppedError:
                 return
             except (Exception, SystemExit) as error:  # noqa: BLE001 - one task's error is recorded, and the others go on
                 finished = recording.ended_by(error)
         worker.tell(self, finished)
 
-    def _ran(self, worker: Worker, recording: Recording) -> Finished:
+    def _simulate(self, worker: Worker, recording: Recording) -> Finished:
+        """Run the server until the end of the budget, and store the record and the log.
+
+        Raises:
+            StoppedError: The worker is stopped; a checkpoint was saved.
+        """
         task, began = self.task, monotonic()
         saved = self.outbox.checkpoint(task.suite, task.key)
         world = worker.shared(SharedWorlds).of(task.problem, task.seed)
@@ -116,7 +125,8 @@ class LiveJob(TaskJob[PlannedLiveRun]):
                 worker.tell(self, Notice.of_restart(error))
                 run = self._run(world, worker)
         transport = LocalProcesses(task.experiment, task.processes)
-        served, last_reported, last_saved, punctual = monotonic(), 0.0, monotonic(), True
+        served, last_reported, last_saved = monotonic(), 0.0, monotonic()
+        punctual = True  # False once an alarm was missed: users are warned once
         try:
             for _ in run.events(transport):
                 end = monotonic()

@@ -1,4 +1,4 @@
-"""Messages about a suite's tasks during computation."""
+"""Messages of workers about a suite's tasks; the session, the driver of tuning and the display read them."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -20,7 +20,7 @@ class Advanced(Message):
 class Evaluated(Message):
     """Evaluation of a prunable run."""
 
-    row: int  # of the learning curve; rows sent earlier from there on are void
+    row: int  # of the learning curve; after a resumption, rows sent earlier from this number on are void
     values: dict[str, float]  # of the row
 
 
@@ -32,10 +32,7 @@ class Notice(Message):
 
     @classmethod
     def of_restart(cls, error: Exception) -> Self:
-        """Return the notice that a run restarts because its checkpoint is unusable.
-
-        In virtual time the results stay the same.
-        """
+        """Return the notice of a restart after an unusable checkpoint, without effect on virtual time."""
         return cls(f"cannot resume from checkpoint ({summarised(error)}); restarting from scratch")
 
 

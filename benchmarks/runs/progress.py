@@ -1,4 +1,7 @@
-"""Progress display of a suite: moving bars in a terminal, lines elsewhere, or problems only."""
+"""Progress display of a suite: bars in a terminal, lines in a file or pipe, or problems only (`--quiet`).
+
+`Session.run` passes each message of a worker to `Progress.see`.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from fl_core.text import duration
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-REFRESH_SECONDS = 0.25  # seconds between two updates in a terminal
-MAX_SILENCE_SECONDS = 5.0  # seconds without a line elsewhere
-BAR_COLUMNS = 24  # columns
-MAX_ROWS, MAX_NAMES = 8, 3  # runs in progress that are shown in a terminal, and in a line elsewhere
+REFRESH_SECONDS = 0.25  # between two updates in a terminal
+MAX_SILENCE_SECONDS = 5.0  # without a line in a file or pipe
+BAR_COLUMNS = 24
+MAX_ROWS, MAX_NAMES = 8, 3  # of runs in progress: rows in a terminal, names in a line
 
 TaskMessage = tuple[Task, Message] | None
 
@@ -65,9 +68,9 @@ class Progress:
     def __init__(self, total: int = 1) -> None:
         self.total = total
         self.began = monotonic()
-        self.first_shares: dict[str, float] = {}  # the share at which each task began or went on
+        self.first_shares: dict[str, float] = {}  # by key: finished share when the task began or was resumed
         self.ended: Counter[str] = Counter()  # by status
-        self.active: dict[str, tuple[Task, Advanced]] = {}
+        self.active: dict[str, tuple[Task, Advanced]] = {}  # by key: the newest progress
 
     def __enter__(self) -> Self:
         return self

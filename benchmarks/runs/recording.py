@@ -1,4 +1,8 @@
-"""Recording of a task in the outbox: a result for MLflow with metrics of the whole run, and tables."""
+"""Recording of a task in the outbox: a result for MLflow with metrics of the whole run, and tables.
+
+Workers call it at the end of a run or baseline (`runs/jobs.py`, `runs/live.py`). The names of metrics, tags
+and tables are stored (`fl_core/schema.py`), and reports read them.
+"""
 
 import traceback
 from collections.abc import Mapping, Sequence
@@ -39,7 +43,7 @@ class Recording:
 
     def __init__(self, outbox: Outbox, task: Task, provenance: dict[Tag, Any]) -> None:
         self.outbox, self.task = outbox, task
-        self.tags = {**task.tags(), **provenance}  # now: the user's code may be edited while it runs
+        self.tags = {**task.tags(), **provenance}  # read now: the user's code may be edited during the run
         self.began = now()  # of the first attempt; milliseconds since 1970
         self.evaluated: list[int] = []  # of each row; milliseconds since 1970
         self.attempt_seconds = 0.0  # seconds of this attempt
@@ -55,7 +59,7 @@ class Recording:
         self.evaluated += [now()] * (rows - len(self.evaluated))
 
     def state(self) -> tuple[int, float, list[int]]:
-        """Return the state for `restore`, to be kept in a checkpoint."""
+        """Return the state for `restore`, to be kept in a checkpoint: start, seconds, evaluation times."""
         return self.began, self.seconds, self.evaluated
 
     def restore(self, state: tuple[int, float, list[int]]) -> None:
@@ -95,7 +99,7 @@ class Recording:
         return self._put(Status.ERROR, reason, texts={TRACEBACK: redacted(trace)} if trace else {})
 
     def ended_by(self, error: BaseException) -> Finished | NoRoom:
-        """Record the error that ended the task, with the traceback, unless the disk is full."""
+        """Record an error as the end of the task, with the traceback, unless the disk is full."""
         if reason := no_room(error):
             return NoRoom(reason)
         trace = "".join(traceback.format_exception(error))
@@ -165,7 +169,7 @@ def _by_column(rows: list[dict[str, float]]) -> dict[str, list[float | None]]:
 def total_metrics(record: Record) -> dict[str, float]:
     """Return metrics of a whole run: local steps, bytes kept, staleness, means of diagnostics.
 
-    Numbers of updates that were not finite and of misread messages are among them, if there were any.
+    Counts of updates that were not finite and of misread messages are present only above 0.
     """
     metrics: dict[str, float] = {Total.LOCAL_STEPS: float(record.local_steps)}
     if sizes := record.kept_bytes:

@@ -1,4 +1,8 @@
-"""A session of `asyncfl run`: compute the missing results of a suite, and record all."""
+"""A session: compute the missing results of a suite, and record them all.
+
+`asyncfl run`, `live`, `claims run` and the leaderboard each open one. This process is the only one that
+writes to MLflow; workers leave records in the outbox, and `delivering` sends them.
+"""
 
 import logging
 from collections import Counter
@@ -27,7 +31,7 @@ from fl_core.text import many
 
 log = logging.getLogger(__name__)
 
-REFRESH_SECONDS = 0.25  # seconds without a message after which the display is refreshed
+REFRESH_SECONDS = 0.25  # without a message after which the display is refreshed
 
 
 class Runs(Protocol):
@@ -60,15 +64,16 @@ class Session:
         baselines: bool = True,
         job: Callable[[Any, Outbox, dict[Tag, Any]], TaskJob[Any]] = job_of,
     ) -> None:
-        self.suite, self.store, self.job = suite, store, job
+        self.suite, self.store, self.job = suite, store, job  # `job` makes a job of a task
         self.tasks = [task for task in tasks(suite.runs()) if baselines or isinstance(task, PlannedRun)]
-        self.finished_earlier = 0  # tasks that earlier sessions finished
-        self.statuses: Counter[Status] = Counter()  # tasks of this session
-        self.new_results: dict[str, RunResult] = {}  # results of this session by key
-        self.outage = ""  # why MLflow could not be reached at the end
-        self.pending_records = 0  # records that it does not have
-        self.pending_reason = ""
-        self.failing = False  # whether they wait for another reason than a store that does not answer
+        self.finished_earlier = 0  # tasks of earlier sessions
+        self.statuses: Counter[Status] = Counter()  # of the tasks that this session ended
+        self.new_results: dict[str, RunResult] = {}  # of this session, by key
+        # The state of the delivery at the end:
+        self.outage = ""  # why MLflow could not be reached; empty if it could
+        self.pending_records = 0  # in the outbox, not in MLflow
+        self.pending_reason = ""  # why; empty if there are none
+        self.failing = False  # whether a sync alone would not help: MLflow refuses a record, or fails
 
     @property
     def size(self) -> str:
@@ -132,7 +137,7 @@ class Session:
             )
 
     def _remaining_tasks(self, delivery: Delivery) -> list[Task]:
-        """Return the tasks still to be computed, after checks of the data."""
+        """Return the tasks without a result, after a check of their data."""
         remaining = delivery.missing(self.tasks)
         self.finished_earlier = len(self.tasks) - len(remaining)
         check(remaining)
@@ -163,7 +168,7 @@ class Session:
         worlds = {task.problem: task.seed for task in remaining}
         pool: Pool[TaskJob[Any], Any] = engine.pool(len(remaining), self.store.log, worlds)
         with show(len(remaining)) as progress, pool:
-            # Baselines, which are short, come last: MLflow is sent the last runs meanwhile.
+            # Baselines, which are short, come last: meanwhile the last runs are sent to MLflow.
             for task in sorted(remaining, key=lambda task: not isinstance(task, PlannedRun)):
                 pool.submit(self.job(task, delivery.outbox, tags))
             while pool.busy:
@@ -241,7 +246,7 @@ def delivering(store: Store, *, shared: bool = False) -> Iterator[Delivery]:
 
     Args:
         store: Where records go.
-        shared: Whether other processes may work on the store: each then has it only while it writes.
+        shared: Whether other processes may use the store, as in tuning: each locks it only while it writes.
 
     Raises:
         UserError: Another process has the store, or it cannot be written.
@@ -252,7 +257,10 @@ def delivering(store: Store, *, shared: bool = False) -> Iterator[Delivery]:
             stack.enter_context(turn.taken())
         stack.enter_context(logs.kept(store.session_log))
         outbox = Outbox(store.outbox)
-        with suppress(StoreInUseError), turn.taken() if shared else nullcontext():  # who is at work has swept
+        with (
+            suppress(StoreInUseError),
+            turn.taken() if shared else nullcontext(),
+        ):  # the process that has it has swept
             for aside in outbox.sweep():
                 warn(
                     f"{aside.with_suffix('')} is damaged and was renamed to {aside.name}. Its run is "
