@@ -158,7 +158,7 @@ class Pool(ABC, Generic[J, H]):
     def handle_death(self, worker: H, death: Died) -> Iterator[tuple[J, Message]]:
         """Remove a dead worker, and retry the worker's jobs before all waiting jobs."""
         self.workers.remove(worker)
-        log.warning("worker handle_death (%s) with jobs: %s", death.how, ", ".join(worker.jobs) or "none")
+        log.warning("worker died (%s) with jobs: %s", death.how, ", ".join(worker.jobs) or "none")
         for job in reversed(worker.jobs.values()):
             yield job, self._retried(job, death)
 

@@ -81,7 +81,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
 
     def give_up_reason(self, deaths: int, last: Died) -> str:
         """Return how the processes died, and the path of the log with the output."""
-        return f"its worker process handle_death {deaths} times ({last.how}); see {self.log}"
+        return f"its worker process died {deaths} times ({last.how}); see {self.log}"
 
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
         """Return a message from each process with a message ready; empty after `seconds` without any."""

@@ -154,7 +154,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
 
     def give_up_reason(self, deaths: int, last: Died) -> str:
         """Return how the workers died, and where to read more."""
-        return f"its worker handle_death {deaths} times ({last.how}); see the logs of Ray on that node"
+        return f"its worker died {deaths} times ({last.how}); see the logs of Ray on that node"
 
     def messages(self, seconds: float) -> list[tuple[J, Message]]:
         """Return the messages reported by workers since the last call."""
