@@ -1,1 +1,1 @@
-"""Records of results in the outbox on disk and in MLflow; no other code writes to either."""
+"""Records of results, in the outbox on disk and in MLflow; no other package writes to either."""

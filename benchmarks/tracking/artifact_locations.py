@@ -1,8 +1,9 @@
-"""Locations of the files of runs: relative to the database, since a store may be moved or copied.
+"""Locations of the files of runs: relative to the database, so that a store can be moved or copied.
 
-MLflow records absolute addresses. In a store of ours they end in `artifacts/<suite>/<run>/artifacts`, and the
-database lies beside the first of these folders: files are read and written there, whatever precedes that part
-of the address. MLflow's own pages follow the recorded address: of a moved store they show numbers, no files.
+All code that reads or writes files of a run asks `place` or `fetched`. MLflow records absolute addresses.
+Those of our stores end in `artifacts/<suite>/<run>/artifacts`, with the database beside the first of these
+folders: files are read and written there, whatever precedes that part of the address. MLflow's own pages
+follow the recorded address: for a moved store they show numbers, but no files.
 """
 
 import re

@@ -1,4 +1,8 @@
-"""MLflow's SQLite file: checked before any access, and created whole or not at all."""
+"""MLflow's SQLite file: checked before any access, and created whole or not at all.
+
+Also MLflow's client without its output, and the kinds of its errors. `delivery.py` and `reader.py` use it,
+and all commands with a store check the address here first.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +27,18 @@ if TYPE_CHECKING:
 
 PREFIX = "sqlite:///"  # of the address of a file
 ENCODED = "a password with characters such as / @ [ has to be percent-encoded"
-UI_HOST, UI_PORT = "127.0.0.1", 5000  # of asyncfl ui, unless told otherwise
-# What MLflow would print and send by itself; and an unreachable server must not hold up a suite for minutes.
+UI_HOST, UI_PORT = "127.0.0.1", 5000  # defaults of asyncfl ui
+# Variables of MLflow: no output, no telemetry, and no minutes of retries at an unreachable server.
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # of each run on a server, with any password in it
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # addresses of runs may hold a password
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
 }
 
-# Of MLflow's tables those that are read and written here.
+# Tables by which a database of MLflow is recognised: those that this package reads or writes.
 TABLES = {
     "alembic_version",
     "datasets",
@@ -49,10 +53,10 @@ TABLES = {
     "tags",
 }
 
-# SQLite's codes of a table or column that is missing, a page that is damaged, a file that is no database.
+# SQLite's error codes for a missing table or column, a damaged page, and a file that is no database.
 DAMAGED = {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
-# Words of MLflow's client for a server that is not there, or is there and has no database behind it.
+# Messages of MLflow's client about a server that is unreachable, or reachable without its database.
 NO_ANSWER = re.compile("API request to .* failed with (exception|timeout|error code 5)|Max retries exceeded")
 
 RESTORE = "restore a copy of it, or move it away and run the suite again"
@@ -107,7 +111,7 @@ def must_be_an_address(option: str, uri: str) -> None:
     try:
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
-    except ValueError:  # whose words have parts of a password where that has a slash or brackets
+    except ValueError:  # its message is not shown: it may quote a password that has a slash or brackets
         wrong = "its port is not a number up to 65535, or brackets around its host are not closed"
         raise UserError(f"{option} {uri}: is not an address: {wrong}; {ENCODED}") from None
     if parts.scheme == "sqlite" and not (uri.startswith("sqlite:///") and parts.path.strip("/")):
@@ -124,13 +128,15 @@ def file(uri: str) -> Path | None:
 def is_new(uri: str) -> bool:
     """Return whether `uri` names a nonexistent SQLite file, with nothing recorded as yet."""
     path = file(uri)
-    return path is not None and not os.path.lexists(path)  # a broken link may lead to a disk that is away
+    return path is not None and not os.path.lexists(
+        path
+    )  # not `exists`: a broken link may lead to an unmounted disk
 
 
 def create(uri: str) -> None:
     """Make MLflow's tables if `uri` names a missing SQLite file; completely, or not at all.
 
-    Of several processes one makes them, and the others wait for it.
+    If several processes call it, one creates the file, and the others wait.
     """
     path = file(uri)
     if path is None or not is_new(uri):
@@ -153,7 +159,7 @@ def create(uri: str) -> None:
 
 
 def make_tables(path: Path) -> None:
-    """Make MLflow's tables in memory, and copy all to a new file: the 71 commits need no disk."""
+    """Make MLflow's tables in memory and copy them to a new file: 71 commits to a disk would take seconds."""
     memory = f"file:{uuid4().hex}?mode=memory&cache=shared"
     with closing(sqlite3.connect(memory, uri=True)) as tables, closing(sqlite3.connect(path)) as file:
         client(f"{PREFIX}{memory}&uri=true")
@@ -167,7 +173,7 @@ def client(uri: str) -> MlflowClient:
         MlflowException: The database belongs to another version of MLflow; the message names the remedy.
     """
     os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
-    # It prints the traceback of every error of the database, and raises the error as well.
+    # This logger prints the traceback of every database error, although the error is raised, too.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     for message in ("The ``noload`` loader strategy", "Selection of the SingletonThreadPool pool class"):
         warnings.filterwarnings("ignore", message=message)  # SQLAlchemy's, of MLflow
@@ -177,7 +183,7 @@ def client(uri: str) -> MlflowClient:
     try:
         return MlflowClient(uri)
     except MlflowException as error:
-        if "database schema" not in str(error):  # older or newer, which it calls out of date
+        if "database schema" not in str(error):  # MLflow's words for tables of an older or a newer version
             raise
         raise MlflowException(
             f"its tables are of another MLflow than {__version__}, which is installed: install that one, "
@@ -190,7 +196,7 @@ def failures() -> tuple[type[Exception], ...]:
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
-    return MlflowException, SQLAlchemyError, sqlite3.Error, OSError  # of which all of HTTP are
+    return MlflowException, SQLAlchemyError, sqlite3.Error, OSError  # errors of HTTP are OSErrors
 
 
 def does_not_answer(error: BaseException | None) -> bool:
@@ -227,7 +233,7 @@ def sqlite_error(error: BaseException | None) -> sqlite3.Error | None:
 def open_file(path: Path) -> sqlite3.Connection:
     """Open an existing SQLite file.
 
-    Not with `mode=ro`: what a killed process was writing has to be rolled back before it can be read.
+    Not with `mode=ro`: reading may need to roll back the unfinished write of a killed process.
     """
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=20)
 

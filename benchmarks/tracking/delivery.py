@@ -1,4 +1,9 @@
-"""Delivery of records from the outbox to MLflow, on a separate thread, while workers compute."""
+"""Delivery of records from the outbox to MLflow, on a separate thread, while workers compute.
+
+`runs.session.delivering` opens it for every command that computes or syncs. It calls `Tracking`, the only
+writer to MLflow, and no error of MLflow stops a computation: records wait in the outbox until a later attempt
+or session.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +31,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BATCH_SIZE = 50  # records written at once, a second or two
-RETRY_SECONDS = 30.0  # seconds until a store that does not answer is tried once more
+BATCH_SIZE = 50  # records written together, which takes a second or two
+RETRY_SECONDS = 30.0  # until another attempt, after a store did not answer
 
-# MLflow's words for a request that would not do better another time.
+# MLflow's error codes for requests that would fail again.
 PERMANENT_ERRORS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
 
 
@@ -39,18 +44,19 @@ class Delivery:
     def __init__(self, store: Store, outbox: Outbox, turn: Turn | None = None) -> None:
         database.check(store.tracking_uri)
         self.store, self.outbox = store, outbox
-        self.turn = turn  # without one, no other process writes to the store
-        self.outage = ""  # why MLflow cannot be used, for now
-        self.full_disk = ""  # which disk of this machine is full, if that is why
-        self.failure = ""  # why MLflow cannot be used, unless it only does not answer for now
-        self.unread = False  # whether a group has no sums, since a curve could not be read
-        self.refused: dict[str, str] = {}  # key → why MLflow does not take its record
-        self._announced: Announcement | None = None
-        self._tracking: Tracking | None = None
-        self._was_opened = False  # whether MLflow has ever opened the store
-        self._described_by: Tracking | None = None  # which has the announced suite
-        self._sent: list[Future[None]] = []
-        self._next_try = 0.0
+        self.turn = turn  # lock for each write; None if the caller holds the lock of the store
+        # Reasons why MLflow cannot be used; empty while it can:
+        self.outage = ""  # any reason, at the last attempt
+        self.full_disk = ""  # a full disk of this machine
+        self.failure = ""  # a reason that a retry alone will not remove
+        self.unread = False  # whether a group lacks its mean, since a seed's curve could not be read
+        self.refused: dict[str, str] = {}  # key of a record that MLflow does not take → reason
+        self._announced: Announcement | None = None  # the suite of this session
+        self._tracking: Tracking | None = None  # None after an error, and while another process may write
+        self._was_opened = False  # whether MLflow has opened the store at least once
+        self._described_by: Tracking | None = None  # the instance that has described the announced suite
+        self._sent: list[Future[None]] = []  # scheduled attempts to send all records
+        self._next_try = 0.0  # by `monotonic()`: no attempts before
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
 
     def _submit(self, work: Callable[[], T]) -> Future[T | None]:
@@ -77,10 +83,10 @@ class Delivery:
         return result
 
     def missing(self, tasks: Sequence[AnyTask]) -> list[AnyTask]:
-        """Return the tasks of a suite without a result in MLflow or in the outbox; errors are tried again.
+        """Return the tasks of a suite without a valid result in MLflow or in the outbox.
 
-        So are runs recorded without the training losses that are now wanted at every mark, and those made by
-        the user's own code, or on data, before an edit.
+        Not valid are errors, runs recorded without the training losses that are wanted now, and runs made by
+        the user's code or data before an edit.
 
         Raises:
             UserError: The MLflow store exists and cannot be used.
@@ -113,7 +119,7 @@ class Delivery:
     def results(self, suite: str, keys: AbstractSet[str]) -> dict[str, RunResult]:
         """Return the results of finished runs by key, from the outbox and from MLflow."""
         found_results = {}
-        for key in keys:  # first: what another process sends meanwhile is in MLflow then
+        for key in keys:  # the outbox first: records sent in between are then found in MLflow
             if result := self.outbox.get(suite, key):
                 found_results[key] = result
 
@@ -136,7 +142,7 @@ class Delivery:
         """Schedule the sending of all waiting records; raise errors of earlier attempts."""
         for future in self._sent:
             if future.done():
-                future.result()  # raises what cannot be used
+                future.result()  # raises its error, if any
         self._sent = [future for future in self._sent if not future.done()]
         self._sent.append(self._submit(self._send_all))
 
@@ -170,13 +176,14 @@ class Delivery:
         return bool(self.failure or self.refused)
 
     def _failed(self, error: Exception) -> None:
-        """Forget the possibly outdated state of the store; raise UserError if the store is unusable."""
+        """Reset after an error; raise UserError if a local file is damaged, or MLflow cannot open it."""
         self._reset()
         unusable = not self._was_opened or database.is_damage(error)
         if unusable and database.file(self.store.tracking_uri) is not None:
             raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
 
     def _reset(self) -> None:
+        """Drop the index of the store's contents, which may be outdated; the next call reads it again."""
         self._was_opened |= self._tracking is not None and self._tracking.opened
         self._tracking = None
 
@@ -219,12 +226,12 @@ class Delivery:
                 if result := read(folder):
                     results.append(result)
                 else:
-                    self.refused[folder.name] = f"{folder} is damaged"  # the next session sets it aside
+                    self.refused[folder.name] = f"{folder} is damaged"  # renamed by the next session's sweep
             if results:
                 self._send_batch(results)
 
     def _send_batch(self, results: Sequence[RunResult]) -> None:
-        """Send results together or, if sending fails, singly: no result holds up the others."""
+        """Send results together; if this fails, one by one, so that a refused result holds up no other."""
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import IntegrityError
 
@@ -251,7 +258,7 @@ class Delivery:
 
 def _requirements(tasks: Sequence[Task]) -> dict[str, RunRequirements]:
     """Return the requirements of each task by key; common requirements of seeds are read once."""
-    from benchmarks.suite.suite import PlannedRun  # with torch, which a delivery alone can do without
+    from benchmarks.suite.suite import PlannedRun  # imports torch, which asyncfl sync does not need
 
     shared: dict[tuple[object, ...], RunRequirements] = {}
     requirements = {}
@@ -291,7 +298,8 @@ def keep_page(store: Store, suite: str, page: Path) -> str:
 def without_room(store: Store, error: Exception) -> str:
     """Return a message with the path on a full local disk if lack of room caused the error; otherwise empty.
 
-    By their words: MLflow keeps no number of an error, nor does shutil, which copies artifacts.
+    The message has to be searched: neither MLflow nor shutil, which copies artifacts, passes on the error
+    number.
     """
     words, file = os.strerror(errno.ENOSPC), database.file(store.tracking_uri)
     if file is not None and "database or disk is full" in str(error):  # SQLite's
@@ -307,5 +315,5 @@ def what_happened(error: Exception) -> str:
         return one_line(f"{error.filename}: {error.strerror}")
     if "Max retries exceeded" in str(error):
         return "the server does not answer"
-    message = str(database.sqlite_error(error) or error)  # MLflow's begins with what SQLAlchemy was at
+    message = str(database.sqlite_error(error) or error)  # MLflow's own message begins with SQLAlchemy's
     return redacted(message).strip().partition("\n")[0].partition(". ")[0][:300]

@@ -1,4 +1,7 @@
-"""A suite in MLflow: the index of runs and groups."""
+"""A suite in MLflow, which calls it an experiment: its creation, and an index of its runs and groups.
+
+`Tracking` keeps one index for each suite, so that it need not ask MLflow before every write.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from benchmarks.colours import colours
-from benchmarks.tracking.run_result import NEEDED, Pair, RunResult, names_of
+from benchmarks.tracking.run_result import REQUIRED_TAGS, Pair, RunResult, names_of
 from benchmarks.tracking.store import Store
 from fl_core.schema import Kind, MlflowTag, Tag
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-# The tags that an index of a suite's runs is made of; the others, which are most, are not read.
-INDEXED = (
-    *dict.fromkeys(tag for needed in NEEDED.values() for tag in needed),
+# The tags that the index needs; most others are not read, which takes less than half the time.
+INDEXED_TAGS = (
+    *dict.fromkeys(tag for needed in REQUIRED_TAGS.values() for tag in needed),
     Tag.KIND,
     Tag.CONDITIONS,
     Tag.EVALUATE,
@@ -31,11 +34,11 @@ INDEXED = (
     MlflowTag.COLOUR,
 )
 
-EXPERIMENT_KIND = "custom_model_development"  # MLflow's pages open on runs, not on language models
+EXPERIMENT_KIND = "custom_model_development"  # or MLflow's pages open with those for language models
 
 
 def create_experiment(client: MlflowClient, store: Store, name: str) -> None:
-    """Create the experiment named `name`, if it is missing.
+    """Create an experiment unless one of this name exists.
 
     If a deleted experiment has the name, it is renamed and stays deleted, so that its runs are not reused.
     """
@@ -54,23 +57,25 @@ def create_experiment(client: MlflowClient, store: Store, name: str) -> None:
 class TrackedExperiment:
     """A suite in MLflow, with an index of runs, groups and studies."""
 
-    id: str
+    id: str  # MLflow's
     name: str
     tags: dict[str, str] = field(default_factory=dict)
     runs: dict[str, RunResult] = field(default_factory=dict)  # runs, baselines and trials by key
     groups: dict[Pair, RunResult] = field(default_factory=dict)  # parents of the seeds of a strategy
     studies: dict[str, RunResult] = field(default_factory=dict)  # parents of trials, by identity
-    meant: dict[Pair, set[str]] = field(default_factory=dict)  # the keys of each group's seeds
+    planned_keys: dict[Pair, set[str]] = field(default_factory=dict)  # of each group's seeds
     conditions: dict[str, Sequence[str]] = field(default_factory=dict)  # of each scenario
     names: dict[Pair, str] = field(default_factory=dict)  # short, for charts
-    best: set[tuple[str, str]] = field(default_factory=set)  # best trials: id of the study, number
+    best: set[tuple[str, str]] = field(default_factory=set)  # best trials: MLflow's id of the study, number
     report: RunResult | None = None  # the run that holds the page
 
     def name_of(self, pair: Pair) -> str:
         """Return the short name of a strategy in a scenario."""
         if pair not in self.names:
             pairs = {study.pair for study in self.studies.values()}
-            self.names = names_of({*self.meant, *self.groups, *pairs, *self.names, pair}, self.conditions)
+            self.names = names_of(
+                {*self.planned_keys, *self.groups, *pairs, *self.names, pair}, self.conditions
+            )
         return self.names[pair]
 
     def colour_of(self, strategy: str) -> str:

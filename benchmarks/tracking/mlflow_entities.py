@@ -1,6 +1,7 @@
-"""Results of runs and of groups as metrics, parameters and data sets of MLflow's.
+"""Results of runs and groups as MLflow's metrics, parameters and data sets.
 
-A group is a strategy in a scenario. Its metrics: the mean curve of its seeds, and the spread of final values.
+`Tracking` writes them. A group is a strategy in a scenario; its metrics are the mean curve of its seeds and
+the spread of final values. Reports do not read these means, which are for MLflow's own pages.
 """
 
 from __future__ import annotations
@@ -32,27 +33,28 @@ if TYPE_CHECKING:
     import pandas as pd
     from mlflow.entities import DatasetInput, Metric, Param
 
-# Columns of a curve that are metrics under another name, and those that are none.
+# Columns of a curve that are metrics under another name, and columns that become no metric.
 METRICS = {clock.value: clock.metric for clock in Clock if clock.metric}
 NO_METRICS = {Clock.ITERATION.value, Name.UPLOADS, Name.DOWNLOADS, Name.TOKENS}
 
-# Clocks that MLflow has of a trial, beside the metrics that rank
+# Columns of a trial's curve in MLflow, besides the metric of the objective: trials are many, and writing
+# takes time
 CURVE_OF_TRIAL = {Clock.UPDATES, Clock.TIME}
 
 MAX_DIGEST_CHARACTERS = 36
-RARE = (Total.NON_FINITE, Total.MISREAD)  # counts, recorded only above 0
+OPTIONAL_COUNTS = (Total.NON_FINITE, Total.MISREAD)  # counts, recorded only above 0
 
 
 def data_set_of(tags: Mapping[str, str], of_seeds: bool = False) -> list[DatasetInput]:
     """Return the data set for MLflow: the problem's name, and digests of the data and the partition.
 
-    Of a group only the data: its seeds have partitions of their own.
+    For a group, with `of_seeds`, only the digest of the data: each seed has another partition.
     """
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     try:
         digests = json.loads(tags.get(Tag.DATA, "{}")).items()
-    except (ValueError, AttributeError):  # a tag that was damaged
+    except (ValueError, AttributeError):  # a damaged tag
         return []
     left_out = {"weights", "partition"} if of_seeds else {"weights"}
     data = {name: str(value) for name, value in digests if name not in left_out}
@@ -66,15 +68,16 @@ def data_set_of(tags: Mapping[str, str], of_seeds: bool = False) -> list[Dataset
 def metrics_of_run(result: RunResult, curve: Mapping[str, Sequence[float | None]]) -> Iterator[Metric]:
     """Yield every evaluation with server iteration and real time, then the metrics of the whole run.
 
-    Each point once, as in MLflow's tables: two marks without a step between them may fall into a millisecond.
+    Equal points are written once, since MLflow's table refuses duplicates: two marks without a step in
+    between may fall into the same millisecond.
     """
     from mlflow.entities import Metric
 
     points: dict[tuple[str, str, int, int], Metric] = {}
     iteration = 0
-    few = {*CURVE_OF_TRIAL, result.tags.get(Tag.METRIC)} if result.kind == Kind.TRIAL else None
+    chosen = {*CURVE_OF_TRIAL, result.tags.get(Tag.METRIC)} if result.kind == Kind.TRIAL else None
     names = {column: METRICS.get(column, column) for column in curve if column not in NO_METRICS}
-    columns = {column: name for column, name in names.items() if few is None or column in few}
+    columns = {column: name for column, name in names.items() if chosen is None or column in chosen}
     for row, moment in enumerate(result.evaluated):
         iteration = int(curve[Clock.ITERATION][row] or 0)
         for column, name in columns.items():
@@ -90,7 +93,7 @@ def metrics_of_run(result: RunResult, curve: Mapping[str, Sequence[float | None]
 def metrics_of_group(seeds: Sequence[RunResult], tracking_uri: str) -> Iterator[Metric]:
     """Yield all metrics of a group for MLflow; diverged runs are counted, and left out of means.
 
-    Runs that stalled are counted, too, but their models would not change any more: they are in the means.
+    Stalled runs are counted as well, but they are in the means, since their models would not change any more.
     """
     from mlflow.entities import Metric
 
@@ -140,10 +143,10 @@ def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the mean over seeds of all columns, clocks too, by server iteration, with a row for the end.
 
     A curve is a step function of its server iteration, constant between two evaluations and after the last.
-    The k-th row stands at the first iteration at which every seed was evaluated k times or had ended. There,
-    the clocks of a seed say when that version was evaluated; past its last version, when the run ended. Where
-    runs went on after their last version, the last iteration has a second row, at the mean of their ends. So
-    the mean of one curve is that curve. What some seed did not evaluate is NaN.
+    Row k is at the first iteration at which every seed was evaluated k times or had ended. The clocks of a
+    seed there are those of its evaluation or, past its last version, those of its end. If runs continued
+    after their last version, the last iteration has a second row with the mean of their ends: so the mean of
+    a single curve is the curve itself. A metric that some seed did not evaluate is NaN.
     """
     import pandas as pd
 
@@ -175,10 +178,10 @@ def _mean(seeds: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterator[tuple[str, float]]:
     """Yield means of values measured once a run, and sample standard deviations of a curve's final values.
 
-    What a seed lacks has neither, but counts that are recorded only above 0.
+    A value that a seed lacks is left out, except `OPTIONAL_COUNTS`, where a missing value means 0.
     """
     for name in dict.fromkeys(name for metrics in finals for name in metrics):
-        values = [metrics.get(name, 0.0 if name in RARE else np.nan) for metrics in finals]
+        values = [metrics.get(name, 0.0 if name in OPTIONAL_COUNTS else np.nan) for metrics in finals]
         if name in TO_TARGET or np.isnan(values).any():
             continue
         if name not in curve:

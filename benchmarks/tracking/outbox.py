@@ -1,13 +1,14 @@
-"""Records on disk: finished records wait here for MLflow, unfinished runs keep a checkpoint.
+"""Outbox: the folder in which finished records wait for MLflow, and unfinished runs keep a checkpoint.
 
-A record is a folder that appears whole or not at all:
+Workers write to it, and `Delivery` sends and deletes its records. A record is a folder that appears whole or
+not at all:
 
     <outbox>/<suite>/<key>/result.json
     <outbox>/<suite>/<key>/artifacts/…      description.json, tables, or a traceback
     <outbox>/<suite>/<key>/checksums.json   SHA-256 of all these files
     <outbox>/<suite>/<key>.checkpoint       of a run that is not finished
-    <outbox>/<suite>/suite.json             what goes to MLflow of the suite itself, while any of it waits
-    <outbox>/<suite>/….damaged              a record, or a suite.json, that is not what was written
+    <outbox>/<suite>/suite.json             the suite's `Announcement`, until MLflow has it
+    <outbox>/<suite>/….damaged              a record or suite.json with other checksums than written
 """
 
 import hashlib

@@ -1,4 +1,7 @@
-"""Tables of runs as Parquet files, checked against `fl_core.schema` on reading."""
+"""Tables of runs as Parquet files, checked against `fl_core.schema` on reading.
+
+The outbox writes them; reports, summaries of groups and `asyncfl replay` read them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from pyarrow import Schema
 
 NUMBERS = {COUNT: "whole numbers, 0 or more", AMOUNT: "finite numbers, 0 or more"}
-MOST = 2**28  # numbers that are read at a time: 2 GiB
+MAX_NUMBERS = 2**28  # read at once: 2 GiB
 
 
 class UnreadableTableError(Exception):
@@ -30,7 +33,7 @@ def write(path: Path, columns: Mapping[str, Any]) -> None:
 
     arrays = {name: pa.array(column) for name, column in columns.items()}
     for name, column in arrays.items():
-        if pa.types.is_null(column.type):  # no value tells its type: of numbers, as all
+        if pa.types.is_null(column.type):  # no values, and so no type: numbers, as in all other tables
             arrays[name] = column.cast(pa.int64())
     table = pa.table(arrays)
     pq.write_table(table, path, write_page_checksum=True)
@@ -52,7 +55,7 @@ def arrays(folder: Path, table: Table, columns: Sequence[str] = ()) -> dict[str,
     from pyarrow import ArrowException, OSFile
     from pyarrow.parquet import ParquetFile
 
-    options = {"page_checksum_verification": True, "pre_buffer": False}  # a thread to read ahead takes longer
+    options = {"page_checksum_verification": True, "pre_buffer": False}  # for small files, threads cost time
     try:
         with OSFile(str(folder / table.file)) as opened, ParquetFile(opened, **options) as file:
             schema = file.schema_arrow
@@ -86,7 +89,7 @@ def _fault_of_schema(schema: Schema, rows: int, table: Table, names: Sequence[st
             return f"column {name}: {types[name]}, must be {NUMBERS.get(kind, 'numbers')}"
     if rows < table.rows:
         return "no rows"
-    return f"{rows:,} rows, too many to read" if rows * len(names) > MOST else ""
+    return f"{rows:,} rows, too many to read" if rows * len(names) > MAX_NUMBERS else ""
 
 
 def _fault_of_values(read: Mapping[str, np.ndarray], table: Table) -> str:

@@ -1,4 +1,8 @@
-"""Provenance of numbers: version and commit of the package, versions of dependencies, the machine."""
+"""Provenance of numbers: version and commit of the package, versions of dependencies, the machine.
+
+Recorded with every run, stored number and tuned value, so that a number can be traced to the code that made
+it.
+"""
 
 import importlib.metadata
 import os
@@ -43,7 +47,8 @@ def versions() -> dict[str, str]:
 def commit(folder: Path = ROOT) -> str:
     """Return the commit of the git repository of a folder, with `+` if tracked files were changed.
 
-    Stored numbers are results and no sources: storing those of one look must not spoil the next.
+    Stored numbers of claims do not count as changes: otherwise, after `asyncfl claims run` stored the first
+    numbers, all later ones would come from a changed tree.
 
     Args:
         folder: Any folder of the repository; by default that of the sources of this package.
@@ -65,7 +70,8 @@ def has_commit(name: str, folder: Path = ROOT) -> bool:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    # Git refuses a checkout of another user, also where its code is trusted, as in a container of CI
+    # Git refuses the checkout of another user, as in a container of CI; trusted folders may be read
+    # nevertheless.
     trust = [] if not_own(folder) else ["-c", "safe.directory=*"]
     try:
         done = subprocess.run(

@@ -1,7 +1,8 @@
-"""Tables of runs: their own files, and copies in a single file, since opening thousands takes minutes.
+"""Tables of runs for reports: from their own files, or from copies of all in a single SQLite file.
 
-Delivery copies the tables of each run, and reports copy what is missing. A copy counts as long as sizes and
-times of the run's own files stay the same. Copies are no records: they may be deleted at any time.
+Without the copies, a report would open thousands of files, which takes minutes. Delivery copies the tables of
+each run, and reports copy missing ones. A copy is valid as long as sizes and times of the run's own files
+stay the same. Copies are no records: they may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from fl_core.schema import ARRIVALS, CLIENTS, CURVE, DIAGNOSTICS, UPDATES, Name,
 from fl_core.text import many
 
 FOLDER = "packed"  # of copies, beside the database
-TABLES, ARRAYS = ("curve", "clients", "diagnostics"), ("staleness", "participation")  # of `Files`
-MAX_BYTES = 2**20  # of a run's files; larger files take longer to read than to open
+TABLES, ARRAYS = ("curve", "clients", "diagnostics"), ("staleness", "participation")  # fields of `Files`
+MAX_BYTES = 2**20  # of a run's files; larger ones are not copied, since reading takes longer than opening
 
 Copy = tuple[str, bytes]  # state of a run's own files, and the packed tables
 
@@ -35,7 +36,7 @@ def tables_of(run: RunResult) -> tuple[Table, ...]:
 
 
 def read(folder: Path, run: RunResult, curves_only: bool = False) -> Files:
-    """Return the tables of a run from its own files, or only the curve."""
+    """Return the tables of a run from the files in its folder, or only the curve."""
     files = Files()
     try:
         curve = parquet.arrays(folder, CURVE)
@@ -80,7 +81,7 @@ def state_of(folder: Path, run: RunResult) -> str:
 
 
 def copy_of(folder: Path, run: RunResult) -> Copy | None:
-    """Return a copy of a run's own files in a folder; None for large files, or if these cannot be read."""
+    """Return a copy of the files in a run's folder; None if they are large or cannot be read."""
     state = state_of(folder, run)
     if state and not (files := read(folder, run)).unread:
         return state, pack(files)
@@ -92,6 +93,7 @@ class Copies:
 
     def __init__(self, tracking_uri: str, experiment: str) -> None:
         file = database.file(tracking_uri)
+        # None unless the store is an SQLite file
         self.path = file and file.absolute().parent / FOLDER / f"{file.stem}-{experiment}.db"
 
     def load(self) -> dict[str, Copy]:

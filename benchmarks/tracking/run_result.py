@@ -1,6 +1,7 @@
-"""Outcomes of runs and trials: written once by a worker, kept by MLflow, read by all other code.
+"""Outcomes of runs and trials: written once by a worker, kept by MLflow, read by all reports and commands.
 
-Groups, studies and report pages are runs of MLflow's, too, and are read in the same form.
+Groups, studies and report pages are runs in MLflow, too, and are read in the same form. Names of tags,
+metrics and parameters are stored: they are defined in `fl_core/schema.py`, and must not change.
 """
 
 from __future__ import annotations
@@ -48,16 +49,17 @@ if TYPE_CHECKING:
 T = TypeVar("T", dict[str, Any], list[Any])
 
 MAX_PARAM_CHARACTERS, MAX_TAG_CHARACTERS = 6000, 8000
-MAX_NAME_CHARACTERS = 40  # of a run's name, as far as MLflow shows it beside its charts
-ALL = "clients"  # what is evaluated at every mark where a record does not say it: all training losses
+MAX_NAME_CHARACTERS = 40  # of a run's name, of which MLflow shows no more beside its charts
+ALL_LOSSES = "clients"  # text of an `Evaluate`: all training losses at every mark, the default of a record
 
 TOTALS = frozenset(Total)
 
+# Regular expressions of tags:
 TEXT, DIGITS, STATUSES = "(?s).+", "[0-9]{1,18}", "|".join(Status)
-LATEST = 253_402_300_800_000  # milliseconds from 1970 to the year 10000
+MAX_MILLISECONDS = 253_402_300_800_000  # milliseconds from 1970 to the year 10000
 
-# Kind of a run → tags without which it is not what it should be, and their form.
-NEEDED: dict[str, dict[Tag, str]] = {
+# Kind of a run → its required tags, and the pattern of each. A run that violates them counts as damaged.
+REQUIRED_TAGS: dict[str, dict[Tag, str]] = {
     Kind.RUN: dict.fromkeys((Tag.KEY, Tag.SCENARIO, Tag.STRATEGY, Tag.METRIC), TEXT)
     | {Tag.SEED: DIGITS, Tag.STATUS: STATUSES},
     Kind.GROUP: dict.fromkeys((Tag.SCENARIO, Tag.STRATEGY), TEXT),
@@ -68,41 +70,41 @@ NEEDED: dict[str, dict[Tag, str]] = {
     | {Tag.TRIAL: DIGITS, Tag.SEED: DIGITS, Tag.STATUS: STATUSES},
 }
 
-TARGET_MARKS = "problem.target_marks"  # the parameter of that name
+TARGET_MARKS = "problem.target_marks"  # name of the parameter
 
-Columns = Mapping[str, np.ndarray]  # a table; to make a frame of one takes longer than to read it
-Pair = tuple[str, str]  # scenario, strategy: a group, or a study
-Place = tuple[str, str, str, str]  # scenario, strategy, trial, seed: runs equal in these look alike
+Columns = Mapping[str, np.ndarray]  # a table by column; making a data frame would take longer than reading
+Pair = tuple[str, str]  # labels of scenario and strategy, which identify a group or a study
+Place = tuple[str, str, str, str]  # scenario, strategy, trial, seed: all that users see of a run
 
 
 class MlflowStatus(StrEnum):
     """MLflow's status of a run."""
 
-    RUNNING = "RUNNING"  # until all of it is written
+    RUNNING = "RUNNING"  # until the run is completely written
     FINISHED = "FINISHED"
     FAILED = "FAILED"
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequirements:
-    """Properties of a run not covered by the run's key."""
+    """Properties of a run not covered by the run's key: a recorded run must meet them to be used again."""
 
-    evaluate: str  # what is evaluated at its marks, as the text of an `Evaluate`
+    evaluate: str  # data evaluated at every mark, as the text of an `Evaluate`
     code: Mapping[str, str]  # digests of the user's own code, by import path
-    data: str = ""  # digest of the user's own data; empty where it is not known
+    data: str = ""  # digest of the user's own data; empty if unknown
 
     @classmethod
     def of(cls, about: Mapping[Tag, Any]) -> Self:
         """Return the requirements of a planned run, from tags not yet converted to texts."""
-        return cls(about.get(Tag.EVALUATE, ALL), digests(about.get(Tag.CODE, {})))
+        return cls(about.get(Tag.EVALUATE, ALL_LOSSES), digests(about.get(Tag.CODE, {})))
 
     def serves(self, requirements: RunRequirements) -> bool:
-        """Return whether the run has the wanted training losses at the marks, from current code and data."""
-        enough = requirements.evaluate in ("test", self.evaluate) or self.evaluate == ALL
+        """Return whether the run has the required training losses, from current code and data."""
+        enough = requirements.evaluate in ("test", self.evaluate) or self.evaluate == ALL_LOSSES
         return enough and self.is_current(requirements)
 
     def is_current(self, requirements: RunRequirements) -> bool:
-        """Return whether the run was made with the wanted code and data."""
+        """Return whether the run was made with the required code and data."""
         data = requirements.data
         return self.code == requirements.code and (self.data == data or not (self.data and data))
 
@@ -121,7 +123,7 @@ class Files:
     staleness: np.ndarray = field(default_factory=lambda: np.zeros((2, 0), int))
     # [client], updates of each client
     participation: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
-    unread: str = ""  # why a file that should be there could not be read
+    unread: str = ""  # fault of a file that could not be read; empty without any
     diagnostics: Columns = field(default_factory=dict)  # one row per diagnosed server iteration
 
 
@@ -154,9 +156,13 @@ class RunResult:
     artifact_uri: str
     tags: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)  # of the whole run; in MLflow the newest of all
-    evaluated: list[int] = field(default_factory=list)  # milliseconds since 1970 of each row of the curve
-    files: Files = NO_FILES  # once they are read
+    metrics: dict[str, float] = field(
+        default_factory=dict
+    )  # of the whole run; read from MLflow, the newest values
+    evaluated: list[int] = field(
+        default_factory=list
+    )  # time of each row of the curve, milliseconds since 1970
+    files: Files = NO_FILES  # set by `with_files` once read
 
     kind = TagText(Tag.KIND)  # a `Kind`
     key = TagText(Tag.KEY)  # of the task; empty for a run without a task
@@ -243,7 +249,7 @@ class RunResult:
     def requirements(self) -> RunRequirements:
         """Requirements met by the run, besides the key."""
         return RunRequirements(
-            self.tags.get(Tag.EVALUATE, ALL), digests(self.code), self.data.get("data", "")
+            self.tags.get(Tag.EVALUATE, ALL_LOSSES), digests(self.code), self.data.get("data", "")
         )
 
     @property
@@ -263,12 +269,12 @@ class RunResult:
 
     @property
     def show(self) -> tuple[str, ...]:
-        """Names of the metrics that the suite shows first."""
+        """Names of the suite's metrics to show first."""
         return _names(self.tags.get(Tag.SHOW, ""))
 
     @property
     def declared(self) -> tuple[Metric, ...]:
-        """Metrics as the problem declares them."""
+        """Metrics with the problem's declarations: title, direction, unit."""
         return from_text(self.tags.get(Tag.METRICS, ""))
 
     @property
@@ -348,7 +354,7 @@ class RunResult:
         if target is None or self.metric not in curve:
             return inf
         if clock not in curve:
-            return nan  # coded messages alone have bytes
+            return nan  # e.g. bytes, which are recorded only with a network or a coding
         marks = int(self.params.get(TARGET_MARKS, 1))
         return time_to_target(curve[clock], curve[self.metric], target, self.higher_is_better, marks)
 
@@ -369,10 +375,10 @@ class TrialResult:
 
     number: int
     origin: str  # an `Origin`
-    parameters: Mapping[str, Any]  # those that are searched
-    runs: Mapping[int, RunResult]  # by seed; of a pruned or failed trial some may be missing
+    parameters: Mapping[str, Any]  # the searched ones
+    runs: Mapping[int, RunResult]  # by seed; some may be missing if the trial was pruned or failed
     pruned: bool = False
-    seeds: Collection[int] = ()  # under which it has to run; with fewer it is not complete
+    seeds: Collection[int] = ()  # that a complete trial must have; none: any
 
     @property
     def id(self) -> str:
@@ -479,11 +485,11 @@ def _texts(tag: str) -> Mapping[str, str]:
 
 @lru_cache
 def _names(tag: str) -> tuple[str, ...]:
-    """Return a tag holding names with commas between them."""
+    """Return the names in a tag of comma-separated names."""
     return tuple(name for part in tag.split(",") if (name := part.strip()))
 
 
-_status = lru_cache(Status)  # in a quarter of the time
+_status = lru_cache(Status)  # the cache takes a quarter of the time of the enumeration
 
 
 @lru_cache
@@ -508,7 +514,7 @@ def names_of(pairs: Collection[Pair], conditions: Mapping[str, Sequence[str]]) -
 
     Args:
         pairs: Scenarios and strategies.
-        conditions: The parts of each scenario's label; those that all scenarios share are left out.
+        conditions: The parts of each scenario's label; names leave out parts shared by all scenarios.
     """
     parts = {scenario: conditions.get(scenario) or [scenario] for scenario, _ in pairs}
     short = dict(zip(parts, varying([*parts.values()]), strict=True)) if parts else {}
@@ -595,13 +601,13 @@ def _faults(run: RunResult) -> Iterator[str]:
         if invalid := set() if usual else table.keys() - valid_tags(table).keys():
             yield f"{min(map(str, invalid))}: must be a text"
             return
-    for tag, allowed in NEEDED.get(run.kind, {Tag.KIND: "|".join(NEEDED)}).items():
+    for tag, allowed in REQUIRED_TAGS.get(run.kind, {Tag.KIND: "|".join(REQUIRED_TAGS)}).items():
         if not _matches(allowed, value := tags.get(tag, "")):
             yield f"tag {tag}: is '{value}'"
     if invalid := {name for name, value in run.metrics.items() if not isinstance(value, int | float)}:
         yield f"metric {min(map(str, invalid))}: must be a number"
     for name, milliseconds in (("start_time", run.start_time), ("end_time", run.end_time)):
-        if not (isinstance(milliseconds, int) and 0 <= milliseconds < LATEST):
+        if not (isinstance(milliseconds, int) and 0 <= milliseconds < MAX_MILLISECONDS):
             yield f"{name}: must be milliseconds since 1970"
     if not isinstance(run.artifact_uri, str):
         yield "artifact_uri: must be an address"

@@ -1,4 +1,7 @@
-"""Store: the folder of all results, and its lock."""
+"""Store: the folder of all results, by default `asyncfl-results`, and its lock.
+
+Every command with `--store` makes a `Store`. Paths of its contents are defined here alone.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ from benchmarks.errors import UserError
 from benchmarks.redaction import remember
 from benchmarks.tracking import database
 
-WAIT_SECONDS = 20.0  # for another process that shares the store
-ADDRESS_MARKS = re.compile(r"[?#]|%[0-9A-Fa-f]{2}")  # what MLflow would not read as part of a path
+WAIT_SECONDS = 20.0  # for the lock, while another process on the store writes
+ADDRESS_MARKS = re.compile(r"[?#]|%[0-9A-Fa-f]{2}")  # which MLflow would not read as parts of a path
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Database, artifacts, outbox, reports; `tracking` puts another MLflow store in the database's place."""
+    """Database, artifacts, outbox, reports; `tracking` is the address of another MLflow store, if given."""
 
     folder: Path = Path("asyncfl-results")
     tracking: str | None = None

@@ -1,5 +1,7 @@
 """The only writer to MLflow: layout of suites, runs, groups and baselines in MLflow.
 
+`Delivery` calls it from its thread, the only one that may. The layout is stored, and read by reports:
+
     experiment        a suite
     run, kind=group   scenario × strategy: the parent of its seeds, and their mean once all are finished
     run, kind=run     one run; asyncfl.key is its identity
@@ -10,8 +12,8 @@
     run, kind=study   a strategy's search in a scenario
     run, kind=trial   a trial under one seed, its child
 
-Every call can be repeated: what a killed process left half-written is completed, and nothing is duplicated.
-To be used from one thread.
+Every call can be repeated: entries left half-written by a killed process are completed, and nothing is
+duplicated.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING
 from benchmarks.errors import warn
 from benchmarks.redaction import redacted
 from benchmarks.tracking import artifact_locations, database, views
-from benchmarks.tracking.experiment import INDEXED, TrackedExperiment, create_experiment
+from benchmarks.tracking.experiment import INDEXED_TAGS, TrackedExperiment, create_experiment
 from benchmarks.tracking.mlflow_entities import (
     data_set_of,
     diverged,
@@ -96,7 +98,7 @@ class Tracking:
     def __init__(self, store: Store) -> None:
         self._store, self._outbox = store, Outbox(store.outbox)
         self._experiments: dict[str, TrackedExperiment] = {}
-        self.unread = False  # whether a group waits for its sums, since a seed's curve could not be read
+        self.unread = False  # whether a group lacks its mean, since a seed's curve could not be read
 
     @cached_property
     def _client(self) -> MlflowClient:
@@ -111,9 +113,10 @@ class Tracking:
     def finished(self, suite: str, requirements: Mapping[str, RunRequirements] | None = None) -> set[str]:
         """Return the keys of finished runs and baselines, without errors and outdated runs.
 
-        Of runs with `requirements`, those with lost files are not finished either, as a warning says.
+        Runs with `requirements` (by key) are finished only if they meet them and have all their files; a
+        warning tells users of the others.
         """
-        experiment = self._found(suite)
+        experiment = self._existing(suite)
         runs = experiment.runs if experiment else {}
         asked = requirements or {}
         lacking = {key for key in asked.keys() & runs if not runs[key].requirements.serves(asked[key])}
@@ -136,7 +139,7 @@ class Tracking:
 
     def results(self, suite: str, keys: Collection[str]) -> dict[str, RunResult]:
         """Return the results of finished runs by key."""
-        experiment = self._found(suite)
+        experiment = self._existing(suite)
         if experiment is None:
             return {}
         with opened(self._store.tracking_uri) as reader:
@@ -186,8 +189,8 @@ class Tracking:
         self._choose(experiment, studies)
         experiment.names = names_of(pairs, experiment.conditions)
         self._rename(experiment)
-        # Without those of a study, or a name, that the suite has no more
-        outdated = [tag for tag in experiment.tags if tag.startswith(views.TAG + views.OURS)]
+        # Views of studies or names that the suite no longer has are removed.
+        outdated = [tag for tag in experiment.tags if tag.startswith(views.TAG_PREFIX + views.KEY_PREFIX)]
         current = {view.tag: view.value for view in views.of_campaign(studies, experiment.names)}
         for tag, value in (dict.fromkeys(outdated) | current).items():
             self._label(experiment, tag, value)
@@ -232,12 +235,12 @@ class Tracking:
     ) -> None:
         """Select the current runs by key among runs with equal labels: a suite was edited, or run with --set.
 
-        The others get the tag `Tag.SUPERSEDED`, which reports leave out; selected again they lose it.
+        The others get the tag `Tag.SUPERSEDED`, and reports leave them out; if selected again they lose it.
 
         Args:
-            suite: The name of its experiment.
-            places: Key of each current run → where it stands.
-            conditions: The parts of each scenario's label, as far as they are known.
+            suite: Name of the experiment.
+            places: Key of each current run → its `Place`.
+            conditions: Scenario → the parts of its label, if known.
         """
         experiment, taken = self._experiment(suite), set(places.values())
         experiment.conditions |= conditions or {}
@@ -247,18 +250,18 @@ class Tracking:
         pairs = {(scenario, strategy) for scenario, strategy, _, _ in places.values()}
         experiment.names = names_of(pairs, experiment.conditions)
         self._relabel(experiment, places)
-        experiment.meant = {}
+        experiment.planned_keys = {}
         for key, (scenario, strategy, trial, _) in places.items():
             if not trial:
-                experiment.meant.setdefault((scenario, strategy), set()).add(key)
-        for pair in experiment.meant:
-            self._sum_up(experiment, pair)
+                experiment.planned_keys.setdefault((scenario, strategy), set()).add(key)
+        for pair in experiment.planned_keys:
+            self._summarise_group(experiment, pair)
         self._rename(experiment)
-        self._paint(experiment)
+        self._colour_groups(experiment)
 
     def _rename(self, experiment: TrackedExperiment) -> None:
         """Give groups, seeds and studies short names, made of the varying parts of the current suite."""
-        for key in set().union(*experiment.meant.values()) & experiment.runs.keys():
+        for key in set().union(*experiment.planned_keys.values()) & experiment.runs.keys():
             run = experiment.runs[key]
             self._name(run, name_of_seed(experiment.name_of(run.pair), run.tags[Tag.SEED]))
         groups = [group for pair, group in experiment.groups.items() if pair in experiment.names]
@@ -274,8 +277,8 @@ class Tracking:
     def _relabel(self, experiment: TrackedExperiment, places: Mapping[str, Place]) -> None:
         """Give runs the current labels of the suite, and delete groups and views without any seeds left.
 
-        A renaming that was interrupted is completed: the name is changed before the tags, and a deserted
-        group is known by seeds that still have it as their parent.
+        An interrupted renaming is completed by the next call: the name is changed before the tags, and a
+        deserted group is recognised by seeds that still have it as their parent.
         """
         for key, place in places.items():
             run = experiment.runs.get(key)
@@ -303,13 +306,13 @@ class Tracking:
     def write(self, *results: RunResult) -> None:
         """Write results missing in MLflow from the outbox, and complete results written only in part.
 
-        An older error of the same run gives way to a result, and so does a result with less at its marks, one
-        made by the user's code before it was edited, or one whose files are gone.
+        A result replaces an older record of the same run if that is an error, does not meet the requirements
+        of the new one, or has lost its files.
         """
         pairs = {self._write(result) for result in results}
         self._copy_tables(results)
         for suite, pair in sorted(filter(None, pairs)):
-            self._sum_up(self._experiments[suite], pair)
+            self._summarise_group(self._experiments[suite], pair)
 
     def _is_lost(self, run: RunResult) -> bool:
         """Return whether any of a run's tables are gone; baselines have no tables."""
@@ -325,14 +328,14 @@ class Tracking:
         if recorded and recorded.finished and enough and not self._is_lost(recorded):
             return None
         if recorded and recorded.start_time != result.start_time:
-            # Another attempt: it failed, or was cut short.
+            # The record of an earlier attempt, which failed or was cut short, gives way.
             self._client.delete_run(recorded.run_id)
             recorded = None
         if recorded is None:
-            recorded = experiment.runs[result.key] = self._begin(experiment, result)
+            recorded = experiment.runs[result.key] = self._create_run(experiment, result)
         if recorded.state != MlflowStatus.RUNNING:
             return None
-        self._fill(recorded, result)
+        self._write_contents(recorded, result)
         recorded.state = result.state
         self._client.set_terminated(recorded.run_id, recorded.state, result.end_time)
         return result.suite, recorded.pair
@@ -343,13 +346,13 @@ class Tracking:
         if experiment.report is None:
             tags: dict[str, str] = {Tag.KIND: Kind.REPORT, Tag.SUITE: suite}
             began = min((run.start_time for run in experiment.runs.values()), default=now())
-            run = self._client.create_run(experiment.id, began, tags, "report page")  # below all others
+            run = self._client.create_run(experiment.id, began, tags, "report page")  # last in the list
             experiment.report = RunResult.of_run(run)
-        self._keep(experiment.report, page)
+        self._store_files(experiment.report, page)
         self._client.set_terminated(experiment.report.run_id, MlflowStatus.FINISHED)
         self._annotate(experiment)
 
-    def _begin(self, experiment: TrackedExperiment, result: RunResult) -> RunResult:
+    def _create_run(self, experiment: TrackedExperiment, result: RunResult) -> RunResult:
         tags = dict(result.tags)
         if result.kind == Kind.RUN:
             tags[MlflowTag.NAME] = name_of_seed(experiment.name_of(result.pair), tags[Tag.SEED])
@@ -376,7 +379,7 @@ class Tracking:
             experiment.groups[pair] = RunResult.of_run(run)
         return experiment.groups[pair]
 
-    def _fill(self, recorded: RunResult, result: RunResult) -> None:
+    def _write_contents(self, recorded: RunResult, result: RunResult) -> None:
         from mlflow.entities import Param
 
         params = [Param(name, text) for name, text in result.params.items()]
@@ -384,7 +387,7 @@ class Tracking:
         self._client.log_batch(recorded.run_id, metrics, params, synchronous=True)
         if result.kind != Kind.TRIAL and (data_sets := data_set_of(result.tags)):
             self._client.log_inputs(recorded.run_id, data_sets)
-        self._keep(recorded, self._outbox.artifacts(result))
+        self._store_files(recorded, self._outbox.artifacts(result))
 
     def _copy_tables(self, results: Sequence[RunResult]) -> None:
         """Copy the tables of runs for reports, if the store is an SQLite file."""
@@ -398,7 +401,7 @@ class Tracking:
         for experiment, of_runs in copies.items():
             Copies(uri, experiment).add(of_runs)
 
-    def _keep(self, run: RunResult, files: Path) -> None:
+    def _store_files(self, run: RunResult, files: Path) -> None:
         """Keep a file, or all files of a folder, as artifacts of a run."""
         uri = self._store.tracking_uri
         folder = None if self._store.is_server else artifact_locations.place(run.artifact_uri, uri)
@@ -411,9 +414,9 @@ class Tracking:
             folder.mkdir(parents=True, exist_ok=True)
             copy(files, folder)
 
-    def _sum_up(self, experiment: TrackedExperiment, pair: Pair) -> None:
+    def _summarise_group(self, experiment: TrackedExperiment, pair: Pair) -> None:
         """Log the summary of a group's seeds to the group, once all seeds are finished."""
-        keys = experiment.meant.get(pair, set())
+        keys = experiment.planned_keys.get(pair, set())
         seeds = sorted(
             (experiment.runs[key] for key in keys & experiment.runs.keys()), key=lambda seed: seed.place
         )
@@ -439,7 +442,7 @@ class Tracking:
             self.unread = True
             return
         self._write_group(experiment, group, runs, metrics, mean_of)
-        self._paint(experiment)
+        self._colour_groups(experiment)
 
     def _write_group(
         self,
@@ -460,9 +463,9 @@ class Tracking:
         self._client.set_terminated(group.run_id, MlflowStatus.FINISHED, end)
         group.tags[Tag.MEAN_OF], group.state = ids, MlflowStatus.FINISHED
 
-    def _paint(self, experiment: TrackedExperiment) -> None:
+    def _colour_groups(self, experiment: TrackedExperiment) -> None:
         """Give the groups of each strategy a common colour in all scenarios."""
-        for pair in experiment.meant.keys() & experiment.groups.keys():
+        for pair in experiment.planned_keys.keys() & experiment.groups.keys():
             group, colour = experiment.groups[pair], experiment.colour_of(pair[1])
             if group.tags.get(MlflowTag.COLOUR) != colour:
                 self._tag(group, MlflowTag.COLOUR, colour)
@@ -470,7 +473,7 @@ class Tracking:
     def _save_views(self, experiment: TrackedExperiment, run: RunResult) -> None:
         """Save views of the scenario, all scenarios and single runs, with links in the suite's note."""
         tags = run.tags
-        single = TRAINING if tags.get(Tag.EVALUATE) == "test" else ()  # at the end alone: no curve
+        single = TRAINING if tags.get(Tag.EVALUATE) == "test" else ()  # evaluated only at the end: no curve
         requested = tags.get(Tag.SHOW, "").split(",")
         curve_names = [name for name in requested if name in run.metrics and name not in single]
         declared = from_text(tags.get(Tag.METRICS, ""))
@@ -501,21 +504,21 @@ class Tracking:
 
     def _experiment(self, suite: str) -> TrackedExperiment:
         """Return the suite's experiment with an index of the runs; create a missing experiment."""
-        experiment = self._found(suite)
+        experiment = self._existing(suite)
         if experiment is None:
             create_experiment(self._client, self._store, suite)
-            experiment = self._found(suite)
+            experiment = self._existing(suite)
             assert experiment is not None
         return experiment
 
-    def _found(self, suite: str) -> TrackedExperiment | None:
+    def _existing(self, suite: str) -> TrackedExperiment | None:
         """Return the suite's experiment with an index of the runs; None if missing."""
         if suite not in self._experiments:
             with opened(self._store.tracking_uri) as reader:
                 entry = reader.experiments().get(suite)
                 if entry is None:
                     return None
-                results = reader.results(entry.id, tags=INDEXED)
+                results = reader.results(entry.id, tags=INDEXED_TAGS)
             must_be_current(results, redacted(self._store.tracking_uri))
             experiment = TrackedExperiment(entry.id, suite, valid_tags(entry.tags))
             for result in results:
@@ -526,7 +529,7 @@ class Tracking:
     def _index(self, experiment: TrackedExperiment, run: RunResult) -> None:
         """Add an undamaged run to the index; of duplicates from a single attempt, delete the less complete.
 
-        A request to create it was carried out but its answer was lost, and it was made again.
+        There are duplicates if a server created a run, its answer was lost, and the request was sent again.
         """
         if fault_of(run):
             return

@@ -1,7 +1,8 @@
 """Saved views for MLflow's pages, picked from a menu, and notes in Markdown on suites and groups.
 
-MLflow keeps a view as a tag of the experiment: its name, and the state of the page (its own chart settings,
-deflated). The format is that of MLflow 3.17; a version that does not know it ignores the tag.
+`Tracking` writes them; `asyncfl ui` links to them. MLflow keeps a view as a tag of the experiment: its name,
+and the state of the page (chart settings, deflated). The format is that of MLflow 3.17; a version that does
+not know it ignores the tag. Names and keys below are MLflow's.
 """
 
 import hashlib
@@ -28,19 +29,19 @@ from fl_core.schema import (
 )
 from fl_core.text import many
 
-TAG = "mlflow.sharedViewState."
-OURS = "asyncfl-"  # begins the keys of our views; users may save others
+TAG_PREFIX = "mlflow.sharedViewState."
+KEY_PREFIX = "asyncfl-"  # of the keys of our views; views that users save have other keys
 EVERYTHING = "All scenarios"
 SINGLE = "Single runs"
 BEST = "Best of each strategy"  # of a campaign
 ALL_TRIALS = "All trials"  # … of all strategies
-FIRST = 1_000_000_000_000  # milliseconds; the menu shows views by age, so theirs gives them an order
+FIRST_CREATED = 1_000_000_000_000  # milliseconds; the menu sorts views by creation time, chosen for an order
 
-CLOCKS = (Clock.UPDATES, Clock.TIME)  # of the charts of a metric
-TO_TARGET = "to_target"  # the section of charts of it
-PARAMETERS = "parameters"  # the section of charts of a study's parameters
-COLUMNS = 2  # as charts stand side by side: there is room for two
-MOST_RUNS = 1000  # of a chart
+CLOCKS = (Clock.UPDATES, Clock.TIME)  # x axes of the charts of a metric
+TO_TARGET = "to_target"  # key of the section with charts of clocks at the target
+PARAMETERS = "parameters"  # key of the section with charts of a study's parameters
+COLUMNS = 2  # charts side by side
+MAX_RUNS = 1000  # in a chart
 CURRENT = f"tags.`{Tag.SUPERSEDED}` IS NULL"  # the filter of runs that count
 
 
@@ -54,17 +55,17 @@ class View:
     @property
     def key(self) -> str:
         """Key of the view in links."""
-        return OURS + hashlib.sha256(self.name.encode()).hexdigest()[:8]
+        return KEY_PREFIX + hashlib.sha256(self.name.encode()).hexdigest()[:8]
 
     @property
     def tag(self) -> str:
         """Name of the experiment's tag for the view."""
-        return TAG + self.key
+        return TAG_PREFIX + self.key
 
     @property
     def value(self) -> str:
         """Value of the tag, with a creation time for the menu's order: the whole suite comes first."""
-        created = FIRST + 3 - _rank(self.name)
+        created = FIRST_CREATED + 3 - _rank(self.name)
         state = "deflate;" + b64encode(compress(json.dumps(self.state).encode(), 9)).decode()
         envelope = {"name": self.name, "createdAt": created, "updatedAt": created, "state": state}
         return json.dumps(envelope, ensure_ascii=False)
@@ -79,16 +80,19 @@ def view(
 ) -> View:
     """Return mean curves of a scenario's strategies, or of all scenarios, each metric against every clock.
 
-    The first metric ranks; after its curves come the times to its target, if it has one. `more_clocks` are
-    bytes where there is a network, and energy where the clients' power is given.
+    Args:
+        metrics: The first one ranks; its curves are followed by the clocks at the target.
+        scenario: Label; empty for all scenarios.
+        more_clocks: Bytes with a network, energy with the power of clients.
+        target: Whether the suite has a target.
     """
     clocks = (*CLOCKS, *more_clocks)
     condition = f" AND {_of_scenario(scenario)}" if scenario else ""
     values = [metric.name for metric in metrics]
     spread = [f"{SPREAD}{name}" for name in values]
     reached = [clock.to_target for clock in clocks] if target else []
-    sections = [_section(metric.name, _by(metric.heading, clocks)) for metric in metrics]
-    name = _by("To the target", clocks) + "; no bar: not met"
+    sections = [_section(metric.name, _title(metric.heading, clocks)) for metric in metrics]
+    name = _title("To the target", clocks) + "; no bar: not met"
     bars = [_section(TO_TARGET, name)] if target else []
     state = {
         "searchFilter": f"tags.`{Tag.KIND}` = '{Kind.GROUP}'{condition}",
@@ -99,8 +103,8 @@ def view(
             *(f"metrics.`{name}`" for name in (*values, *reached, *spread, Total.SEEDS_DONE)),
         ],
         "runsHiddenMode": "SHOW_ALL",
-        "runListHidden": False,  # it names all strategies; MLflow's legends have room for a few
-        "isAccordionReordered": True,  # or MLflow sorts the sections by name
+        "runListHidden": False,  # the list names all strategies; legends have room for a few
+        "isAccordionReordered": True,  # otherwise MLflow sorts the sections by name
         "compareRunSections": [*sections[:1], *bars, *sections[1:]],
         "compareRunCharts": [
             *(_curves(metric, clock) for metric in metrics for clock in clocks),
@@ -137,10 +141,10 @@ def study_view(study: Mapping[str, str], name: str) -> View:
     """
     metric = _metric(study)
     condition = f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND tags.`{Tag.IDENTITY}` = '{study[Tag.IDENTITY]}'"
-    state = _trials([study], condition) | {
+    state = _trials_state([study], condition) | {
         "compareRunSections": [
             _section(PARAMETERS, "Objective over each parameter"),
-            _section(metric.name, _by(metric.heading, CLOCKS)),
+            _section(metric.name, _title(metric.heading, CLOCKS)),
         ],
     }
     state["compareRunCharts"] += [_curves(metric, clock) for clock in CLOCKS]
@@ -157,7 +161,7 @@ def trials_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
     scenario = studies[0][Tag.SCENARIO]
     condition = f"tags.`{Tag.KIND}` = '{Kind.TRIAL}' AND {_of_scenario(scenario)} AND {CURRENT}"
     sections = [_section(PARAMETERS, "Objective over each parameter, all strategies")]
-    return View(name, _trials(studies, condition) | {"compareRunSections": sections})
+    return View(name, _trials_state(studies, condition) | {"compareRunSections": sections})
 
 
 def best_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
@@ -169,16 +173,16 @@ def best_view(studies: Sequence[Mapping[str, str]], name: str) -> View:
     """
     metric, scenario = _metric(studies[0]), studies[0][Tag.SCENARIO]
     condition = f"tags.`{Tag.CHOSEN}` = 'true' AND {_of_scenario(scenario)} AND {CURRENT}"
-    table = _described("DIFFERENCE", "Parameters", PARAMETERS) | {
+    table = _chart_settings("DIFFERENCE", "Parameters", PARAMETERS) | {
         "chartName": "Parameters",
         "compareGroups": ["Parameters"],
         "showChangeFromBaseline": False,
         "showDifferencesOnly": False,
         "baselineColumnUuid": "",
     }
-    state = _trials(studies, condition) | {
+    state = _trials_state(studies, condition) | {
         "compareRunSections": [
-            _section(metric.name, f"{_by(metric.heading, CLOCKS)}, best trial of each strategy"),
+            _section(metric.name, f"{_title(metric.heading, CLOCKS)}, best trial of each strategy"),
             _section(PARAMETERS, "Best parameters", columns=1),
         ],
         "compareRunCharts": [*(_curves(metric, clock) for clock in CLOCKS), table],
@@ -211,7 +215,7 @@ def _metric(study: Mapping[str, str]) -> Metric:
     return metric.judged_on("Validation") if validated else metric
 
 
-def _trials(studies: Sequence[Mapping[str, str]], condition: str) -> dict[str, Any]:
+def _trials_state(studies: Sequence[Mapping[str, str]], condition: str) -> dict[str, Any]:
     """Return the state of a page of trials: objective over parameters, best first.
 
     MLflow has no logarithmic axes for parameters: their logarithms are metrics of their own (`log10`).
@@ -222,14 +226,14 @@ def _trials(studies: Sequence[Mapping[str, str]], condition: str) -> dict[str, A
     axes = [(log10(parameter), "METRIC") for parameter in logarithmic]
     axes += [(parameter, "PARAM") for parameter in plain]
     objective = {"key": TrialMetric.OBJECTIVE, "type": "METRIC"}
-    parallel = _described("PARALLEL", "All parameters and the objective", PARAMETERS) | {
+    parallel = _chart_settings("PARALLEL", "All parameters and the objective", PARAMETERS) | {
         "selectedParams": plain,
         "selectedMetrics": [*map(log10, logarithmic), TrialMetric.OBJECTIVE],
         "showAllRuns": True,
     }
     scatter = [
-        _described("SCATTER", f"Objective over {key}", PARAMETERS)
-        | {"xaxis": {"key": key, "type": kind}, "yaxis": objective, "runsCountToCompare": MOST_RUNS}
+        _chart_settings("SCATTER", f"Objective over {key}", PARAMETERS)
+        | {"xaxis": {"key": key, "type": kind}, "yaxis": objective, "runsCountToCompare": MAX_RUNS}
         for key, kind in axes
     ]
     return {
@@ -254,13 +258,14 @@ def log10(parameter: str) -> str:
 
 def saved(tags: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return names and keys of our views among an experiment's tags; the whole suite first, then by name."""
-    ours = {tag.removeprefix(TAG): value for tag, value in tags.items() if tag.startswith(TAG + OURS)}
+    prefix = TAG_PREFIX + KEY_PREFIX
+    ours = {tag.removeprefix(TAG_PREFIX): value for tag, value in tags.items() if tag.startswith(prefix)}
     views = [(name, key) for key, value in ours.items() if (name := _name(value))]
     return sorted(views, key=lambda view: (_rank(view[0]), view[0].casefold()))
 
 
 def _rank(name: str) -> int:
-    """Return where a view stands in menus: the whole first, single runs last."""
+    """Return the place of a view in menus: the whole suite first, single runs last."""
     if name == SINGLE:
         return 3
     return 0 if name == EVERYTHING or name.startswith(BEST) else 1 if name.startswith(ALL_TRIALS) else 2
@@ -291,17 +296,18 @@ def _section(key: str, name: str, columns: int = COLUMNS) -> dict[str, Any]:
     }
 
 
-def _by(quantity: str, clocks: Sequence[Clock]) -> str:
+def _title(quantity: str, clocks: Sequence[Clock]) -> str:
     """Return a title with the axes: Test accuracy (%) by client updates and virtual time.
 
-    MLflow calls a chart of one metric by that metric's name: what is drawn stands over its charts.
+    MLflow names a chart of one metric after that metric, so the section's title has to say what the charts
+    show.
     """
     *first, last = (clock.words for clock in clocks)
     return f"{quantity} by {', '.join(first)} and {last}"
 
 
 def _of_scenario(scenario: str) -> str:
-    return f"tags.`{Tag.SCENARIO}` {_is(scenario)}"
+    return f"tags.`{Tag.SCENARIO}` {_equals(scenario)}"
 
 
 def _bars(clock: Clock) -> dict[str, Any]:
@@ -328,15 +334,15 @@ def _curves(metric: Metric, clock: Clock) -> dict[str, Any]:
 
 def _chart(kind: str, clock: Clock, metric: str, section: str) -> dict[str, Any]:
     """Return a chart of a metric."""
-    return _described(kind, clock.heading, section) | {
+    return _chart_settings(kind, clock.heading, section) | {
         "uuid": f"{metric} {clock.metric}",
         "metricKey": metric,
         "selectedMetricKeys": [metric],
-        "runsCountToCompare": MOST_RUNS,
+        "runsCountToCompare": MAX_RUNS,
     }
 
 
-def _described(kind: str, name: str, section: str) -> dict[str, Any]:
+def _chart_settings(kind: str, name: str, section: str) -> dict[str, Any]:
     """Return the settings common to all charts."""
     return {
         "type": kind,
@@ -348,7 +354,7 @@ def _described(kind: str, name: str, section: str) -> dict[str, Any]:
     }
 
 
-def _is(text: str) -> str:
+def _equals(text: str) -> str:
     """Return a filter's condition; MLflow cannot escape an apostrophe, but has a wildcard for any letter."""
     return "LIKE '{}'".format(text.replace("'", "_")) if "'" in text else f"= '{text}'"
 

@@ -364,7 +364,7 @@ def state(value: str) -> dict[str, Any]:
 def test_a_saved_view_finds_the_groups_of_its_scenario(delivered: Store) -> None:
     tags = experiment_tags(delivered)
     assert [name for name, _ in views.saved(tags)] == ["All scenarios", "quadratic · F80", "Single runs"]
-    page = state(tags[views.TAG + views.saved(tags)[1][1]])
+    page = state(tags[views.TAG_PREFIX + views.saved(tags)[1][1]])
     client = MlflowClient(delivered.tracking_uri)
     ids = [one.experiment_id for one in client.search_experiments()]
     assert len(client.search_runs(ids, page["searchFilter"])) == 2
@@ -431,7 +431,7 @@ def test_the_view_of_single_runs_has_columns_that_runs_have(tmp_path: Path, copy
     store = copy
     deliver(tmp_path, store, updates=30)
     tags = experiment_tags(store)
-    page = state(tags[views.TAG + dict(views.saved(tags))["Single runs"]])
+    page = state(tags[views.TAG_PREFIX + dict(views.saved(tags))["Single runs"]])
     client = MlflowClient(store.tracking_uri)
     found = client.search_runs(
         [one.experiment_id for one in client.search_experiments()], page["searchFilter"]
