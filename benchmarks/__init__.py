@@ -1,1 +1,1 @@
-"""Suites, runs, tracking in MLflow, and the commands."""
+"""From a suite to records in MLflow: suites, runs, tracking, claims, leaderboard, and the commands."""

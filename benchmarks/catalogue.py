@@ -1,6 +1,7 @@
-"""Catalogue of parts of suites by family, and of shipped suites; each in a line, with the paper.
+"""Catalogue of parts of suites by family, and of shipped suites: a line for each, with the paper.
 
-Parts are read from their sources, as text: to import them all, and torch with them, takes two seconds.
+`asyncfl list`, shell completion and the reference pages read it. Parts are found in their source files, by
+`ast`, without an import: importing them all, and torch with them, takes two seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 SOURCES = Path(__file__).parents[1]
 
-# kind → where its family stands
+# kind, as in `asyncfl list KIND` → module and base class of its family; `homes` of the class are its modules
 FAMILIES = {
     "strategies": "fl_core.strategies.strategy:Strategy",
     "samplings": "fl_core.strategies.sampling:Sampling",
@@ -42,13 +43,13 @@ FAMILIES = {
 class CatalogueEntry:
     """A part or suite to choose."""
 
-    name: str
-    what: str
-    paper: str
+    name: str  # in a suite file
+    what: str  # first line of the docstring, without the paper
+    paper: str  # "Author, venue, year"; empty if none
 
 
 def entries(kind: str) -> list[CatalogueEntry]:
-    """All entries of a kind, by name."""
+    """Return all entries of a kind, by name, presets included."""
     if kind == "suites":
         return [_suite(name) for name in shipped()]
     foreign_homes = {home for family in FAMILIES if family != kind for home in _homes(family)}
@@ -69,7 +70,7 @@ def entries(kind: str) -> list[CatalogueEntry]:
 
 
 def family(kind: str) -> type[Part]:
-    """The family of parts of a kind, imported."""
+    """Import and return the base class of a kind."""
     module, _, name = FAMILIES[kind].partition(":")
     part: type[Part] = getattr(importlib.import_module(module), name)
     return part
@@ -84,7 +85,7 @@ def _homes(kind: str) -> list[Path]:
 
 
 def _path(module: str) -> Path:
-    """A module's file, or a package's folder."""
+    """Return the file of a module, or the folder of a package."""
     path = SOURCES.joinpath(*module.split("."))
     return path if path.is_dir() else path.with_suffix(".py")
 

@@ -1,17 +1,22 @@
-"""Colours of strategies on report pages and in MLflow, the same in every suite and campaign."""
+"""Colours of strategies, as far as possible equal in all suites and campaigns.
+
+Report pages (`reports/figures/look.py`) and MLflow (`tracking/experiment.py`) take them from here.
+"""
 
 import hashlib
 from collections.abc import Iterable
 
 from fl_core.text import natural
 
-# Each has a contrast of 3 : 1 to the light and the dark background of report pages and of MLflow. All are far
-# from each other (OKLab) for normal eyes, the first eight for protanope, deuteranope and tritanope eyes, too.
+# Each has a contrast of 3 : 1 to the light and the dark background of report pages and of MLflow. All differ
+# clearly (OKLab distance) for normal eyes; the first eight for protanope, deuteranope and tritanope eyes,
+# too.
 COLOURS = (
     *("#4e61b1", "#c68900", "#c20175", "#16a2bd", "#935d00", "#9e74ff", "#f9528d", "#8e02fb"),
     *("#039768", "#be02bd", "#cd685a", "#e10031", "#a0899c", "#ab5b98", "#4f6c4a", "#e939e9"),
 )
-# The strategy of each colour, then again from the first: those that are often compared lie far apart.
+# The strategy of each colour, then again from the first colour. Strategies that are often compared have
+# colours that are easy to tell apart; append new strategies at the end, or others change their colour.
 STRATEGIES = (
     *("FedBuff", "ASGD", "ACE", "FedAvg", "Async FedAvg", "FedFix", "CA²FL", "FedAsync"),
     *("Generalized AsyncSGD", "ACED", "AFA-CD", "AFA-CS", "Delay-adaptive ASGD", "FedStale", "MIFA"),

@@ -1,4 +1,7 @@
-"""Device for computing worlds: named by ASYNCFL_DEVICE, and inherited by worker processes."""
+"""Device for computing worlds: CPU or GPU, named by the variable ASYNCFL_DEVICE, which workers inherit.
+
+The option `--device` sets the variable; jobs move their world to the device with `place`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Users' copies of public traces of phones: times free for training, speeds of phones and links.
+"""Users' copies of public traces of phones, converted for suites: times free for training, speeds, links.
+
+`asyncfl trace import` calls `read`, and `benchmarks/job_logs.py` reads all other logs.
 
 FedScale's two files are pickles (Lai et al.: FedScale. ICML 2022), FLASH's is JSON (Yang et al.:
 Characterizing impacts of heterogeneity in federated learning upon large-scale smartphone data. WWW 2021).
@@ -21,14 +23,14 @@ from benchmarks.job_logs import JobLog, write_once
 from fl_core import reading
 from fl_core.text import many
 
-# What damaged bytes raise in an unpickler
+# Errors that an unpickler raises for damaged bytes
 DAMAGED = (ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, TypeError, ValueError)
-MOST_BYTES = 1_000_000_000
-RATE = "Mbit/s"  # the column of links
-REFERENCE = datetime(2020, 1, 2, tzinfo=UTC)  # when FLASH's time 0 is
-BACKWARD = 3  # a step takes this many times an inference (FedScale's rule)
+MAX_BYTES = 1_000_000_000
+RATE_COLUMN = "Mbit/s"  # in the file of links
+REFERENCE = datetime(2020, 1, 2, tzinfo=UTC)  # time 0 of FLASH
+INFERENCES_PER_STEP = 3  # a local step takes as long as three inferences, by FedScale's rule
 BEHAVIOUR, CAPACITY = "FedScale's client_behave_trace", "FedScale's client_device_capacity"
-PUBLISHED = {  # file of the authors → bytes, SHA-256
+PUBLISHED = {  # kind of file → size in bytes and SHA-256 of the authors' file; others only cause a warning
     BEHAVIOUR: (25_640_150, "d0b6f81a01f0ea5f7ec432583f5afe93b1e72424db4c1affa88c484f15901662"),
     CAPACITY: (39_369_071, "477f61049443987318fc5667cafa059b3b420eb0e03ccb5ceb3262d20e059e53"),
 }
@@ -38,8 +40,10 @@ PUBLISHED = {  # file of the authors → bytes, SHA-256
 class Presence:
     """Times of presence of phones, in seconds, each repeated after the phone's own period."""
 
-    name: str  # of the file's kind
-    clients: list[tuple[int, list[tuple[int, int]]]]  # period; from, to
+    name: str  # of the kind of file
+    clients: list[
+        tuple[int, list[tuple[int, int]]]
+    ]  # of each client: period, and (from, to) of each presence
     left_out: int  # clients that are never present, or whose record cannot be read
 
     @property
@@ -77,8 +81,8 @@ class StepLog(JobLog):
         links = trace.with_name(f"{trace.stem}-links.csv")
         rows = (f"{client},{rate:.6g}\n" for client, rate in enumerate(self.rates))
         super().save(trace)
-        write_once(links, f"client,{RATE}\n{''.join(rows)}")
-        rate = {"name": "column", "path": str(links), "column": RATE, "client": "client"}
+        write_once(links, f"client,{RATE_COLUMN}\n{''.join(rows)}")
+        rate = {"name": "column", "path": str(links), "column": RATE_COLUMN, "client": "client"}
         return {
             "durations": {"name": "trace", "path": str(trace), "per_step": True},
             "network": {"downlink": rate, "uplink": rate},
@@ -100,7 +104,7 @@ def read(path: Path, batch: int | None = None) -> Presence | StepLog | None:
             first = file.read(1)
         if first not in (b"\x80", b"{"):  # of pickles since protocol 2, and of JSON
             return None
-        content = reading.content(path, MOST_BYTES)
+        content = reading.content(path, MAX_BYTES)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     records = _unpickled(path, content) if first == b"\x80" else _parsed(path, content)
@@ -120,8 +124,8 @@ def read(path: Path, batch: int | None = None) -> Presence | StepLog | None:
     )
 
 
-class _Plain(pickle.Unpickler):
-    """An unpickler of numbers, texts, lists and dicts, without calls."""
+class _PlainUnpickler(pickle.Unpickler):
+    """An unpickler of numbers, texts, lists and dicts; any other pickle could execute code."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"names {module}.{name}; only numbers, texts, lists and dicts are read")
@@ -129,7 +133,7 @@ class _Plain(pickle.Unpickler):
 
 def _unpickled(path: Path, content: bytes) -> Any:
     try:
-        return _Plain(BytesIO(content)).load()
+        return _PlainUnpickler(BytesIO(content)).load()
     except (pickle.UnpicklingError, *DAMAGED) as error:
         raise UserError(f"{path}: is a pickle that cannot be read: {error or type(error).__name__}") from None
 
@@ -194,7 +198,7 @@ def _capacity(path: Path, records: Mapping[Any, Any], batch: int | None) -> Step
     if batch is None:
         raise UserError(f"--batch is missing: {CAPACITY} needs the size of a mini-batch")
     computation, communication = zip(*pairs, strict=True)
-    seconds = [BACKWARD * batch * milliseconds / 1000 for milliseconds in computation]
+    seconds = [INFERENCES_PER_STEP * batch * milliseconds / 1000 for milliseconds in computation]
     left_out = len(records) - len(pairs)
     return StepLog(
         rows=len(records),

@@ -1,4 +1,8 @@
-"""Discrepancies between a paper's text, the code and computed results, with the reading of the package."""
+"""Discrepancies between a paper's text, its code and computed results, with the reading of this package.
+
+`discrepancies.yaml` has the entries. `asyncfl list errata` prints them, and report pages show those that
+concern their runs.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -21,14 +25,14 @@ class Discrepancy(Frozen):
     """A difference relevant to users between a paper and the paper's code, with both readings."""
 
     id: Annotated[str, Field(pattern=r"^X-\d+$")]
-    paper: str  # and the place in it
-    text: str  # what the paper says
-    code: str  # what its code does, or what was computed
-    reading: str  # ours, and where to find the other
-    module: str  # the code that holds what is offered
-    about: Settings  # the settings of a suite that the discrepancy concerns
-    ours: Settings = Field(default_factory=dict)  # the default, spelled out
-    other: Settings = Field(default_factory=dict)  # the other reading; empty where it is not offered
+    paper: str  # paper and place in it
+    text: str  # statement of the paper
+    code: str  # behaviour of the paper's code, or a computed result
+    reading: str  # of this package, and how to choose the other one
+    module: str  # of this package, with the implementation
+    about: Settings  # settings of the suites concerned
+    ours: Settings = Field(default_factory=dict)  # our reading, which is the default
+    other: Settings = Field(default_factory=dict)  # the other reading; empty if not available
 
     def concerns(self, params: Mapping[str, str], metrics: Collection[str] = ()) -> bool:
         """Return whether the discrepancy concerns a run with parameters (by dotted key) and shown metrics."""
@@ -37,7 +41,7 @@ class Discrepancy(Frozen):
         return all({params.get(key), params.get(f"{key}.name")} & names for key, names in self._conditions())
 
     def _conditions(self) -> Iterator[tuple[str, set[str]]]:
-        """Yield each recorded parameter that a run must have, with the values that match.
+        """Yield the recorded parameters required of a run, each with the matching values.
 
         Of a strategy the name alone counts: its other fields in `about` only complete a valid suite.
         """

@@ -1,4 +1,8 @@
-"""Engines for computing jobs, and the only place with the engines' names; each opens a pool."""
+"""Engines for computing jobs: local processes, or a Ray cluster. Each opens a pool (`benchmarks/pool/`).
+
+Commands get one from `--engine` and `--workers`, and pass it to `Session.run` or `Driver.run`. No other
+module distinguishes the engines.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,10 @@ from benchmarks.errors import UserError
 from benchmarks.pool.dispatch import Pool
 from benchmarks.tracking.provenance import version, versions
 
-if TYPE_CHECKING:  # it imports torch, which takes a second: an engine can start meanwhile
+if TYPE_CHECKING:  # the import of torch takes a second, during which an engine can start
     from fl_core.problems.problem import Problem
 
-Worlds = Mapping["Problem", int]  # the problems of a suite, with a seed of each
+Worlds = Mapping["Problem", int]  # each problem of a suite, with one of its seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class Local:
     """Worker processes on the local machine."""
 
     workers: int
-    parents: bool = False  # whether they may start processes themselves
+    parents: bool = False  # whether workers may start processes: clients of runs in real time
 
     def warm_up(self, module: str) -> None:
         """Start the parent process of forked workers while the caller goes on; `module` defines the jobs."""
@@ -62,7 +66,7 @@ class Ray:
             min(self.workers or jobs, jobs),
             resource="CPU" if device.chosen().type == "cpu" else "GPU",
             environment={name: value for name, value in os.environ.items() if name.startswith("ASYNCFL_")},
-            prepare=partial(must_be_fit, libraries(), worlds),
+            prepare=partial(prepare_node, own_versions(), worlds),
         )
 
 
@@ -84,14 +88,17 @@ def engine(name: str, address: str | None, workers: int | None) -> Engine:
     return Ray(workers)
 
 
-def libraries() -> dict[str, str]:
+def own_versions() -> dict[str, str]:
     """Return the versions of all software with influence on numbers."""
     return {"asyncfl-bench": version("asyncfl-bench"), **versions()}
 
 
-def must_be_fit(expected: Mapping[str, str], worlds: Worlds) -> None:
-    """Raise an error unless versions equal the driver's, and the data are present or can be fetched."""
-    installed = libraries()
+def prepare_node(expected: Mapping[str, str], worlds: Worlds) -> None:
+    """Check a node of a cluster and fetch its data; raise an error for other versions or missing data.
+
+    Other versions of libraries could give other numbers.
+    """
+    installed = own_versions()
     if differ := [name for name in expected if installed.get(name) != expected[name]]:
         differences = ", ".join(f"{name} {installed.get(name)}, not {expected[name]}" for name in differ)
         raise UserError(

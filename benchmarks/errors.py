@@ -1,4 +1,7 @@
-"""Errors fixable by the user: each shown as a clear line, never as a traceback."""
+"""Errors fixable by the user: each shown as a clear line, never as a traceback.
+
+All packages raise `UserError` and call `warn`; `commands/group.py` prints the error and exits with code 2.
+"""
 
 import errno
 import logging
@@ -12,18 +15,18 @@ from pathlib import Path
 from benchmarks.redaction import one_line
 from fl_core.import_guard import in_a_line
 
-LONGEST = 290  # characters of a message; a line with the word before it has 300
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+MAX_MESSAGE_CHARACTERS = 290  # so that a line with `Error: ` or `Warning: ` has at most 300
+FULL_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 GO_ON = "free disk space and rerun the same command; finished runs are kept"
 RUN_AGAIN = "delete them in MLflow and run the suite again"
 IN_UTF8 = "use names in UTF-8, and a locale such as LC_ALL=C.UTF-8"
 
 log = logging.getLogger(__name__)
-log.addHandler(logging.NullHandler())  # else logging prints, where nothing keeps a log, what `warn` prints
+log.addHandler(logging.NullHandler())  # without a log, Python would print each warning a second time
 
 
 class UserError(Exception):
-    """A mistake of the user's, or something missing; printed by the command line, with exit code 2."""
+    """Error that the user can fix: a mistake, or a missing file, package or server. One line per argument."""
 
     def __init__(self, *lines: str) -> None:
         self.lines = tuple(map(shown, lines))
@@ -31,11 +34,11 @@ class UserError(Exception):
 
 
 def shown(text: str) -> str:
-    """Return a text as a redacted line, with words from its middle left out if too long."""
+    """Return a text as a redacted line; a long text loses words in the middle."""
     line = one_line(text)
-    if len(line) <= LONGEST:
+    if len(line) <= MAX_MESSAGE_CHARACTERS:
         return line
-    beginning = re.sub(r" \S{,40}$", "", line[: LONGEST - 100])
+    beginning = re.sub(r" \S{,40}$", "", line[: MAX_MESSAGE_CHARACTERS - 100])
     end = re.sub(r"^\S{,40} ", "", line[-97:])
     return f"{beginning} … {end}"
 
@@ -50,7 +53,7 @@ def users_mistake(error: BaseException) -> tuple[str, ...] | None:
         return (shown(f"{error.filename}: {error.strerror}"),)
     if isinstance(error, UnicodeEncodeError):
         return (shown(f"'{error.object}' cannot be encoded as {error.encoding}: {IN_UTF8}"),)
-    if "fl_core.problems.problem" in sys.modules:  # else nothing can have raised these
+    if "fl_core.problems.problem" in sys.modules:  # otherwise these errors cannot have been raised
         from fl_core.problems.data.files import DataDamagedError, DataMissingError
         from fl_core.problems.problem import InvalidProblemError
 
@@ -63,7 +66,9 @@ def users_mistake(error: BaseException) -> tuple[str, ...] | None:
 def writing(target: object, instead: str = "") -> Iterator[None]:
     """Raise UserError if a file cannot be written while the context is active.
 
-    `target` names the file, `instead` what else to do.
+    Args:
+        target: Name of the file in the message.
+        instead: End of the message: advice.
     """
     try:
         yield
@@ -72,7 +77,7 @@ def writing(target: object, instead: str = "") -> Iterator[None]:
 
 
 def must_be_ours(path: Path, mark: str) -> None:
-    """Raise UserError if the file at `path` is another's: near the beginning of ours stands `mark`."""
+    """Raise UserError if a file exists without `mark` in its first 200 characters: it is not ours."""
     with writing(path), suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as file:
         beginning = file.read(200)
         if beginning and mark not in beginning:
@@ -81,7 +86,7 @@ def must_be_ours(path: Path, mark: str) -> None:
 
 def no_room(error: BaseException | None) -> str:
     """Return the place of a full disk or quota, with the reason; empty for any other error."""
-    if not isinstance(error, OSError) or error.errno not in FULL:
+    if not isinstance(error, OSError) or error.errno not in FULL_DISK_ERRORS:
         return ""
     prefix = f"{error.filename}: " if error.filename is not None else ""
     return shown(f"{prefix}{os.strerror(error.errno)}")

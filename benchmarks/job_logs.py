@@ -1,4 +1,7 @@
-"""Logs of jobs, in any columns of a CSV or parquet file, as lengths of each client's jobs and absences."""
+"""Logs of clients' jobs, in any columns of a CSV or parquet file, as traces of job lengths and absences.
+
+`asyncfl trace import` and `asyncfl advise --trace` read them; `JobLog.save` writes traces for suites.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,17 @@ from fl_core.timing import traces
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_BYTES = 500_000_000
+MAX_BYTES = 500_000_000
 DONE = ("done", "ok", "success", "succeeded", "successful", "complete", "completed", "finished", "true")
-DIGITS = 6  # of a length, after the point
-MAX_LENGTH = 1e12  # of a job, in the unit of the log: 30,000 years of seconds
-MAX_START = 1e19  # of numbers: times since 1970 in nanoseconds are below
-# A gap between two jobs of a client that is longer than LONG times its median time from job to job is an
-# absence. Exponential gaps spend less than RARE of the time in such ones: absences are inferred above that.
-LONG, RARE = 10, 0.01
-ZONED = r"[T ]\d\d.*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # of a date: a time of day with its distance from UTC
-# Numbers from so large on are times since 1970, with so many in a second: 1e8 seconds are in 1973.
+DECIMALS = 6  # of a written length
+MAX_LENGTH = 1e12  # of a job, in the unit of the log: 30,000 years in seconds
+MAX_START = 1e19  # of numeric times: above all times since 1970 in nanoseconds
+# A gap between two jobs of a client is an absence if it is longer than LONG_GAP_FACTOR times the client's
+# median time from job to job. Exponential gaps alone, without absences, spend less than MIN_AWAY_SHARE of the
+# time in such gaps: a law of availability is inferred only above.
+LONG_GAP_FACTOR, MIN_AWAY_SHARE = 10, 0.01
+ZONED = r"[T ]\d\d.*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # of a date with a time zone
+# Smallest number that is taken for a time since 1970, and units in a second: 1e8 seconds are in 1973.
 SINCE_1970 = ((1e8, 1), (1e11, 10**3), (1e14, 10**6), (1e17, 10**9))
 
 
@@ -53,18 +57,18 @@ class Columns:
 class GapSummary:
     """Gaps between a client's jobs, with the long gaps as absences."""
 
-    gaps: int
-    long: int
-    away: float  # share of the time from a client's first job to its last that is in long gaps
-    mean_on: float  # time present for each long gap; infinite without one
-    mean_off: float  # of the long gaps
-    # client, from, to, period: when clients were there; the log repeats after `period`
+    gaps: int  # number
+    long: int  # number of long gaps
+    away: float  # share of long gaps in the time from a client's first job to its last, of all clients
+    mean_on: float  # mean time present between long gaps; infinite without any
+    mean_off: float  # mean length of long gaps; 0 without any
+    # Columns client, from, to, period: times of presence; the log repeats after `period`
     presence: pd.DataFrame = field(compare=False)
 
     @property
     def law(self) -> dict[str, Any] | None:
         """Law of availability for a suite file; None if clients are hardly ever away."""
-        if self.away <= RARE or self.mean_on <= 0:
+        if self.away <= MIN_AWAY_SHARE or self.mean_on <= 0:
             return None
         return {"name": "spells", "mean_on": _rounded(self.mean_on), "mean_off": _rounded(self.mean_off)}
 
@@ -74,10 +78,10 @@ class JobLog:
     """Jobs of a log; clients keep the ids of the log."""
 
     rows: int  # of the file
-    left_out: Mapping[str, int]  # why → rows
-    jobs: pd.DataFrame  # client, length of each job, in order of time if that is known
-    absences: GapSummary | None  # None where the log has no start times
-    seconds: bool  # whether lengths are in seconds; else in the unit of the log
+    left_out: Mapping[str, int]  # reason → number of rows
+    jobs: pd.DataFrame  # columns client and length, a row for each job, ordered by start if the log has one
+    absences: GapSummary | None  # None if the log has no start times
+    seconds: bool  # whether lengths are in seconds, as they are if the log has dates; else in the log's unit
 
     @property
     def clients(self) -> int:
@@ -101,13 +105,13 @@ class JobLog:
 
 
 def _write_table(path: Path, table: pd.DataFrame, numbers: Sequence[str]) -> None:
-    """Write a table as CSV, the columns of `numbers` with at most `DIGITS` decimals."""
+    """Write a table as CSV, the columns of `numbers` with at most `DECIMALS` decimals."""
     texts = {name: table[name].map(_plain) for name in numbers}
     write_once(path, table.assign(**texts).to_csv(index=False))
 
 
 def _plain(value: float) -> str:
-    return f"{value:.{DIGITS}f}".rstrip("0").rstrip(".")
+    return f"{value:.{DECIMALS}f}".rstrip("0").rstrip(".")
 
 
 def write_once(path: Path, text: str) -> None:
@@ -124,9 +128,9 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
 
     Args:
         path: A CSV or parquet file with one row for each job.
-        columns: Which of its columns say what.
-        gap: A longer gap between a client's jobs is an absence, in the unit of the lengths; by default ten
-            times the client's median time from the start of a job to that of its next.
+        columns: Names of its columns.
+        gap: Shortest absence, in the unit of the lengths: longer gaps between a client's jobs are absences.
+            By default ten times the client's median time from the start of a job to the start of the next.
 
     Raises:
         UserError: If the file cannot be read, lacks a column, or has no job.
@@ -148,10 +152,10 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
             timed["start"].isna() | (timed["start"].abs() > MAX_START), "without a time that can be read"
         )
     leave_out(timed["length"] > MAX_LENGTH, f"with a length above {MAX_LENGTH:g}")
-    timed = timed.assign(client=client)[reasons.isna()]  # failed jobs, too, show that a client was there
+    timed = timed.assign(client=client)[reasons.isna()]  # with failed jobs: they show presence, too
     if columns.status:
         leave_out(~_is_done(path, table[columns.status], columns.done), "that did not finish")
-    leave_out((timed["length"] < 10**-DIGITS).reindex(table.index), "with a length of 0 or less")
+    leave_out((timed["length"] < 10**-DECIMALS).reindex(table.index), "with a length of 0 or less")
     jobs = timed.loc[reasons[reasons.isna()].index.intersection(timed.index)]
     if jobs.empty:
         raise UserError(f"{path}: has no job: {counts(_by_reason(reasons))}")
@@ -162,7 +166,7 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
         rows=len(table),
         left_out=_by_reason(reasons),
         jobs=pd.DataFrame(
-            {"client": jobs["client"].to_numpy(), "length": jobs["length"].round(DIGITS).to_numpy()}
+            {"client": jobs["client"].to_numpy(), "length": jobs["length"].round(DECIMALS).to_numpy()}
         ),
         absences=_absences(timed, gap, set(jobs["client"])) if columns.start else None,
         seconds=bool(timed.attrs["seconds"]),
@@ -185,12 +189,12 @@ def _check_ids(path: Path, clients: Iterable[str]) -> None:
 
 def names(path: Path) -> str:
     """Return the names of the columns of a log, for a message; UserError if the log cannot be read."""
-    return ", ".join(map(str, _whole(path).columns))
+    return ", ".join(map(str, _all_columns(path).columns))
 
 
 def _table(path: Path, columns: Columns) -> pd.DataFrame:
     """Return the named columns of the file, with texts unchanged; UserError for a missing column."""
-    table = _whole(path)
+    table = _all_columns(path)
     for name in columns.names:
         if name not in table.columns:
             available = ", ".join(map(str, table.columns))
@@ -198,12 +202,12 @@ def _table(path: Path, columns: Columns) -> pd.DataFrame:
     return table[list(dict.fromkeys(columns.names))]
 
 
-def _whole(path: Path) -> pd.DataFrame:
+def _all_columns(path: Path) -> pd.DataFrame:
     """Return all columns of the file."""
     import pandas as pd
 
     try:
-        content = reading.content(path, MOST_BYTES)
+        content = reading.content(path, MAX_BYTES)
         if content[:4] == b"PAR1":
             return pd.read_parquet(BytesIO(content))
         header = content.partition(b"\n")[0]
@@ -243,7 +247,7 @@ def _times(path: Path, table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
             values = {name: _since_1970(path, name, column) for name, column in values.items()}
             start, stamps = values[columns.start], True
         elif stamps:
-            _same_zones(path, table[list(values)][pd.DataFrame(values).notna().all(axis=1)])
+            _check_zones(path, table[list(values)][pd.DataFrame(values).notna().all(axis=1)])
         length = values[columns.end] - values[columns.start]
     if pd.api.types.is_timedelta64_dtype(length):
         length = length.dt.total_seconds()
@@ -277,8 +281,8 @@ def _moments(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
     return moments
 
 
-def _same_zones(path: Path, ends: pd.DataFrame) -> None:
-    """Raise UserError if either start or end alone has a time zone: the job's length is not known."""
+def _check_zones(path: Path, ends: pd.DataFrame) -> None:
+    """Raise UserError if only one of start and end has a time zone: the job's length would be unknown."""
     if ends.empty:
         return
     zoned = ends.astype("string").apply(lambda column: column.str.strip().str.contains(ZONED))
@@ -333,7 +337,7 @@ def _absences(timed: pd.DataFrame, gap: float | None, clients: Collection[str]) 
     if gaps.empty:
         return None
     cycles = by_client["start"].diff().groupby(present["client"]).median()
-    thresholds = LONG * present.loc[gaps.index, "client"].map(cycles)
+    thresholds = LONG_GAP_FACTOR * present.loc[gaps.index, "client"].map(cycles)
     long = gaps[gaps > (thresholds if gap is None else gap)]
     observed = float((by_client["end"].max() - by_client["start"].min()).sum())
     away = float(long.sum())
@@ -354,8 +358,8 @@ def _presence(jobs: pd.DataFrame, late: pd.Index[Any]) -> pd.DataFrame:
     Times count from the first start of the log, which repeats after its last end.
 
     Args:
-        jobs: Rows of client, start, end, in order of start.
-        late: Labels of the jobs before which their client was away.
+        jobs: Columns client, start, end, in order of start.
+        late: Index labels of jobs after an absence of their client.
     """
     first = jobs["start"].min()
     spell = jobs.index.isin(late).astype(int)
@@ -363,8 +367,8 @@ def _presence(jobs: pd.DataFrame, late: pd.Index[Any]) -> pd.DataFrame:
     spells = jobs.groupby([jobs["client"], number], sort=False).agg(
         start=("start", "min"), end=("end", "max")
     )
-    begin = (spells["start"] - first).round(DIGITS)
-    end = (spells["end"] - first).round(DIGITS).clip(lower=begin + 10**-DIGITS)
+    begin = (spells["start"] - first).round(DECIMALS)
+    end = (spells["end"] - first).round(DECIMALS).clip(lower=begin + 10**-DECIMALS)
     table = spells.assign(**{"from": begin, "to": end, "period": end.max()}).reset_index()
     return table[["client", "from", "to", "period"]].sort_values(["client", "from"], ignore_index=True)
 

@@ -1,4 +1,7 @@
-"""The log of a store, for whoever looks for the cause of something: Python's `logging`, kept and shown."""
+"""The log of a store, `asyncfl.log`, and its display with `--verbose`; both by Python's `logging`.
+
+Sessions and campaigns keep it (`kept`), to find the cause of a fault later.
+"""
 
 import logging
 import sys
@@ -37,7 +40,7 @@ class _File(logging.FileHandler):
 
 
 class _Screen(logging.Handler):
-    """A handler for the current `sys.stderr`, even if replaced by bars; own warnings are printed anyway."""
+    """A handler for the present `sys.stderr`, which bars may replace; omits warnings already printed."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name != errors.__name__:
@@ -49,7 +52,7 @@ def kept(path: Path) -> Iterator[None]:
     """Append to a file, while active, log records of the package and warnings of other libraries."""
     try:
         file = _File(path, encoding="utf-8")
-    except OSError:  # no session ends for want of a log
+    except OSError:  # a session must not end because its log cannot be written
         yield
         return
     with _handled_by(file):

@@ -1,4 +1,8 @@
-"""Description of a part in words: summary, paper, and fields with type, range and default."""
+"""Description of a part in words: summary, paper, and fields with type, range and default.
+
+`asyncfl list KIND NAME` prints it, and the reference pages of the documentation show it. Texts come from
+docstrings and from the comments beside fields.
+"""
 
 import inspect
 import json
@@ -40,8 +44,8 @@ class Field:
     name: str
     values: str  # type and range
     default: str
-    tuned: str  # where it is searched unless a suite says otherwise; empty: not at all
-    what: str  # what it is
+    tuned: str  # default search space of `asyncfl tune`; empty if not searched
+    what: str  # description, from the comment beside the field
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,9 @@ class Description:
 
     kind: str
     name: str
-    what: str
+    what: str  # first line of the docstring
     paper: str
-    text: str  # what else its docstring says, and that of its file where it stands alone there
+    text: str  # rest of the docstring; also that of the module, if it has no other part
     fields: tuple[Field, ...]
 
 
@@ -93,7 +97,7 @@ def _text(part: type[Part]) -> str:
 
 
 def fields_of(model: type[Frozen]) -> Iterator[Field]:
-    """The fields of a part, or of another mapping of a suite."""
+    """Yield the fields of a part, or of another mapping of a suite."""
     tuned, descriptions = model.tunable() if issubclass(model, Part) else {}, model.descriptions()
     for name, field in model.model_fields.items():
         default = "required" if field.is_required() else _value(field.get_default(call_default_factory=True))

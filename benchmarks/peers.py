@@ -1,7 +1,8 @@
 """Peers: results of other frameworks' servers, our options with equal results, and repeated runs.
 
-The entries are written by `python -m tests.peers`. It replays recorded arrivals through each framework's
-code, and makes a run of each framework twice.
+`asyncfl list peers` and the documentation show them. `python -m tests.peers` writes the entries,
+`peers.yaml`: it replays recorded arrivals through the code of each framework, and makes a run of each
+framework twice.
 """
 
 from collections.abc import Mapping
@@ -24,20 +25,19 @@ class Peer(Frozen):
     framework: str
     package: str
     version: str
-    algorithm: str  # whose rule it follows, as its documentation says
+    algorithm: str  # FedAsync or FedBuff, by the framework's documentation
     where: str  # class or function
     setting: str  # options of the framework
     computes: str  # the formula in its source
-    ours: Mapping[str, Any] | None  # fields of our strategy that give the same; None: none do
-    paper: Mapping[str, Any] = {}  # fields of our strategy that are the paper's rule in this setting
-    tolerance: float = TOLERANCE  # larger where the framework computes in float32
-    first_step: (
-        int | None
-    )  # arrival after which it leaves the paper's rule, on quadratics; None: it never does
+    ours: Mapping[str, Any] | None  # fields of our strategy with equal results; None if there are none
+    paper: Mapping[str, Any] = {}  # fields of our strategy for the paper's rule in this setting
+    tolerance: float = TOLERANCE  # larger if the framework computes in float32
+    # First arrival after which the model differs from the paper's rule, on quadratics; None if it never does
+    first_step: int | None
     first_step_digits: int | None  # the same, on digits
-    error: str = ""  # in which the framework's code ended
+    error: str = ""  # of the framework's code; empty without any
     note: str = ""
-    stubs: str = ""  # what stood in for modules that are not installed
+    stubs: str = ""  # replaced modules that are not installed
 
     @property
     def short(self) -> str:
@@ -67,16 +67,16 @@ class Peer(Frozen):
 
 
 class Repeat(Frozen):
-    """A run of another framework, made twice with the same seed, each in a fresh process."""
+    """A run of another framework, made twice with an equal seed, both times in a fresh process."""
 
     id: str  # the framework's short name and the number of the run
     framework: str
     package: str
     version: str
-    example: str  # what is run
+    example: str  # script of the framework
     setting: str  # options and environment
-    # Largest difference of a coordinate of the final models, one digit; None: not run, or left to chance, as
-    # it is after another order of arrivals
+    # Largest difference of a coordinate of the final models, to one digit. None if not run, or if updates
+    # arrived in another order, after which differences are random
     difference: float | None
     same_order: bool | None  # whether updates arrived in the same order; None: not run
     note: str = ""  # reason of a difference, or of not being run

@@ -1,4 +1,7 @@
-"""The process of a command: Ctrl-C and SIGTERM; output that is closed, full, or lacks letters."""
+"""The process of a command: Ctrl-C and SIGTERM, and output that is closed, full, or lacks letters.
+
+`asyncfl/cli.py`, `commands/group.py` and long commands call it.
+"""
 
 import os
 import signal
@@ -7,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 
-INTERRUPTED = 130  # exit code, as shells have it after Ctrl-C
-STDERR = 2
+INTERRUPTED = 130  # exit code after Ctrl-C, as in shells
+STDERR = 2  # file descriptor
 
 
 def end_at_once() -> None:
@@ -40,7 +43,7 @@ def resumable(stopped: Callable[[], str]) -> Iterator[None]:
 
 def repair_streams() -> None:
     """Let closed streams lead nowhere, and let the others escape letters missing from the encoding."""
-    # A stream that stays closed gives its place to the next file that is opened.
+    # The number of a closed stream would be given to the next opened file, which prints would then overwrite.
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)

@@ -1,9 +1,10 @@
 """Texts for display: without secrets, and without terminal control characters.
 
-Of an address, `scheme://login@host/path?name=value`, the scheme, host, path and the names of parameters are
-shown, and the values of those that say where a database is. The login ends at the last @, for its password
-may hold an @ or a slash that should have been encoded; there is none where the first slash comes before any
-colon or @. In doubt, more is left out.
+Messages, logs, tracebacks, pages and tags pass through it (`errors.shown`). Of an address,
+`scheme://login@host/path?name=value`, scheme, host, path and names of parameters are shown, and the values of
+`READABLE_PARAMETERS`. The login ends at the last @, since its password may hold an @ or a slash that should
+have been encoded; there is no login if the first slash comes before any colon or @. In doubt, more is left
+out.
 
 Addresses that the process was given (on the command line, in its environment, by a script) are known exactly.
 What is secret of them, and of variables such as PGPASSWORD, is left out wherever it occurs, encoded or not: a
@@ -20,18 +21,29 @@ from functools import lru_cache
 from urllib.parse import quote, unquote, unquote_plus
 
 HIDDEN = "***"
-SHORTEST = 4  # characters of a secret that is searched for: shorter ones are parts of any text
-READABLE = {"host", "hostaddr", "server", "port", "database", "dbname", "driver", "mode"}  # parameters
+MIN_SECRET_CHARACTERS = 4  # of secrets searched for in texts: shorter ones would match ordinary words
+READABLE_PARAMETERS = {
+    "host",
+    "hostaddr",
+    "server",
+    "port",
+    "database",
+    "dbname",
+    "driver",
+    "mode",
+}  # parameters
 
 SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
-WORD = re.compile(r"[^\s'\"<>]*")
+ADDRESS_WORD = re.compile(r"[^\s'\"<>]*")
 _HOST = r"(?:\[[^\]@]*\]|[^@:/?\s,\[]*)(?::\d*)?"
 WITHOUT_LOGIN = re.compile(rf"{_HOST}(?:,{_HOST})*(?:[/?][^@]*)?")
-VARIABLE = re.compile(r"(PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|API_KEY|ACCESS_KEY|_PWD)$")
+SECRET_VARIABLE = re.compile(r"(PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|API_KEY|ACCESS_KEY|_PWD)$")
 _NAME = r"\w*(?:password|passwd|passphrase|secret|token|api_?key|access_?key|signature)|(?:\w*_)?(?:pwd|sig)"
-NAME = re.compile(_NAME, re.IGNORECASE)
-NAMED = re.compile(rf"(?i)\b({_NAME})(=|%3D)('[^']*'|\"[^\"]*\"|{{[^}}]*}}|[^\s&;,'\")]+)")
-HEADER = re.compile(r"(?i)(\bauthorization['\"]?\s*[:=]\s*['\"]?(?:\w+\s+)?|\bbearer\s+(?=\S{4}))[^\s'\",;]+")
+SECRET_NAME = re.compile(_NAME, re.IGNORECASE)
+NAMED_SECRET = re.compile(rf"(?i)\b({_NAME})(=|%3D)('[^']*'|\"[^\"]*\"|{{[^}}]*}}|[^\s&;,'\")]+)")
+HEADER_SECRET = re.compile(
+    r"(?i)(\bauthorization['\"]?\s*[:=]\s*['\"]?(?:\w+\s+)?|\bbearer\s+(?=\S{4}))[^\s'\",;]+"
+)
 
 Address = tuple[str, str]  # scheme, and what follows ://
 
@@ -45,9 +57,11 @@ def remember(address: str) -> None:
 
 def redacted(text: str) -> str:
     """Return the text without secrets."""
-    addresses = tuple(_given())
-    values = tuple(value for name, value in _variables().items() if VARIABLE.search(name))
-    text = HEADER.sub(rf"\1{HIDDEN}", NAMED.sub(rf"\1\2{HIDDEN}", _with_addresses_redacted(text, addresses)))
+    addresses = tuple(_known_addresses())
+    values = tuple(value for name, value in _variables().items() if SECRET_VARIABLE.search(name))
+    text = HEADER_SECRET.sub(
+        rf"\1{HIDDEN}", NAMED_SECRET.sub(rf"\1\2{HIDDEN}", _with_addresses_redacted(text, addresses))
+    )
     return _secrets_of(addresses, values).sub(HIDDEN, text)
 
 
@@ -61,7 +75,7 @@ def command_line(words: Iterable[str]) -> str:
     return shlex.join(map(redacted, words))
 
 
-def _given() -> Iterator[Address]:
+def _known_addresses() -> Iterator[Address]:
     """Yield the addresses given to the current process."""
     options = (word.partition("=")[2] for word in sys.argv)
     for word in (*sys.argv, *options, *_variables().values(), *_remembered):
@@ -100,7 +114,7 @@ def _end(text: str, begin: int) -> int:
 
 
 def _word_end(text: str, begin: int) -> int:
-    word = WORD.match(text, begin)
+    word = ADDRESS_WORD.match(text, begin)
     return word.end() if word else begin
 
 
@@ -127,7 +141,7 @@ def _redacted_parameter(name: str, equals: str, value: str) -> str:
         return name and HIDDEN
     if name == "odbc_connect":
         return f"{name}={_redacted_parameters(unquote_plus(value), ';')}"
-    return f"{name}={value if name.lower() in READABLE else HIDDEN}"
+    return f"{name}={value if name.lower() in READABLE_PARAMETERS else HIDDEN}"
 
 
 @lru_cache(maxsize=8)
@@ -135,7 +149,7 @@ def _secrets_of(addresses: tuple[Address, ...], values: tuple[str, ...]) -> re.P
     """Return a pattern of all secrets, except for visible parts of the addresses."""
     visible = "\n".join(f"{scheme}://{_redacted_address(rest)}" for scheme, rest in addresses)
     secrets = {*values, *(secret for address in addresses for secret in _secrets(*address))}
-    long = {secret for secret in secrets if len(secret) >= SHORTEST and secret not in visible}
+    long = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARACTERS and secret not in visible}
     patterns = ("".join(map(_letter_in_any_code, secret)) for secret in sorted(long, key=len, reverse=True))
     return re.compile("|".join(patterns) or "(?!)")
 
@@ -157,7 +171,7 @@ def _secret_values(parameters: str, separator: str = "&") -> Iterator[str]:
     for name, value in re.findall(rf"([^={separator}]+)=(\{{[^}}]*\}}|[^{separator}]*)", parameters):
         if name == "odbc_connect":
             yield from _secret_values(unquote_plus(value), ";")
-        elif NAME.fullmatch(name):
+        elif SECRET_NAME.fullmatch(name):
             yield value[1:-1] if value.startswith("{") and value.endswith("}") else value
 
 

@@ -1,7 +1,8 @@
-"""Speed of the simulator: updates a second of each strategy, as a ratio to a plain loop.
+"""Speed of the simulator: updates per second of each strategy, as a ratio to a plain loop.
 
-The plain loop, the yardstick, is what a researcher would write for this one experiment: asynchronous SGD with
-exponential delays, a heap, one thread: nn.Module, autograd, torch.optim.SGD.
+The gate (`asyncfl check`) and the tests in `tests/speed/` measure it. The plain loop, the yardstick, is what
+a researcher would write for this one experiment: asynchronous SGD with exponential delays, with a heap,
+nn.Module, autograd and torch.optim.SGD, on one thread.
 """
 
 import heapq
@@ -25,7 +26,7 @@ from fl_core.problems.problem import CPU
 from fl_core.recording.interleave import RunSlot, interleave
 from fl_core.scenario import Budget
 
-Compute = Callable[[int], int]  # number of updates → number of updates computed, up to a stack more
+Compute = Callable[[int], int]  # requested updates → computed updates: as many, or up to a stack more
 
 
 def simulations(
@@ -44,7 +45,7 @@ def simulations(
                 raise slot.error
             if counted.computed - first >= updates:
                 break
-        return max(1, counted.computed - first)  # one that diverged has no more
+        return max(1, counted.computed - first)  # not 0, even if all runs have diverged and ended
 
     compute(1)
     while isinstance(execution, Auto) and execution.measuring:
@@ -118,7 +119,7 @@ def simulate(
     return server
 
 
-UPDATES, YARD = 60, 80  # that one measurement computes of a strategy, and of the yardstick
+STRATEGY_UPDATES, YARDSTICK_UPDATES = 60, 80  # in one measurement
 REPEATS = 7
 
 
@@ -140,8 +141,8 @@ def ratios(runs: Sequence[PlannedRun], strategies: Collection[str]) -> dict[str,
         measured: dict[str, list[float]] = {name: [] for name in arms}
         for _ in range(REPEATS):
             for name, compute in arms.items():
-                of_yard = rate(yard, YARD)
-                measured[name].append(rate(compute, UPDATES) / of_yard)
+                of_yard = rate(yard, YARDSTICK_UPDATES)
+                measured[name].append(rate(compute, STRATEGY_UPDATES) / of_yard)
     return {name: round(median(values), 4) for name, values in measured.items()}
 
 

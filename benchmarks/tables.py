@@ -1,4 +1,7 @@
-"""Tables for the terminal; plain aligned lines, a line per row, if the output is a file or a pipe."""
+"""Tables and texts for the terminal; plain aligned lines if the output is a file or a pipe.
+
+All commands print through it. Pages have tables of their own (`reports/tables.py`).
+"""
 
 from __future__ import annotations
 

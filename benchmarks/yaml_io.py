@@ -1,8 +1,9 @@
 """Files of YAML as plain data: the core schema of YAML 1.2, within bounds, with the line of every key.
 
-There are texts, numbers, true, false and null, lists, and mappings whose keys are texts. Nothing else is
-constructed: no dates, no octal numbers by a leading zero, no Python objects. Unlike in YAML 1.1, `yes` is a
-text and `1e-3` a number. An alias stands for a copy, which counts again.
+All YAML files of the package and of users are read here: suites, claims, tuned values, errata. The result has
+texts, numbers, true, false and null, lists, and mappings with texts as keys, and nothing else: no dates, no
+octal numbers by a leading zero, no Python objects. Unlike in YAML 1.1, `yes` is a text and `1e-3` a number.
+An alias is replaced by a copy, which counts towards the limits.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import yaml
 from benchmarks.errors import UserError
 from fl_core import reading
 
-MOST_BYTES = 8_000_000  # of a file
-MOST_NODES = 1_000_000  # values and keys, those behind aliases counted each time
-DEEPEST = 40  # lists and mappings inside of each other
-TOO_DEEP = f"lists and mappings stand more than {DEEPEST} inside of each other"
+MAX_BYTES = 8_000_000  # of a file
+MAX_NODES = 1_000_000  # values and keys of a file, aliases counted each time
+MAX_DEPTH = 40  # of nested lists and mappings
+TOO_DEEP = f"lists and mappings stand more than {MAX_DEPTH} inside of each other"
 
 NULL = re.compile(r"(~|null|Null|NULL)?")
 TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -82,7 +83,7 @@ def read(path: Path) -> Document:
 def content_of(path: Path) -> bytes:
     """Return the content of a user's file; UserError if unreadable, or too large for YAML."""
     try:
-        return reading.content(path, MOST_BYTES)
+        return reading.content(path, MAX_BYTES)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
 
@@ -174,7 +175,7 @@ class _Builder:
     def content(self, node: yaml.Node, steps: Steps) -> Any:
         """Return the value at `steps`; an alias is read again from the anchor's node."""
         self._count(node)
-        if len(steps) > DEEPEST:
+        if len(steps) > MAX_DEPTH:
             raise YAMLParseError((_line(node), TOO_DEEP))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, steps)
@@ -191,8 +192,8 @@ class _Builder:
 
     def _count(self, node: yaml.Node) -> None:
         self.nodes += 1
-        if self.nodes > MOST_NODES:
-            sentence = f"more than {MOST_NODES:,} values and keys, aliases counted each time"
+        if self.nodes > MAX_NODES:
+            sentence = f"more than {MAX_NODES:,} values and keys, aliases counted each time"
             raise YAMLParseError((_line(node), sentence))
 
     def _text(self, node: yaml.Node, noun: str) -> str:
@@ -241,7 +242,7 @@ class _Builder:
 
 
 def scalar(text: str) -> str | float | int | bool | None:
-    """A plain scalar by the core schema; ValueError for a number beyond 64 bits."""
+    """Return the value of a plain scalar by the core schema; ValueError for a number beyond 64 bits."""
     if NULL.fullmatch(text):
         return None
     if text in TRUTH:

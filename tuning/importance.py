@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BEST_FRACTION = 0.1  # of the trials
 GRID_POINTS = 50  # of a parameter with a range
 MIN_WIDTH = 0.5 / 1.64  # standard deviation of a kernel in grid points: 90 % of it lie within its point
-FLOOR = 1e-12  # added to densities, since the divergence divides by one
+FLOOR = 1e-12  # added to densities, by which the divergence divides
 
 
 def importance(trials: Sequence[FrozenTrial], losses: Sequence[float]) -> dict[str, float]:

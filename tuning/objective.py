@@ -67,8 +67,8 @@ class Objective:
 
     A seed that never meets the target counts (n+1) B, with budget B and n seeds, and a diverged one (n+1)² B:
     trials are ordered by diverged seeds, then by seeds that missed the target, then by the mean. For the
-    other two objectives a diverged seed counts 0 if the metric is a share, DIVERGED_FACTOR times the first
-    model's value if lower is better, and otherwise as much below the first value.
+    other two objectives a diverged seed counts DIVERGED_FACTOR times the first model's value if lower is
+    better; if higher is better it counts 0 for a share, and otherwise as much below the first value.
     """
 
     kind: str  # final, auc, updates_to_target or time_to_target

@@ -20,7 +20,7 @@ from tuning.objective import Objective
 from tuning.space import first_points, must_fit, space_of
 from tuning.study import Campaign, Study
 
-SEED_GAP = 1000  # from the largest seed of the suite to the first seed of tuning; part of stored results
+SEED_GAP = 1000  # from the largest seed of the suite to the first seed of tuning
 QUEUED_SAMPLERS = ("grid", "sobol")  # whose points do not depend on results: all are queued at the start
 MIN_SEEDS_FOR_WILCOXON = 5  # with fewer, no outcome is significant enough to stop a trial
 

@@ -62,7 +62,7 @@ def pruner(name: str, evaluations: int) -> BasePruner:
 
     Args:
         name: Of the pruner; any other name gives none.
-        evaluations: Of a run, after which a trial is not pruned.
+        evaluations: In each run of a trial.
     """
     from optuna import pruners
 

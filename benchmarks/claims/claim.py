@@ -37,18 +37,19 @@ A file in `benchmarks/claims/` holds entries of one paper:
         place: Fig. 2a
         readings: [F-weights-FP/*]
 
-The arrangement says which experiment it is, with who works on which version, when, and for how long: the
-paper's, that of its published code, an interpretation of a text that leaves it open (`reading`), or ours. The
-workload is the data and model: the paper's or a stand-in. Both follow one rule for all papers: what is an
-interpretation for one claim is one for all that use it. What a failure means follows from both and
-`outside_conditions`.
+The arrangement says whose experiment it is, that is, which client works on which version, when, and for how
+long: the paper's, that of its published code, an interpretation of a text that leaves it open (`reading`), or
+ours. The workload is the data and model: the paper's or a stand-in. Both follow one rule for all papers: an
+interpretation for one claim is an interpretation for all claims that use it. The meaning of a failure follows
+from both and `outside_conditions`.
 
 A `Sample` defines a number a seed; its keys may stand at the entry, for all of its samples. An entry with
 `each` or `table` expands to many (`expansion.py`). An entry of kind `theorem` has no scenario: it names
 the test that decides it, and `found`, at the end of its file, holds the result of the test.
 
 Files are read by `claims.files`, scenarios become runs in `claims.plan`, and verdicts are made in
-`reports.claims.verdicts`.
+`reports.claims.verdicts`. Digests of the judged keys of entries are in the register (`claims.register`): if
+a field here gets another name or default, digests change, and a test refuses it.
 """
 
 from __future__ import annotations
@@ -64,22 +65,22 @@ from fl_core.parts import FieldError, Frozen
 from fl_core.schema import DIAGNOSED
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Band = tuple[Finite | None, Finite | None]  # None where it is open
+Band = tuple[Finite | None, Finite | None]  # lower and upper end; None for an open end
 Where = dict[str, Any]  # dotted keys of a suite → required values
 SCALES = ("small", "paper")
-SEEDS = (8, 16, 32, 64)  # at which claims without looks of their own are judged
+SEEDS = (8, 16, 32, 64)  # numbers of seeds at which a claim is judged unless it names others
 ScaleName = Annotated[str, Field(pattern="^(small|paper)$")]
 
-Arrangement = Literal["paper", "code", "reading", "ours"]  # which experiment it is
+Arrangement = Literal["paper", "code", "reading", "ours"]  # whose experiment it is
 Arrangements = Arrangement | dict[ScaleName, Arrangement]
 Workload = Literal["paper", "stand-in"]  # data and model
 Workloads = Workload | dict[ScaleName, Workload]
-Evidence = Literal["experiment", "statement", "bound"]  # kinds that are never added up
-DIVERGED = Metric("diverged", "Diverged", higher=False)  # of a run: 1, or 0
+Evidence = Literal["experiment", "statement", "bound"]  # kinds, which are counted separately
+DIVERGED = Metric("diverged", "Diverged", higher=False)  # 1 for a run that diverged, else 0
 Failure = Literal[
     "contradicts", "other_workload", "other_arrangement", "outside_conditions", "underspecified", "ours"
 ]
-# Where the arrangement alone says what a failure means.
+# Meaning of a failure for the arrangements that determine it alone.
 OF_ARRANGEMENT: dict[Arrangement, Failure] = {
     "code": "other_arrangement",
     "reading": "underspecified",
@@ -174,7 +175,7 @@ class Claim(Sample):
 
     @property
     def plan(self) -> tuple[int, ...]:
-        """Numbers of seeds at which the claim is judged."""
+        """Numbers of seeds at the looks of the claim, growing."""
         return self.looks or SEEDS
 
     @property

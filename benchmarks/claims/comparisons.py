@@ -1,4 +1,8 @@
-"""Kinds of claims, with the comparison and the band of each kind."""
+"""Kinds of claims: each is a class of entries, with its samples and the band in which the claim holds.
+
+`KINDS` has them by the `kind` of an entry; `reports/claims/rules.py` computes the number that is compared
+with the band.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from benchmarks.claims.claim import Band, Claim, Evidence, Finite, Sample
 from fl_core.parts import FieldError
 
-HALF_POINT = 0.005  # of accuracy: the default margin of "the same", and of printed numbers
+HALF_POINT = 0.005  # half a percentage point of accuracy: default margin of `same` and of printed numbers
 
 Printed = Annotated[str, Field(pattern=r"^-?\d*\.?\d+(e-?\d{1,3})?$")]
 Margin = Annotated[float, Field(gt=0)]

@@ -1,4 +1,6 @@
-"""Expansion of an entry to many: over a product, over rows, or over the cells of a published table.
+"""Expansion of an entry of a claims file to many: over a product, rows, or the cells of a published table.
+
+`claims/files.py` calls `members` for each entry.
 
     each: {alpha: [0.1, 0.3], beta: [5, 30]}       every combination; a mapping among them gives its keys
     each: [{case: a, k: 1}, {case: b, k: 2}]       every row

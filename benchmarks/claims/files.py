@@ -1,4 +1,8 @@
-"""Files of claims: `benchmarks/claims/*.yaml`, read and checked; mistakes are reported with file and key."""
+"""Files of claims: `benchmarks/claims/*.yaml`, read and checked; mistakes are reported with file and key.
+
+`papers` is the entry to all claims: commands, plans and pages start with it. `claims/claim.py` shows the form
+of a file.
+"""
 
 import fnmatch
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,8 @@
-"""Plans of runs: the scenarios of a paper at a scale, and the runs used by each claim."""
+"""Plans of runs: the scenarios of a paper at a scale, and the runs used by each claim.
+
+`asyncfl claims run` computes a `ClaimPlan` as a `Session` computes a suite, and `reports/claims/measured.py`
+reads the numbers of claims off the runs that `picked` names.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ from fl_core.parts import exact
 from fl_core.schema import CLAIMS, Clock
 from fl_core.text import nearest
 
-Picked = dict[int, tuple[PlannedRun, ...]]  # seed → the runs that give its number
+Picked = dict[int, tuple[PlannedRun, ...]]  # seed → runs from which the number of the seed is computed
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,8 @@ class ClaimPlan:
 
     paper: Paper
     scale: str
-    claims: tuple[Claim, ...]  # those that are to be judged
-    seeds: tuple[int, ...] | None = None  # in place of those that the scenarios name
+    claims: tuple[Claim, ...]  # whose runs are planned
+    seeds: tuple[int, ...] | None = None  # instead of the scenarios' own seeds
 
     @property
     def name(self) -> str:
@@ -56,7 +60,7 @@ class ClaimPlan:
     def runs(self) -> list[PlannedRun]:
         """Return the runs needed by the claims, each once, evaluated for all claims of the paper.
 
-        On a GPU they are computed by CUDA graphs, whose numbers are those of one by one.
+        On a GPU they are computed with CUDA graphs, which give the same numbers as one by one.
         """
         needed = {run.key: run for claim in self.claims for run in self._runs(claim)}
         if device.chosen().type == "cuda":
@@ -70,7 +74,7 @@ class ClaimPlan:
     def _need_clients(self) -> set[str]:
         """Keys of the runs with training losses read by a claim before the end.
 
-        All claims of the paper count, so that a run made for one of them serves the next.
+        All claims of the paper count, so that a run computed for one claim can be used by the others.
         """
         at_this_scale = (
             claim for claim in self.paper.claims.values() if self.scale in self.paper.scales(claim)
@@ -118,21 +122,21 @@ class ClaimPlan:
 
 @cache
 def plan_of_seed(paper: Paper, scale: str, seed: int = 0) -> ClaimPlan:
-    """Return the plan of a single seed, without claims; the same one each time, since it reads suites."""
+    """Return the plan of a single seed, without claims; cached, since making a plan reads suites."""
     return ClaimPlan(paper, scale, (), (seed,))
 
 
 @dataclass(frozen=True)
 class ClaimScenario:
-    """A scenario of a claims file, expanded."""
+    """A scenario of a claims file, expanded to a suite."""
 
-    recorded: str  # the name under which its runs are recorded
-    name: str
+    recorded: str  # name of the plan in records
+    name: str  # in the claims file
     suite: Suite
 
     def picked(self, sample: Sample, clock: str | None = None) -> Picked:
         """Return the runs of a sample, by seed; ValueError if the sample leaves the runs open."""
-        points = [at for at, spec in enumerate(self._said) if matches(spec, sample.where)]
+        points = [at for at, spec in enumerate(self._documents) if matches(spec, sample.where)]
         if not points:
             places = {
                 " ".join(f"{k}={labels.value(v)}" for k, v in point.place.items())
@@ -151,14 +155,14 @@ class ClaimScenario:
 
     def problems(self, where: Where) -> Iterator[str]:
         """Yield the data and the network at the points selected by `where`."""
-        for point, spec in zip(self.suite.points, self._said, strict=True):
+        for point, spec in zip(self.suite.points, self._documents, strict=True):
             if matches(spec, where):
                 network = (spec["problem"].get("model") or {}).get("name")
                 yield ", ".join(filter(None, (labels.problem(point.spec.problem), network)))
 
     @cached_property
-    def _said(self) -> list[dict[str, Any]]:
-        """The document at every point of the grid, with all defaults."""
+    def _documents(self) -> list[dict[str, Any]]:
+        """The settings at every point of the grid as plain data, defaults included."""
         return [point.spec.model_dump(mode="json") for point in self.suite.points]
 
     @cached_property
@@ -180,7 +184,7 @@ class ClaimScenario:
         ]
 
     def _strategy(self, point: int, choice: Mapping[str, Any] | None) -> int:
-        strategies = self._said[point]["strategies"]
+        strategies = self._documents[point]["strategies"]
         places = [
             at for at, strategy in enumerate(strategies) if choice is None or contains(strategy, choice)
         ]
@@ -223,7 +227,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def matches(spec: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
-    """Return whether a document has the wanted value at each of the dotted keys."""
+    """Return whether a document has the required value at each of the dotted keys."""
     return all(contains(_at(spec, key), expected) for key, expected in condition.items())
 
 

@@ -1,9 +1,10 @@
 """Register of decisions: changes of entries after numbers of an entry were seen, and proof by digests.
 
-`benchmarks/claims/decisions/<paper>.yaml` has a line for each decision. Beside it, `<paper>.csv` has the
-digest of what each entry is judged by: first when its first numbers were stored, then once for each decision
-that changed it; and as `main/ID`, that of the ids of each main result's readings, so that an addition is a
-change. One that differs from its last digest was changed without a line, which a test refuses.
+It shows that entries were not adapted to results in secret. `benchmarks/claims/decisions/<paper>.yaml` has a
+line for each decision. Beside it, `<paper>.csv` has the digests of the judged keys of each entry: the first
+from the time when its first numbers were stored, then one for each decision that changed it. Digests named
+`main/ID` are of the ids of a main result's readings, so that an added reading is a change. A test refuses an
+entry that differs from its last digest: it was changed without a decision.
 """
 
 import fnmatch
@@ -24,7 +25,18 @@ from fl_core.parts import Frozen
 
 FOLDER = "decisions"  # beside the results
 COLUMNS = ("entry", "digest", "decision")
-NOT_JUDGED_BY = {"id", "place", "statement", "note", "seen", "needs", "case", "table", "unjudged", "found"}
+KEYS_WITHOUT_INFLUENCE = {
+    "id",
+    "place",
+    "statement",
+    "note",
+    "seen",
+    "needs",
+    "case",
+    "table",
+    "unjudged",
+    "found",
+}
 
 
 class Decision(Frozen):
@@ -33,7 +45,7 @@ class Decision(Frozen):
     id: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d-[a-z0-9-]+$")]  # its date, and a name
     entries: Annotated[tuple[str, ...], Field(min_length=1)]  # ids, or patterns, as they were then
     change: str
-    known: str  # the outcome at that time
+    known: str  # outcome of the entries at the time of the decision
     reason: str
 
     @property
@@ -66,7 +78,7 @@ def decisions(paper: Paper, results: Path = stored_numbers.RESULTS) -> tuple[Dec
 
 def digest(claim: Claim) -> str:
     """Return a short hash of all keys relevant to the judgement of an entry."""
-    judged = claim.model_dump(mode="json", exclude=NOT_JUDGED_BY, exclude_defaults=True)
+    judged = claim.model_dump(mode="json", exclude=KEYS_WITHOUT_INFLUENCE, exclude_defaults=True)
     return _hash({**judged, "unjudged": bool(claim.unjudged)})
 
 
@@ -112,7 +124,7 @@ def record(paper: Paper, results: Path = stored_numbers.RESULTS) -> int:
     return len(fresh)
 
 
-def begin(paper: Paper, results: Path = stored_numbers.RESULTS) -> None:
+def record_first_numbers(paper: Paper, results: Path = stored_numbers.RESULTS) -> None:
     """Store the digests of entries with first numbers."""
     past = history(paper, results)
     first = {id_: [(digest, "")] for id_, digest in _digests(paper, results).items() if id_ not in past}

@@ -1,8 +1,9 @@
 """Numbers behind verdicts, as small files of the repository: a row for each claim, sample and seed.
 
-`results/<paper>-<scale>.csv`. With them, verdicts can be made again, and compared, without repeating the
-runs. The file of the same name in `results/origins/` has what each origin stands for: commit, versions, and,
-of numbers stored since the commit that added it, the digest of the data.
+`asyncfl claims run` writes them, and all verdicts and pages are made from them without repeating the runs:
+they are results, and are never edited by hand. A file is `results/<paper>-<scale>.csv`; the file of the same
+name in `results/origins/` explains each number in the column `origin`: commit, versions and, in recent ones,
+the digest of the data.
 
     claim,sample,seed,value,runs,when,origin
     F-weights-FP/mnist,a,0,0.2893,1f6a…,2026-11-21T10:54:33+00:00,1
@@ -33,8 +34,8 @@ RESULTS = FOLDER / "results"
 COLUMNS = ("claim", "sample", "seed", "value", "runs", "when", "origin")
 ORIGINS = "origins"  # folder beside the numbers
 ORIGIN_COLUMNS = ("origin", "made_with")
-TRACED_SINCE = "2026-11-27T00:00:00+00:00"  # end of a run, from which numbers must be traceable
-# Commits that earlier numbers name and the repository does not have.
+TRACED_SINCE = "2026-11-27T00:00:00+00:00"  # numbers of runs that ended later must be traceable
+# Commits of earlier numbers that are missing in the repository.
 LOST_COMMITS = frozenset(
     {
         "c747dbf48e4602b8a7242d2d9f464d3cb04c20d1",
@@ -53,13 +54,13 @@ class Number:
     sample: str
     seed: int
     value: float  # NaN where the run diverged, ∞ where a target was never reached
-    runs: str  # keys of the runs that it was read off
-    when: str  # end of the last of them, UTC
-    origin: str  # commit, versions and, of later numbers, digest of the data
+    runs: str  # keys of the runs from which it was computed
+    when: str  # end of the last of these runs, UTC
+    origin: str  # commit, versions and, in recent numbers, digest of the data
 
 
 def path(paper: str, scale: str, folder: Path = RESULTS) -> Path:
-    """The file of a paper's numbers at a scale."""
+    """Return the file with the numbers of a paper at a scale."""
     return folder / f"{paper}-{scale}.csv"
 
 
@@ -80,7 +81,7 @@ def table(file: Path, columns: Sequence[str], row: Callable[[list[str]], T]) -> 
     """Return the result of `row` for the cells of each row; none without the file.
 
     Raises:
-        UserError: It has other columns, or a row of which nothing can be made; names the line.
+        UserError: The file has other columns or an invalid row; the message names the line.
     """
     if not file.exists():
         return []
@@ -119,7 +120,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def values(numbers: Iterable[Number]) -> dict[str, dict[str, dict[int, float]]]:
-    """Claim → sample → seed → number."""
+    """Return numbers by claim, sample and seed."""
     by_claim: dict[str, dict[str, dict[int, float]]] = {}
     for number in numbers:
         by_claim.setdefault(number.claim, {}).setdefault(number.sample, {})[number.seed] = number.value
@@ -163,7 +164,7 @@ def changing() -> Iterator[None]:
 def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
     """Store numbers in place of older numbers of equal claims; numbers of unknown claims are dropped.
 
-    To be called while others are held off (see `changing`).
+    Call it within `changing`, so that no other process changes the file.
     """
     fresh = list(fresh)
     renewed = {number.claim for number in fresh}
@@ -172,7 +173,9 @@ def merge(file: Path, order: Sequence[str], fresh: Iterable[Number]) -> None:
     current = (number for number in (*old, *fresh) if number.claim in place)
     numbers = sorted(current, key=lambda number: place[number.claim])
     origins = {origin: name for name, origin in _origins(file).items()}
-    for number in numbers:  # origins are only added: an interruption between the two files does no harm
+    for (
+        number
+    ) in numbers:  # origins are only added, so that the numbers stay readable if the second write fails
         origins.setdefault(number.origin, str(len(origins) + 1))
     write(_origins_of(file), ORIGIN_COLUMNS, ((name, origin) for origin, name in origins.items()))
     rows = ((*astuple(number)[:-1], origins[number.origin]) for number in numbers)

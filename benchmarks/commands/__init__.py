@@ -1,1 +1,6 @@
-"""Subcommands of `asyncfl`: a file each, with heavy imports only at run time."""
+"""Subcommands of `asyncfl`: a module each, imported by `group.py` when it is called.
+
+A module reads options, calls the other packages, and prints. It imports torch, MLflow and the like only
+inside functions, so that `--help` is instant. The docstring of a `command` is its help text. `options.py` has
+shared options, and `functions.py` the same commands as functions in Python.
+"""

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from fl_core.scenario import Scenario, Timing
     from reports.leaderboard.page import Board
 
-FIRST_CLIENTS, FIRST_ABSENCES = 100, 50  # from which the mean length of an absence is taken
-SPEED_GROUPS = 10  # clients of similar speed get the same probability
-MAX_TASKS = 100
-MAX_CLIENTS = 200  # of whom time and energy are computed
-ABSENCES = 5  # that the suite lasts at least, or who is away at its start would not be seen
-JOBS = 30  # of a typical client, absences included, in the suite that checks the advice
+FIRST_CLIENTS, FIRST_ABSENCES = 100, 50  # averaged for the mean length of an absence
+SPEED_GROUPS = 10  # clients of a group get the same probability
+MAX_TASKS = 100  # in flight, in the search for the least time or energy
+MAX_CLIENTS = 200  # for which time and energy are computed; of more, a sample evenly over their speeds
+# Length of the suite that checks the advice, whichever is longer:
+MIN_ABSENCES = 5  # mean absences, so that clients absent at the start come back
+JOBS_PER_CLIENT = 30  # jobs of a typical client, absences and transfers included
 
 
 class Share(options.Finite):
@@ -154,7 +155,7 @@ def command(
         written |= _with_links(written, network, unit)
         own_timing = Timing.model_validate(written)
         typical = float(sorted(means(own_timing.durations, count, 0))[count // 2])
-        fleet = advice.of_timing(own_timing, count, JOBS * typical, at_work=at_work)
+        fleet = advice.of_timing(own_timing, count, JOBS_PER_CLIENT * typical, at_work=at_work)
     except ValidationError as error:
         raise UserError("; ".join(detail["msg"] for detail in error.errors())) from None
     except ValueError as error:
@@ -172,7 +173,9 @@ def command(
     for label, reason in strategies.items():
         print_text(f"{label}: {reason}", indent="  ")
     absence = _mean_absence(own_timing, count)
-    time = float(f"{max(JOBS * typical * exp(fleet.absence + fleet.transfers), ABSENCES * absence):.3g}")
+    time = float(
+        f"{max(JOBS_PER_CLIENT * typical * exp(fleet.absence + fleet.transfers), MIN_ABSENCES * absence):.3g}"
+    )
     taken = min(count, advice.MOST)
     if taken < count:
         _share_links(written, taken / count)
@@ -198,8 +201,8 @@ def _print_energy(speeds: Sequence[float], at_work: int, power: tuple[float, flo
     Args:
         speeds: Jobs per unit of time of each client.
         at_work: Clients at work at a time under AsyncSGD.
-        power: Watts of a client at work, and of one without work.
-        figure: Where the front is drawn.
+        power: Watts of a client at work, and without work.
+        figure: File of the drawing.
     """
     import numpy as np
 
@@ -216,21 +219,21 @@ def _print_energy(speeds: Sequence[float], at_work: int, power: tuple[float, flo
     )
     print_text(
         "Time and energy of Generalized AsyncSGD to the same accuracy, from the bound of its paper for "
-        f"exponential job times, without absences and links{_of(taken, count)}; a hypothesis as well:"
+        f"exponential job times, without absences and links{_sampled(taken, count)}; a hypothesis as well:"
     )
     print_costs(target, networks)
     draw_costs(target, networks, figure)
     print_text(f"Figure: {figure}")
 
 
-def _of(taken: int, count: int) -> str:
+def _sampled(taken: int, count: int) -> str:
     return "" if taken == count else f", for {taken} of the {count} clients, evenly over their speeds"
 
 
 def _refuse(
     trace: Path | None, slow: float | None, computation: float | None, idle: float | None, out: Path
 ) -> None:
-    """Raise UserError for options that do not go together, and for an output that exists."""
+    """Raise UserError for incompatible options, or if the output exists."""
     if trace and slow is not None:
         raise UserError(
             "--slow cannot be combined with --trace, which says how fast the clients are. Leave out one of "
@@ -334,7 +337,7 @@ def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: fl
 
 
 def _share_links(timing: dict[str, Any], share: float) -> None:
-    """Scale the links that clients share to a share of the clients."""
+    """Reduce the rates of shared links in a suite's timing, for a sample with `share` of the clients."""
     network = timing.get("network", {})
     if shared := network.get("shared"):
         timing["network"] = network | {"shared": {way: share * rate for way, rate in shared.items()}}

@@ -151,7 +151,7 @@ def command(
 
 @contextmanager
 def _errors_in_reports(suite: str, junit: Path | None, summary: Path | None) -> Iterator[None]:
-    """Write an error that prevents a comparison into the reports, too; refuse to replace other files."""
+    """Write an error of the context also into the reports, so that CI shows it; refuse foreign files."""
     from reports.gate import output as gate_output
 
     reports = [
@@ -185,9 +185,15 @@ def _errors_in_reports(suite: str, junit: Path | None, summary: Path | None) -> 
 def _write(
     planned: Sequence[PlannedRun], store: Store, path: Path, *, update: bool, reason: str, no_speed: bool
 ) -> None:
-    """Write the results of recorded runs as a baseline, and show how much worse a seed may be later.
+    """Write the results of recorded runs as a baseline, and show how much worse later runs may be.
 
-    `reason` is why something worse is accepted, if it is.
+    Args:
+        planned: Runs of the suite.
+        store: Where they are recorded.
+        path: Of the baseline.
+        update: Whether to keep the old baseline's history; without it the file is overwritten.
+        reason: Of the user for accepting worse results; empty if none may be worse.
+        no_speed: Whether to leave out the speed.
     """
     from reports.gate import baseline, gate
     from reports.gate import output as gate_output

@@ -113,7 +113,13 @@ def cost(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None
 
 
 def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -> list[ClaimPlan]:
-    """Print open claims and needed runs; return plans with claims beyond an evening on two cores."""
+    """Print open claims and missing runs; return plans with claims beyond an evening on two cores.
+
+    Args:
+        plans: Claims to consider.
+        results: Folder of stored numbers.
+        by_claim: Whether to print a second table with a row for each claim.
+    """
     from benchmarks.tables import print_headed
     from reports.claims.cost import still_open
 
@@ -140,7 +146,7 @@ def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -
 
 
 def untraceable_plans(plans: list[ClaimPlan], results: Path) -> Iterator[ClaimPlan]:
-    """Yield plans to rerun seeds with untraceable stored numbers, one plan for claims with equal seeds."""
+    """Yield plans to rerun the seeds of untraceable stored numbers; claims with equal seeds share a plan."""
     from benchmarks.claims import stored_numbers
     from benchmarks.claims.plan import ClaimPlan
 
@@ -295,7 +301,7 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
         )
     with stored_numbers.changing():
         stored_numbers.merge(file, list(plan.paper.claims), merged(plan.paper, plan.scale, file, numbers))
-        register.begin(plan.paper, results)
+        register.record_first_numbers(plan.paper, results)
 
 
 def _until_decided(
@@ -343,7 +349,7 @@ def _until_decided(
     say_cost(plans, results)
 
 
-WIDTH = 44  # of a main result's words, so that the table fits 120 columns
+WORDS_WIDTH = 44  # of a main result's words, so that the table fits 120 columns
 
 
 @click.group(invoke_without_command=True, short_help="Show which main results of the papers hold.")
@@ -419,7 +425,7 @@ def _print(readings: list[Reading], detailed: bool) -> None:
         rows: list[tuple[str, ...]] = []
         for outcome in mine:
             counts = [matrix.count(matrix.cell(outcome, column)) for column in columns]
-            first, *rest = wrap(outcome.result.words, WIDTH)
+            first, *rest = wrap(outcome.result.words, WORDS_WIDTH)
             rows.append((first, outcome.word, *counts, outcome.result.id))
             rows += [(line, *[""] * (len(columns) + 2)) for line in rest]
         print_text(mine[0].paper.title)

@@ -165,7 +165,7 @@ def choose(
 ) -> tuple[tuple[str, str], list[RecordedScenario]]:
     """Return the labels of both strategies, and the scenarios matching a text with runs of both.
 
-    UserError if there are none.
+    Raises UserError if no scenario matches, or none has runs of both.
     """
     pair = _strategy(suite, first), _strategy(suite, second)
     if pair[0] == pair[1]:

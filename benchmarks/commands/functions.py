@@ -1,4 +1,7 @@
-"""The commands as functions with pandas tables as results (`asyncfl/__init__.py` lists all names)."""
+"""The commands as functions with pandas tables as results: `asyncfl.run`, `asyncfl.results` and others.
+
+`asyncfl/__init__.py` exports them, so that names, parameters and columns of tables are public.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from reports.figures.svg import Drawing
     from reports.records.records import RecordedSuite
 
-SIMULATING = RLock()  # held by the thread that uses torch's global generator and number of threads
+SIMULATING = RLock()  # for torch's global generator and number of threads, which all threads share
 
 
 def run(
@@ -300,7 +303,7 @@ def _mistakes() -> Iterator[None]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Keep worker processes from importing the calling script or notebook: jobs carry all needed data."""
+    """Keep worker processes from importing the caller's script, which would run it again in each worker."""
     main = vars(sys.modules["__main__"])
     spec, file = main.get("__spec__"), main.pop("__file__", None)
     main["__spec__"] = None

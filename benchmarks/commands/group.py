@@ -1,4 +1,7 @@
-"""The group of all commands: each is imported on demand, and heavy modules only at run time."""
+"""The group of all commands, `asyncfl`: it imports a command on demand, and turns errors into exit codes.
+
+`asyncfl/cli.py` calls `execute`.
+"""
 
 import atexit
 import gc
@@ -17,9 +20,9 @@ from benchmarks.errors import UserError, shown, summarised, users_mistake
 from benchmarks.redaction import redacted
 from fl_core.import_guard import leave_the_path, place
 
-# New objects between two searches for garbage. Torch and MLflow make 600,000 that stay for good; by default
-# (700 or 2,000) all of them are searched through again and again, a fifth of the time that imports take.
-OBJECTS = 50_000
+# Number of new objects between two searches for garbage. Torch and MLflow make 600,000 that stay for good;
+# with Python's default (700 or 2,000), searching them again and again takes a fifth of the time of imports.
+GC_THRESHOLD = 50_000
 
 COMMANDS = (
     "run",
@@ -89,8 +92,8 @@ def asyncfl() -> None:
 
 def execute() -> None:
     """Run the command line, and exit with the resulting code."""
-    gc.set_threshold(OBJECTS, 20, 20)
-    atexit.register(gc.freeze)  # or Python searches all that was imported for garbage as it ends: two seconds
+    gc.set_threshold(GC_THRESHOLD, 20, 20)
+    atexit.register(gc.freeze)  # otherwise Python collects all modules at the end: two seconds
     sys.excepthook = _print_traceback
     process.repair_streams()
     try:

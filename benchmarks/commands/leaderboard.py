@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reports.leaderboard.board_tables import BoardTables
     from reports.leaderboard.page import Board
 
-SUITE = "populations"  # of the board
+SUITE = "populations"  # the board's suite
 
 
 @click.group(invoke_without_command=True, short_help="Show which strategies lead; enter, and verify entries.")
@@ -119,9 +119,10 @@ def run_studies(
 
 
 def cost(parts: Sequence[StudyOfScale], tables: BoardTables, processes: int) -> str:
-    """Return a sentence with the number of runs, and the time that they take at most.
+    """Return a sentence with the number of runs and an upper limit of their duration.
 
-    The time is that of the first part's runs until their budget; most trials end at the target.
+    The limit is extrapolated from the first part's runs to their budget; most trials end earlier, at the
+    target.
     """
     from benchmarks.runs import estimate
 
@@ -144,9 +145,9 @@ def compute(
 
     Args:
         parts: Studies of a few entries each.
-        tables: What is there already.
+        tables: Tables so far.
         out: Folder of the tables.
-        rows: Computes what the tables lack of a study.
+        rows: Function that computes the missing rows of a part, by table.
     """
     from benchmarks import process
 
@@ -248,18 +249,18 @@ def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
     """Tune FedAvg in each of SCALES, and print the target and budget that follow, as keys of the scale."""
     from benchmarks.device import processes
     from benchmarks.leaderboard import board
-    from benchmarks.leaderboard.goals import goal
+    from benchmarks.leaderboard.goals import run_pilot
 
     for scale in scales or board.scales(suite):
-        scale_goal = goal(suite, scale, workers or processes())
+        result = run_pilot(suite, scale, workers or processes())
         click.echo(
-            f"{scale}: {{problem.target: {scale_goal.target:g}, budget.time: {scale_goal.budget:g}, "
-            f"tuning.budget: {{time: {scale_goal.budget:g}, target: {scale_goal.tuning_target:g}}}}}"
+            f"{scale}: {{problem.target: {result.target:g}, budget.time: {result.budget:g}, "
+            f"tuning.budget: {{time: {result.budget:g}, target: {result.tuning_target:g}}}}}"
         )
-        edges = f"; at an edge: {', '.join(scale_goal.at_edge)}" if scale_goal.at_edge else ""
+        edges = f"; at an edge: {', '.join(result.at_edge)}" if result.at_edge else ""
         click.echo(
-            f"  # FedAvg meets it after {scale_goal.time:.4g}, {scale_goal.share:.0%} of its runs do; "
-            f"best {scale_goal.best}, fastest {scale_goal.fastest}{edges}"
+            f"  # FedAvg meets it after {result.time:.4g}, {result.share:.0%} of its runs do; "
+            f"best {result.best}, fastest {result.fastest}{edges}"
         )
 
 

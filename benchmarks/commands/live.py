@@ -13,7 +13,7 @@ from benchmarks.commands import options
 if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
 
-SECONDS = {"ms": 0.001, "s": 1.0}
+SECONDS = {"ms": 0.001, "s": 1.0}  # in each unit
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, text: str) -> float:

@@ -1,4 +1,4 @@
-"""Options shared by several commands."""
+"""Options and arguments shared by several commands, and completions of their values."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -100,7 +100,7 @@ def part_completions(ctx: click.Context, _: click.Parameter, begun: str) -> list
 
 
 def _beginning(begun: str, names: Mapping[str, str | None]) -> list[CompletionItem]:
-    """Return completions from the names with a beginning, with their descriptions."""
+    """Return completions: all names that start with `begun`, each with a description."""
     return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(begun)]
 
 
@@ -210,7 +210,7 @@ workers = click.option(
 
 
 def computing(command: Callable[..., T]) -> Callable[..., T]:
-    """Add the options for what computes; the command receives a single `engine`."""
+    """Add the options of the engine; the command receives a single `engine`."""
 
     @click.option(
         "--engine",
@@ -248,4 +248,6 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
-planned = _together(suite, allow_code, settings, scale, store, data_dir)  # whose runs a command is about
+planned = _together(
+    suite, allow_code, settings, scale, store, data_dir
+)  # of commands that plan a suite's runs

@@ -162,8 +162,8 @@ def replayed(entry: RunResult, store: Store) -> ReplayComparison:
 def differences(real: str, virtual: str, store: Store) -> list[Sequence[str]]:
     """Return a row for each strategy of each scenario, from seeds with updates in both times.
 
-    Ratios and values are means over runs with standard deviations. What moved of the participation is half
-    the sum of differences between the clients' shares of all updates, 0 … 1.
+    Ratios and values are means over runs with standard deviations. "Participation moved" is half the sum of
+    differences between the clients' shares of all updates, from 0 to 1.
 
     Raises:
         UserError: The first suite ran in virtual time, or no run with updates ended in both.

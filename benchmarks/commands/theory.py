@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from fl_core.theory.routing import QueueingNetwork, RoutingObjective
     from reports.figures.svg import Axes
 
-FASTEST = 1e9  # times the slowest: sums over states keep their digits
-ACCURACY, GAP, NOISE = 100.0, 15.0, 209.0  # ε, A and B, where not given
+MAX_SPEED_RATIO = 1e9  # of the fastest to the slowest client: beyond, sums over states lose their digits
+ACCURACY, GAP, NOISE = 100.0, 15.0, 209.0  # defaults of ε, A and B
 MAX_CLIENTS = 100_000
-BASE = "AsyncSGD"  # uniform routing
+BASE = "AsyncSGD"  # uniform routing, with which the others are compared
+# Weight of energy in the objective, the rest being time → name of the solution
 FRONT = {0.0: "least time", 0.25: "¼ energy", 0.5: "½ energy", 0.75: "¾ energy", 1.0: "least energy"}
-MANY = "3,1.5,1 or, for ten alike, 10x0.5"
+LIST_EXAMPLE = "3,1.5,1 or, for ten alike, 10x0.5"
 
 
 @click.group()
@@ -39,7 +40,10 @@ def command() -> None:
 
 @command.command()
 @click.option(
-    "--speeds", required=True, metavar="LIST", help=f"Updates per unit of time of each client: {MANY}."
+    "--speeds",
+    required=True,
+    metavar="LIST",
+    help=f"Updates per unit of time of each client: {LIST_EXAMPLE}.",
 )
 @click.option("--tasks", required=True, type=click.IntRange(min=1), help="Tasks in flight, m.")
 @click.option(
@@ -81,11 +85,11 @@ def routing(
     from fl_core.theory.routing import G, H, QueueingNetwork, balanced, uniform
 
     mu = np.array([float(speed) for speed in _clients("--speeds", speeds)])
-    if mu.max() > FASTEST * mu.min():
+    if mu.max() > MAX_SPEED_RATIO * mu.min():
         ratio = mu.max() / mu.min()
         raise UserError(
-            f"--speeds: the fastest client is {ratio:,.0f} times as fast as the slowest, and {FASTEST:,.0f} "
-            "is the limit. Give speeds that are closer"
+            f"--speeds: the fastest client is {ratio:,.0f} times as fast as the slowest, and "
+            f"{MAX_SPEED_RATIO:,.0f} is the limit. Give speeds that are closer"
         )
     bound: RoutingObjective = (
         G(lr, distance, noise, rounds, smoothness) if objective == "G" else H(lr, distance, noise, smoothness)
@@ -112,7 +116,10 @@ def routing(
 
 @command.command()
 @click.option(
-    "--speeds", required=True, metavar="LIST", help=f"Updates per second of each client at work: {MANY}."
+    "--speeds",
+    required=True,
+    metavar="LIST",
+    help=f"Updates per second of each client at work: {LIST_EXAMPLE}.",
 )
 @click.option("--computation", required=True, metavar="LIST", help="Watts of each client at work.")
 @click.option("--idle", required=True, metavar="LIST", help="Watts of each client without a task.")
@@ -211,7 +218,7 @@ def least_costs(
 
 
 def print_costs(target: Cost, networks: Mapping[str, QueueingNetwork]) -> None:
-    """Print time and energy of each choice, and how they differ from AsyncSGD's."""
+    """Print time and energy of each choice, and the differences from AsyncSGD in per cent."""
     costs = {name: (target.time(network), target.energy(network)) for name, network in networks.items()}
     base = costs[BASE]
     rows = [
@@ -273,7 +280,7 @@ def _ranges(clients: Sequence[int]) -> str:
 
 
 @command.command()
-@click.option("--times", metavar="LIST", help=f"Mean update time of each client: {MANY}.")
+@click.option("--times", metavar="LIST", help=f"Mean update time of each client: {LIST_EXAMPLE}.")
 @click.option(
     "--spread", metavar="X", help="In place of --times: F_X, an even grid from 1 down to 1 - X/100."
 )

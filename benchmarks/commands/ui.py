@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from benchmarks.tracking.reader import ExperimentEntry
     from benchmarks.tracking.store import Store
 
-MOST = 10  # suites that are listed, the newest
-PATIENCE = 0.25  # seconds between two questions whether the server answers
-# What would run or be printed beside the pages: jobs of language models, remarks of libraries on one another.
+MAX_SUITES = 10  # listed without SUITE, the newest
+POLL_SECONDS = 0.25  # between two requests to a starting server
+# Variables of the server: no jobs for language models, no warnings of its libraries.
 QUIET = {
     **database.QUIET,
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
@@ -73,7 +73,7 @@ def command(
     click.echo("MLflow is starting; this takes a moment.")
     with _server(store.tracking_uri, host, port) as server:
         while server.poll() is None and not _answers(host, port):
-            sleep(PATIENCE)
+            sleep(POLL_SECONDS)
         if server.poll() is None:
             _print_links(links, f"http://{host}:{port}")
             click.echo(f"MLflow UI: http://{host}:{port} (ends with Ctrl-C)")
@@ -81,11 +81,11 @@ def command(
 
 
 def opening(suite: str, store: Store) -> str:
-    """Return the command that opens the runs of a suite in MLflow, or their address on a server."""
+    """Return the command that opens a suite's runs in MLflow; on a server, the address of the runs."""
     if store.is_server:
         (_, address), *_ = pages(store.tracking_uri, suite)
         return redacted(f"{store.tracking_uri.rstrip('/')}/{address}")
-    # In tox's environments the command is not on the caller's path.
+    # In an environment of tox, `asyncfl` is not on the user's path: show the path of the script.
     script = Path(sys.argv[0])
     ours = "TOX_ENV_NAME" in os.environ and script.stem == "asyncfl"
     return command_line([os.path.relpath(script) if ours else "asyncfl", "ui", suite, *store.options])
@@ -134,9 +134,11 @@ def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Pope
         # It may hold a password, and all users of a machine can see the arguments of a process.
         "MLFLOW_BACKEND_STORE_URI": tracking_uri,
         "MLFLOW_REGISTRY_STORE_URI": tracking_uri,
-        "UVICORN_APP_DIR": str(Path(os.__file__).parent),  # else modules are searched for where it is started
+        "UVICORN_APP_DIR": str(
+            Path(os.__file__).parent
+        ),  # otherwise modules of the current folder come first
     }
-    # One process for one reader: by default four begin at once, and each takes the start of one.
+    # One server process for one reader: by default MLflow starts four, which takes longer.
     serving = ["--workers", "1", "--uvicorn-opts", "--log-level warning", "--host", host, "--port", str(port)]
     arguments = [sys.executable, "-m", "mlflow", "ui", *serving]
     server = subprocess.Popen(
@@ -158,7 +160,7 @@ def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Pope
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGTERM)
             server.wait()
-        output.join(PATIENCE)
+        output.join(POLL_SECONDS)
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -184,7 +186,7 @@ def everything(tracking_uri: str) -> list[tuple[str, str]]:
 
     with reading(tracking_uri) as reader:
         suites = [suite for name, suite in reader.experiments().items() if name != DEFAULT]
-    newest = sorted(suites, key=lambda suite: -int(suite.id))[:MOST]
+    newest = sorted(suites, key=lambda suite: -int(suite.id))[:MAX_SUITES]
     return [(suite.name, views.page(suite.id, mode="TABLE")) for suite in newest]
 
 
@@ -234,9 +236,9 @@ def _views(experiment: ExperimentEntry) -> list[tuple[str, str]]:
 
 
 def _must_be_free(host: str, port: int) -> None:
-    """Raise UserError for an address that cannot be listened on, or a port in use."""
+    """Raise UserError if the port is in use, or the address is not one of this machine."""
     with socket.socket() as probe:
-        # A port that was given up just now is free
+        # Without this option, a port closed a moment ago would count as in use.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

@@ -1,1 +1,1 @@
-"""Runs of the leaderboard: targets, studies of entries, runs made again, evidence for a strategy."""
+"""Runs of the leaderboard: targets, studies of entries, verification, evidence for a strategy."""

@@ -1,9 +1,11 @@
 """Studies and final runs of leaderboard entries in a scenario, as rows of tables.
 
-A scenario is a scale of the board's suite: a workload and a population of clients. An entry is tuned by
-`STUDIES` independent studies there. The best trial of each makes final runs on fresh seeds, which are judged
-on the other half of the test data. Copies of some entries have studies of their own: how far they lie from
-the entry is what luck alone does.
+`asyncfl leaderboard run` and `evidence` plan and compute with `StudyOfScale`; pages read the tables
+(`reports/leaderboard/`). A scenario is a scale of the board's suite: a workload and a population of clients.
+There, each entry is tuned by four independent studies (`STUDIES`). The best trial of each makes final runs on
+fresh seeds, which are judged on the other half of the test data. Copies of some entries have separate
+studies, so that the distance between copy and entry shows the effect of chance. The constants are published
+rules of the board: docs/how-to/leaderboard.md.
 """
 
 from __future__ import annotations
@@ -34,14 +36,14 @@ from tuning.plan import plan
 from tuning.results import StudyResult
 from tuning.study import Campaign
 
-STUDIES = (1, 2, 3, 4)  # of an entry in a scenario
-COPY_STUDIES = (5, 6, 7, 8)  # of its copy
+STUDIES = (1, 2, 3, 4)  # numbers of an entry's studies in a scenario
+COPY_STUDIES = (5, 6, 7, 8)  # numbers of its copy's studies
 COPIED = ("FedBuff", "ASGD", "ACE")
-SEEDS = 10  # seeds of a study are counted from so many times its number
-AT_ONCE = 8  # entries that are tuned together; tables are written after them
-LINEAR = (Logistic, Affine, Linear)  # models that are
-TUNING = 1000  # seeds of trials are so far above
-# Held-out scenario → scenario whose tuned parameters its final runs take; nothing is tuned in it
+SEEDS_PER_STUDY = 10  # study n has final runs under the seeds from 10 n on
+ENTRIES_PER_PART = 8  # tuned together; tables are written after each part
+LINEAR_MODELS = (Logistic, Affine, Linear)
+TUNING_SEED_OFFSET = 1000  # from the seeds of a study's final runs to those of its trials
+# Held-out scenario → scenario whose tuned parameters its final runs use; nothing is tuned in a held-out one
 HELD_OUT = {
     "features10-alpha": "features10-alike",
     "features10-clients": "features10-persistent",
@@ -59,9 +61,17 @@ class StudyOfScale:
     entries: Sequence[str] = ()  # labels, or strategies as a suite writes them; none: all of the suite
 
     def loaded(self, name: str, strategies: Sequence[Mapping[str, Any]], **more: Any) -> Suite:
-        """Return the suite under a name and with strategies of this study."""
-        seeds = [SEEDS * self.number + at for at in range(self._asked.spec.seeds[-1] + 1)]
-        values = {"name": f"{self._asked.spec.name}_{name}{self.number}", "seeds": seeds, **more}
+        """Load the suite with this study's seeds, given strategies, and a name with the study's number.
+
+        Args:
+            name: Part of the name between suite and number.
+            strategies: As in a suite file.
+            more: Further settings, by dotted key.
+        """
+        seeds = [
+            SEEDS_PER_STUDY * self.number + at for at in range(self._suite_as_written.spec.seeds[-1] + 1)
+        ]
+        values = {"name": f"{self._suite_as_written.spec.name}_{name}{self.number}", "seeds": seeds, **more}
         settings = [Setting(tuple(key.split(".")), value, "") for key, value in values.items()]
         return load(
             self.suite,
@@ -71,13 +81,13 @@ class StudyOfScale:
         )
 
     @cached_property
-    def _asked(self) -> Suite:
+    def _suite_as_written(self) -> Suite:
         return load(self.suite, (), self.scale or None, tuned=False)
 
     @property
     def place(self) -> str:
         """Return the scenario's name in the tables: the scale, or the suite without scales."""
-        return self.scale or self._asked.spec.name
+        return self.scale or self._suite_as_written.spec.name
 
     @cached_property
     def strategies(self) -> list[dict[str, Any]]:
@@ -86,15 +96,15 @@ class StudyOfScale:
         Raises:
             UserError: An entry is neither a label of the suite nor a strategy.
         """
-        by_label = {strategy["label"]: strategy for strategy in written(self._asked)}
+        by_label = {strategy["label"]: strategy for strategy in written(self._suite_as_written)}
         return [
             strategy
             for entry in self.entries or by_label
-            for strategy in ([by_label[entry]] if entry in by_label else self._new(entry, by_label))
+            for strategy in ([by_label[entry]] if entry in by_label else self._own_strategy(entry, by_label))
         ]
 
-    def _new(self, entry: str, labels: Collection[str]) -> list[dict[str, Any]]:
-        """Return a strategy that the suite does not have."""
+    def _own_strategy(self, entry: str, labels: Collection[str]) -> list[dict[str, Any]]:
+        """Return an entry that is no label of the suite: a user's own strategy, by import path or as YAML."""
         if not any(sign in entry for sign in ":{"):
             raise UserError(
                 f"{self.suite}: {unknown('entry', entry, labels)}. Write your own strategy as MODULE:CLASS"
@@ -113,7 +123,7 @@ class StudyOfScale:
 
     def campaign(self) -> Campaign:
         """Return the trials of all entries."""
-        first = TUNING + SEEDS * self.number
+        first = TUNING_SEED_OFFSET + SEEDS_PER_STUDY * self.number
         tuning = {"tuning.scramble": self.number, "tuning.seeds": [first, first + 1]}
         campaign = plan(self.loaded("study", self.strategies, **tuning))
         if (count := len({study.scenario for study in campaign.studies})) > 1:
@@ -124,20 +134,20 @@ class StudyOfScale:
         return campaign
 
     def winners(self, tables: BoardTables) -> dict[str, Values]:
-        """Return the parameters of the best trials that tables have, by label of the entry."""
+        """Return the parameters of the best trials in the tables, by label of the entry."""
         best = tables.best_trials(HELD_OUT.get(self.place, self.place), self.number)
         return {label: best[self.label(label)] for label in self.labels if self.label(label) in best}
 
     @property
     def held_out(self) -> bool:
-        """Return whether parameters are those of another scenario."""
+        """Return whether parameters come from another scenario (`HELD_OUT`)."""
         return self.place in HELD_OUT
 
     def without(self, labels: Collection[str]) -> StudyOfScale | None:
-        """Return the study of the other entries; None if there are none."""
+        """Return the study without the entries of given labels; None if no entry is left."""
         entries = zip(self.labels, self.entries or self.labels, strict=True)
-        others = tuple(entry for label, entry in entries if label not in labels)
-        return replace(self, entries=others) if others else None
+        remaining = tuple(entry for label, entry in entries if label not in labels)
+        return replace(self, entries=remaining) if remaining else None
 
     def finals(self, winners: Mapping[str, Values]) -> Suite:
         """Return the suite of the final runs.
@@ -149,12 +159,12 @@ class StudyOfScale:
         for study in self.campaign().studies:
             if study.strategy in winners:
                 tuned = study.space.apply(winners[study.strategy], study.tried_on)
-                fields = tuned.model_dump(mode="json")  # defaults, too: the suite has others
+                fields = tuned.model_dump(mode="json")  # with defaults, or the suite would fill in its own
                 strategies.append({"name": tuned.reference(), **fields, "label": study.strategy})
         return self.loaded("finals", strategies)
 
     def label(self, strategy: str) -> str:
-        """Return the label of an entry in the tables."""
+        """Return the label of an entry in the tables; studies of copies have a suffix."""
         return f"{strategy}{COPY}" if self.number in COPY_STUDIES else strategy
 
     def rows_of_trials(self, studies: Sequence[StudyResult]) -> Iterator[dict[str, Any]]:
@@ -191,8 +201,8 @@ class StudyOfScale:
             }
 
     def simulations(self, tables: BoardTables) -> int:
-        """Return the number of final runs, and of trial runs of entries whose trials the tables lack."""
-        spec = self._asked.spec
+        """Return the number of runs: final runs, and those of trials of entries without any in the tables."""
+        spec = self._suite_as_written.spec
         seeds = spec.tuning.seeds
         per_entry = spec.tuning.trials * (seeds if isinstance(seeds, int) else len(seeds))
         untuned = 0 if self.held_out else len(self.labels) - len(self.winners(tables))
@@ -208,17 +218,17 @@ def written(suite: Suite) -> list[dict[str, Any]]:
 
 
 def scales(suite: str) -> list[str]:
-    """Return the names of all scales of a suite in which entries are tuned; an empty name without scales."""
+    """Return the names of a suite's scales without held-out ones; [""] for a suite without scales."""
     return [scale for scale in all_scales(suite) if scale not in HELD_OUT]
 
 
 def all_scales(suite: str) -> list[str]:
-    """Return the names of all scales of a suite; an empty name for a suite without scales."""
+    """Return the names of all scales of a suite; [""] for a suite without scales."""
     return list(yaml_io.read(load(suite, tuned=False).source).get("scales") or {}) or [""]
 
 
 def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
-    """Return budget and target of scenarios, by their names in the tables.
+    """Return budget, target and description of scenarios, by name in the tables.
 
     Raises:
         UserError: The suite lacks a scenario, or a scenario lacks a budget, a target or a fitting metric.
@@ -240,7 +250,7 @@ def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
             )
         if spec.budget.time is None or spec.problem.target is None:
             raise UserError(f"{suite}, {place}: a board needs budget.time and problem.target")
-        linear = isinstance(model, LINEAR)
+        linear = isinstance(model, LINEAR_MODELS)
         goals[place] = ScenarioGoal(
             float(spec.budget.time),
             spec.problem.target,
@@ -263,7 +273,7 @@ def _in_words(power: Power | None) -> str:
 
 
 def missing(study: StudyOfScale, tables: BoardTables) -> list[StudyOfScale]:
-    """Return the parts of a study that the tables do not have, of a few entries each."""
+    """Return the entries of a study without final runs in the tables, in parts of `ENTRIES_PER_PART`."""
     entries = list(zip(study.labels, study.entries or study.labels, strict=True))
     if study.number in COPY_STUDIES:
         entries = [(label, entry) for label, entry in entries if label in COPIED]
@@ -277,8 +287,8 @@ def missing(study: StudyOfScale, tables: BoardTables) -> list[StudyOfScale]:
         entries = [(label, entry) for label, entry in entries if label in tuned]
     done = tables.done(study.place, study.number)
     remaining = [entry for label, entry in entries if study.label(label) not in done]
-    starts = range(0, len(remaining), AT_ONCE)
-    return [replace(study, entries=tuple(remaining[at : at + AT_ONCE])) for at in starts]
+    starts = range(0, len(remaining), ENTRIES_PER_PART)
+    return [replace(study, entries=tuple(remaining[at : at + ENTRIES_PER_PART])) for at in starts]
 
 
 def measured(curve: Mapping[str, np.ndarray], metric: str, time: float) -> dict[str, Any]:
@@ -304,5 +314,5 @@ def measured(curve: Mapping[str, np.ndarray], metric: str, time: float) -> dict[
 
 
 def winners(studies: Sequence[StudyResult]) -> dict[str, Values]:
-    """Return the parameters of the best trial of each study; without studies in which every trial failed."""
+    """Return the parameters of each study's best trial, by strategy; nothing for a study without any."""
     return {study.plan.strategy: dict(study.best.parameters) for study in studies if study.best is not None}

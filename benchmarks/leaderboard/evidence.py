@@ -1,4 +1,4 @@
-"""Runs behind evidence: the studies of a strategy and of baselines, and a manifest of what they rest on."""
+"""Runs for `asyncfl evidence`: the studies of a strategy and of baselines, and a manifest of their origin."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class Evidence:
 
     strategy: str  # as a suite writes it
     suite: str  # its name, or the path of its file
-    scales: Sequence[str]  # none: those of the suite, or of the tables
-    against: Sequence[str]  # labels of the baselines; none: those of the suite, or of the tables
-    tables: BoardTables  # runs that are there already
+    scales: Sequence[str]  # none: all scales of the suite that the tables have
+    against: Sequence[str]  # labels of the baselines; none: all entries of the tables, or of the suite
+    tables: BoardTables  # stored runs of the board, which are not repeated
 
     @property
     def studies(self) -> list[StudyOfScale]:
@@ -41,7 +41,7 @@ class Evidence:
         return [scale for scale in scales_of_suite if scale in self.tables.scales]
 
     def _entries(self, scale: str) -> tuple[str, ...]:
-        """Return the strategy and its baselines, the reference among them."""
+        """Return the strategy, the reference (FedAvg) and the other baselines."""
         strategies = self.tables.finals[self.tables.finals["scale"] == scale]["strategy"]
         stored = [str(name) for name in dict.fromkeys(strategies) if not str(name).endswith(COPY)]
         baselines = self.against or stored or StudyOfScale(self.suite, scale, 1).labels
@@ -53,7 +53,7 @@ class Evidence:
         return self.studies[0].labels[0]
 
     def compared(self, tables: BoardTables) -> BoardTables:
-        """Return the rows of the strategy and its baselines, copies included, in the scenarios."""
+        """Return the rows of strategy and baselines, copies included, in the scenarios."""
         entries = {study.place: study.labels for study in self.studies}
 
         def rows(table: Any) -> Any:

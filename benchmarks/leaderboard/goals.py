@@ -1,4 +1,7 @@
-"""Targets and budgets of the leaderboard, from a pilot of tuned FedAvg in each scenario."""
+"""Targets and budgets of the leaderboard, from a pilot of tuned FedAvg in each scenario.
+
+`asyncfl leaderboard pilot` prints them, as keys for the suite; nothing is recorded.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,20 +24,20 @@ from fl_core.strategies.strategy import Strategy
 from fl_core.time_to_target import time_to_target
 from tuning.plan import plan
 
-ROUNDS = 60  # of one local step: how long the runs of the pilot are
-POINTS = 64  # of FedAvg's space
-SEEDS = (2000, 2001)  # of each point
-FINAL_SEEDS = tuple(range(2010, 2018))  # of the best point, and of the fastest
-ALLOWANCE = 0.03  # by which the target lies below what tuned FedAvg holds
-BUDGET_TIMES = 3  # the budget over the time of the fastest FedAvg, which fewer trials would not find
-DIGITS = 2  # significant ones of a budget
+ROUNDS = 60  # with one local step: length of the pilot's runs
+POINTS = 64  # settings of FedAvg that are tried
+SEEDS = (2000, 2001)  # of each setting
+FINAL_SEEDS = tuple(range(2010, 2018))  # of the best setting, and of the fastest
+ALLOWANCE = 0.03  # from the final metric of tuned FedAvg down to the target
+BUDGET_TIMES = 3  # budget over the time of the fastest FedAvg, which few trials would not find
+BUDGET_DIGITS = 2  # significant digits of a budget
 
 Curve = tuple[np.ndarray, np.ndarray]  # times and values of the metric, at successive evaluations
 
 
 @dataclass(frozen=True)
 class PilotResult:
-    """Target and budget of a scenario, and what the pilot found there.
+    """Target and budget of a scenario, and the settings of FedAvg that determine them.
 
     The constants above are rules of the board that are published: docs/how-to/leaderboard.md.
     """
@@ -53,13 +56,13 @@ class PilotResult:
     ]  # "name value: end" of each parameter of `best` and `fastest` at an edge of its range
 
 
-def goal(suite: str, scale: str, processes: Count) -> PilotResult:
-    """Run the pilot of a scenario, and return its goal.
+def run_pilot(suite: str, scale: str, processes: Count) -> PilotResult:
+    """Run the pilot of a scenario.
 
     Args:
         suite: The suite by name or file; its first strategy is tuned.
         scale: The scenario.
-        processes: How many runs are computed side by side.
+        processes: Number of worker processes.
     """
     without_target = ("tuning.objective=final", "problem.target=0", "tuning.budget=null")
     loaded = load(suite, [f"tuning.trials={POINTS}", *without_target], scale or None)
@@ -72,9 +75,11 @@ def goal(suite: str, scale: str, processes: Count) -> PilotResult:
         curves = partial(_curves, pool.map)
         strategies = [study.space.apply(values, long_enough) for values in points]
         tried = curves(long_enough, strategies, SEEDS)
-        best = int(np.argmax([fmean(map(held, seeds)) for seeds in tried]))
+        best = int(np.argmax([fmean(map(final_value, seeds)) for seeds in tried]))
         tuning_target, target = (
-            round(median(map(held, curves(scenario, [strategies[best]], FINAL_SEEDS)[0])) - ALLOWANCE, 3)
+            round(
+                median(map(final_value, curves(scenario, [strategies[best]], FINAL_SEEDS)[0])) - ALLOWANCE, 3
+            )
             for scenario in (long_enough, final)
         )
         met = partial(_met, marks=final.problem.target_marks)
@@ -94,7 +99,7 @@ def goal(suite: str, scale: str, processes: Count) -> PilotResult:
         target,
         time,
         share=fmean(time < np.inf for time in times),
-        budget=float(f"{BUDGET_TIMES * time:.{DIGITS}g}"),
+        budget=float(f"{BUDGET_TIMES * time:.{BUDGET_DIGITS}g}"),
         best=points[best],
         fastest=points[fastest],
         at_edge=tuple(dict.fromkeys(edges)),
@@ -102,7 +107,7 @@ def goal(suite: str, scale: str, processes: Count) -> PilotResult:
 
 
 def length(suite: Suite) -> Budget:
-    """Return the time that FedAvg's rounds of one local step take: the median over FINAL_SEEDS."""
+    """Return the duration of ROUNDS rounds of FedAvg with one local step: the median over FINAL_SEEDS."""
     first = suite.runs()[0].experiment
     local = first.strategy.local.model_copy(update={"steps": 1})
     strategy = first.strategy.model_copy(update={"local": local})
@@ -111,11 +116,11 @@ def length(suite: Suite) -> Budget:
     ends = [
         simulated_curve(Experiment(scenario=scenario, strategy=strategy, seed=seed)) for seed in FINAL_SEEDS
     ]
-    return Budget(time=float(f"{median(float(times[-1]) for times, _ in ends):.{DIGITS}g}"))
+    return Budget(time=float(f"{median(float(times[-1]) for times, _ in ends):.{BUDGET_DIGITS}g}"))
 
 
-def held(curve: Curve) -> float:
-    """Return what a run holds at its end: the mean of the last three evaluations."""
+def final_value(curve: Curve) -> float:
+    """Return the metric at the end of a run: the mean of the last three evaluations."""
     return float(np.mean(curve[1][-3:]))
 
 
@@ -140,7 +145,7 @@ def _curves(
 
 
 def simulated_curve(experiment: Experiment) -> Curve:
-    """Run an experiment; return times and values of its evaluations, NaN for a metric that is missing."""
+    """Run an experiment; return times and values of all evaluations, NaN for a missing metric."""
     record = run(experiment, execution=AllInFlight(), evaluate="test")
     metric = experiment.scenario.problem.metric
     rows = record.curve

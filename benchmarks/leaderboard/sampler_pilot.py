@@ -1,7 +1,8 @@
-"""Samplers compared on four strategies of the board: how soon the best of few trials is on fresh data.
+"""Comparison of samplers on four strategies of the board, to choose the one for its studies.
 
-Sobol's points are known beforehand. TPE and Gaussian processes see the results of earlier trials, and propose
-`BATCH` trials at a time. All search the same space: each parameter as a share of its range.
+Measured is the time to the target of the best trial on fresh data. It is run by hand, and the board's page
+shows the table. Sobol's points are known beforehand; TPE and Gaussian processes propose `BATCH` trials at a
+time, from the results of earlier ones. All search the same space, each parameter as a share of its range.
 
     python -m benchmarks.leaderboard.sampler_pilot > benchmarks/leaderboard/2.0/samplers.csv
 """
@@ -37,7 +38,7 @@ Row = dict[str, Any]  # of the table
 
 
 def best_of_study(name: str, study: Study) -> Values:
-    """Return the parameters of the best trial that a sampler finds."""
+    """Run a study with a sampler, and return the parameters of the best trial."""
     if name == "sobol":
         return min((values for _, values in study.first), key=partial(value_of, study))
     import optuna

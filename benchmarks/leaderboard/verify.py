@@ -1,4 +1,4 @@
-"""Verification of a board: stored final runs computed again, and compared."""
+"""Verification of a board: `asyncfl leaderboard verify` computes stored final runs again, and compares."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,16 +20,18 @@ from fl_core.schema import Clock
 from fl_core.time_to_target import time_to_target
 from reports.leaderboard.board_tables import OPTIONAL, BoardTables, numbers
 
-ACCURACY = 0.01  # by which values of the metric may differ, since runs that shared a worker may
-EXACT = ("updates", "uploads", "downloads")
+ACCURACY = (
+    0.01  # allowed difference of metrics: stacked computation differs in the last bits, which then grow
+)
+EXACT = ("updates", "uploads", "downloads")  # compared if the target was met at the same time
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A stored final run, and the same run as its suite plans it."""
+    """A stored final run."""
 
-    row: Mapping[str, Any]
-    planned: PlannedRun
+    row: Mapping[str, Any]  # of the board's table
+    planned: PlannedRun  # the run by its suite
 
     @property
     def name(self) -> str:
@@ -38,7 +40,7 @@ class StoredRun:
         return f"{row['strategy']} · {row['scale']} · study {row['study']} · seed {row['seed']}"
 
     def differences(self, repeated_row: Mapping[str, Any]) -> list[str]:
-        """Return each measure that differs, with both values.
+        """Return a text for each different measure, with both values.
 
         Args:
             repeated_row: The row of the repeated run.
@@ -97,8 +99,8 @@ def _of_study(study: StudyOfScale, tables: BoardTables) -> Iterator[StoredRun]:
 
 
 def repeated(stored_runs: Sequence[StoredRun], processes: Count) -> Iterator[tuple[StoredRun, list[str]]]:
-    """Compute runs again; yield each with its differences, in order."""
-    finder = own_packages()  # by which workers find strategies of the user's
+    """Compute runs again, and yield them in order, each with all differences."""
+    finder = own_packages()  # with it, workers can import the user's strategies
     with ProcessPoolExecutor(
         processes, get_context("forkserver"), finder.install if finder else None
     ) as pool:
@@ -108,11 +110,11 @@ def repeated(stored_runs: Sequence[StoredRun], processes: Count) -> Iterator[tup
 
 
 def _again(planned: PlannedRun) -> dict[str, Any]:
-    """Return the row of a run that is computed now."""
+    """Compute a run, and return its row."""
     record = run(planned.experiment, execution=EXECUTIONS["all_in_flight"](), evaluate=planned.evaluate)
     curve = {name: np.array([row.get(name, np.nan) for row in record.curve]) for name in record.curve[0]}
     problem = planned.problem
-    target = float(problem.target or 0)  # which a board has
+    target = float(problem.target or 0)  # never None on a board
     time = time_to_target(curve[Clock.TIME], curve[problem.metric], target, True, problem.target_marks)
     row = measured(curve, problem.metric, time)
     empty = {name: np.nan for name in OPTIONAL if row[name] == ""}

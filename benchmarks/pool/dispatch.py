@@ -59,7 +59,7 @@ class Pool(ABC, Generic[J, H]):
         """Start another worker."""
 
     @abstractmethod
-    def give_up_reason(self, deaths: int, last: Died) -> str:
+    def lost(self, deaths: int, last: Died) -> str:
         """Return the reason for giving up a job after repeated deaths of workers, and where to read more."""
 
     @abstractmethod
@@ -155,7 +155,7 @@ class Pool(ABC, Generic[J, H]):
             del worker.jobs[key]
         yield job, message
 
-    def handle_death(self, worker: H, death: Died) -> Iterator[tuple[J, Message]]:
+    def died(self, worker: H, death: Died) -> Iterator[tuple[J, Message]]:
         """Remove a dead worker, and retry the worker's jobs before all waiting jobs."""
         self.workers.remove(worker)
         log.warning("worker died (%s) with jobs: %s", death.how, ", ".join(worker.jobs) or "none")
@@ -166,7 +166,7 @@ class Pool(ABC, Generic[J, H]):
         deaths = self._deaths.get(job.key, 0) + 1
         log.warning("job %s: %s", job.key, "given up" if deaths == MAX_DEATHS else f"retry {deaths}")
         if deaths == MAX_DEATHS:
-            return GivenUp(self.give_up_reason(deaths, death))
+            return GivenUp(self.lost(deaths, death))
         self._deaths[job.key] = deaths
         self.waiting.appendleft(job)
         return death

@@ -1,7 +1,7 @@
 """Fork server: the parent process of local workers, with all common imports done.
 
-`engine.Local` starts it; workers are forked from it (`pool/local.py`), and so start in milliseconds instead
-of seconds. It needs a signal of its own and care with paths, since it outlives the calls that set it up.
+`engine.Local` starts it; workers are forked from it (`pool/local.py`), and so need not import torch again. It
+runs until the command ends: environment and import path of its workers are fixed when it starts.
 """
 
 import os

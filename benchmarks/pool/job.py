@@ -81,7 +81,7 @@ class PoolJob(ABC):
     def put_files(self, files: Mapping[str, bytes]) -> None:  # noqa: B027 - a job need not leave files
         """Write files of the job from another machine to the local disk."""
 
-    def on_node(self, folder: Path) -> Self:
+    def elsewhere(self, folder: Path) -> Self:
         """Return the job for a node of a cluster, which shares no disk with the driver; files in `folder`."""
         return self
 

@@ -79,7 +79,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
         """Start another process."""
         return WorkerProcess(self._context, self.log, daemon=not self._parents)
 
-    def give_up_reason(self, deaths: int, last: Died) -> str:
+    def lost(self, deaths: int, last: Died) -> str:
         """Return how the processes died, and the path of the log with the output."""
         return f"its worker process died {deaths} times ({last.how}); see {self.log}"
 
@@ -94,7 +94,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
         received = worker.receive()
         if isinstance(received, Died):
             worker.pipe.close()
-            yield from self.handle_death(worker, received)
+            yield from self.died(worker, received)
         else:
             yield from self.accept(worker, *received)
 

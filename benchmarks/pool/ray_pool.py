@@ -33,7 +33,7 @@ from fl_core.import_guard import SOURCES, own_packages
 STOP_SECONDS = 30.0  # that workers have to save their jobs and send the files after Ctrl-C
 NODE_POLL_SECONDS = 2.0  # between two updates of the list of nodes
 REPORT_SECONDS = 0.5  # in which a worker gathers messages, longer with more than 100 workers, to keep …
-MAX_POLLS_PER_SECOND = 200.0  # … of all workers together: each takes the driver some milliseconds
+MAX_POLLS_PER_SECOND = 200.0  # … of all workers together
 CONNECT_SECONDS = 10.0  # within which a head node must answer
 
 HOW_TO_JOIN = "start one with `ray start --head`, or name another with --address"
@@ -152,7 +152,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
         actor = make.remote(*self._arguments)
         return WorkerOnNode(actor, node, None if node in self._prepared else self.prepare)
 
-    def give_up_reason(self, deaths: int, last: Died) -> str:
+    def lost(self, deaths: int, last: Died) -> str:
         """Return how the workers died, and where to read more."""
         return f"its worker died {deaths} times ({last.how}); see the logs of Ray on that node"
 
@@ -202,7 +202,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
             answer = ray.get(worker.pending)
         except RayError as error:
             ray.kill(worker.actor)  # perhaps only out of reach: it must not compute the retried jobs, too
-            yield from self.handle_death(worker, Died(f"on {self._names[worker.node]}"))
+            yield from self.died(worker, Died(f"on {self._names[worker.node]}"))
             if not worker.ready:
                 self._failed[worker.node] += 1
                 if self._failed[worker.node] == MAX_DEATHS:

@@ -79,7 +79,7 @@ class RayWorker(Worker):
     def begin(self, job: PoolJob, files: Mapping[str, bytes]) -> None:
         """Queue a job together with the job's files."""
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
-        mine = job.on_node(folder)
+        mine = job.elsewhere(folder)
         mine.put_files(files)
         self._in_progress[mine.key] = JobInProgress(mine, folder, monotonic() + self.heartbeat)
         self._arrived.put(mine)

@@ -73,7 +73,7 @@ class TaskJob(PoolJob, Generic[AnyTask]):
         """Take over the files of a record, or of a checkpoint, from another machine."""
         self.outbox.put_files(self.task.suite, self.key, files)
 
-    def on_node(self, folder: Path) -> Self:
+    def elsewhere(self, folder: Path) -> Self:
         """Return the job with an outbox in `folder`, and the provenance of the computing machine."""
         # The user's repository is on the driver's machine alone.
         repository = {Tag.REPOSITORY: self.provenance[Tag.REPOSITORY]}

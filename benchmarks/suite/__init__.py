@@ -1,1 +1,1 @@
-"""The language of suites: from a YAML file to validated experiments, and messages about mistakes."""
+"""The language of suites: from a YAML file to validated runs (`suite.load`), and messages about mistakes."""

@@ -1,4 +1,7 @@
-"""Errors of pydantic as complaints for the author of a file: the place, the fault, and the allowed values."""
+"""Errors of pydantic as complaints for the author of a file: the place, the fault, and the allowed values.
+
+Suites, claims, tuned values and errata are validated by pydantic, whose messages name Python types.
+"""
 
 import re
 import typing
@@ -15,7 +18,7 @@ from benchmarks.yaml_io import place
 from fl_core.parts import FieldError, Part, find
 from fl_core.text import nearest
 
-# pydantic's terms in the words of YAML, phrased as what to do.
+# Patterns in pydantic's messages → words for authors of YAML, which say what to do.
 WORDS = (
     (r"^Input should be None", "must be left out"),
     (r"^Input should be", "must be"),
@@ -29,7 +32,7 @@ WORDS = (
     (r", got a number with a fractional part$", ""),
     (r"^Tuple should have at least 1 item.*$", "must not be empty"),
 )
-# For these the message already shows the value, or there was none.
+# pydantic's types of errors whose message shows the value already, or that have no value.
 SELF_EXPLAINING = {"value_error", "missing", "name", "import", "extra_forbidden", "too_short"}
 
 
@@ -37,8 +40,8 @@ SELF_EXPLAINING = {"value_error", "missing", "name", "import", "extra_forbidden"
 class Complaint:
     """A fault at a place of a document."""
 
-    steps: tuple[str | int, ...]  # the place
-    sentence: str
+    steps: tuple[str | int, ...]  # keys and positions that lead to the place
+    sentence: str  # follows `key: `
 
 
 def complaints(

@@ -1,4 +1,4 @@
-"""Documents (nested mappings and lists), and dotted keys to values.
+"""Documents, that is, nested mappings and lists of a YAML file, and dotted keys to their values.
 
 In a list, a key's step is a position, or the name of the part that stands there: `strategies.fedfix.period`.
 """
@@ -17,7 +17,7 @@ def is_path(name: str) -> bool:
 
 
 def split(key: str) -> Steps:
-    """The steps of a dotted key."""
+    """Return the steps of a dotted key."""
     return tuple(key.split("."))
 
 
@@ -39,7 +39,7 @@ def dotted(steps: Sequence[str | int], document: Any) -> str:
 
 
 def as_part(value: Any) -> Any:
-    """`fedbuff` is short for `{name: fedbuff}`."""
+    """Return a part in the long form: `fedbuff` is short for `{name: fedbuff}`."""
     return {"name": value} if isinstance(value, str) else value
 
 

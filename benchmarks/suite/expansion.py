@@ -1,6 +1,7 @@
-"""Expansion of a suite's document to the points of a grid.
+"""Expansion of a suite's document to the points of its grid, each a scenario with an experiment per strategy.
 
-Everything is validated before anything runs, over the whole grid, and every mistake is reported, each once.
+`suite.build` calls `expand`. The whole grid is validated before anything runs; every mistake is reported
+once, with file and line, or with the setting or grid value that caused it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from benchmarks.suite import labels
 from benchmarks.suite.complaints import Complaint, complaints, reason
 from benchmarks.suite.document import Steps, dotted, part_name, put, split
 from benchmarks.suite.fields import (
-    MOST_POINTS,
-    MOST_RUNS,
+    MAX_POINTS,
+    MAX_RUNS,
     Goal,
     SuiteFile,
     SuiteSpec,
@@ -33,11 +34,12 @@ from benchmarks.suite.overrides import Setting
 from fl_core.experiment import Experiment
 from fl_core.scenario import Scenario
 
-# What a grid may span: what all strategies share. A strategy's own values are listed under `strategies`.
+# Keys that a grid may span: those shared by all strategies. Values of one strategy are listed under
+# `strategies`.
 SPANNABLE = ("problem", "timing", "arrangement", "budget", "local", "lr")
 
-Grid = dict[str, tuple[Any, ...]]  # dotted key → the values it takes
-Place = Mapping[str, Any]  # dotted key → its value at one point
+Grid = dict[str, tuple[Any, ...]]  # dotted key → its values
+Place = Mapping[str, Any]  # dotted key of the grid → its value at one point
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class GridPoint:
 
 
 class _ValidatedValues:
-    """Validated values of a document, by key and text."""
+    """Cache of validated values, by key of the document and text: points of a grid share most of them."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str], Any] = {}
@@ -76,7 +78,7 @@ class _ValidatedValues:
     def spec(self, document: dict[str, Any]) -> SuiteSpec:
         """Validate the document at a point of a grid; values of earlier points are not validated again."""
         texts = {key: repr(value) for key, value in document.items()}
-        if "strategies" in document:  # local work and rates are completed by the suite's
+        if "strategies" in document:  # their validated values depend on these keys, too
             problem = part_name(document.get("problem"))
             texts["strategies"] += repr([problem, texts.get("local"), texts.get("lr")])
         validated = {key: self.values[key, text] for key, text in texts.items() if (key, text) in self.values}
@@ -89,12 +91,12 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
     """Take the grid out of a document; UserError with all faults."""
     grid = document.pop("grid", None) or {}
     if not isinstance(grid, dict):
-        wanted = "must be a mapping of dotted keys to lists of values"
-        raise UserError(yaml_io.fault(path, document, ("grid",), wanted))
+        sentence = "must be a mapping of dotted keys to lists of values"
+        raise UserError(yaml_io.fault(path, document, ("grid",), sentence))
     wrong = [
-        yaml_io.fault(path, document, ("grid", axis), sentence)
+        yaml_io.fault(path, document, ("grid", axis), fault)
         for axis, values in grid.items()
-        if (sentence := _grid_fault(axis, values))
+        if (fault := _grid_fault(axis, values))
     ]
     if wrong:
         raise UserError(*wrong)
@@ -116,18 +118,22 @@ def _grid_fault(axis: Any, values: Any) -> str | None:
 def expand(
     path: Path, document: dict[str, Any], grid: Grid, settings: Sequence[Setting]
 ) -> tuple[GridPoint, ...]:
-    """Every point of the grid, validated; UserError with every mistake in the file.
+    """Return every point of the grid, validated; UserError with every mistake in the file.
 
-    `settings` are in the document already: a mistake in what they set is reported at the setting.
+    Args:
+        path: Of the file, for messages.
+        document: Without its grid, and with `settings` applied.
+        grid: Of the document.
+        settings: A mistake in a value that one of them set is reported at the setting, not at a line.
     """
     size = math.prod(map(len, grid.values()))
-    if size > MOST_POINTS:
-        raise UserError(yaml_io.fault(path, document, ("grid",), too_many("points", size, MOST_POINTS)))
+    if size > MAX_POINTS:
+        raise UserError(yaml_io.fault(path, document, ("grid",), too_many("points", size, MAX_POINTS)))
     places = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     validated = _ValidatedValues()
     points: list[GridPoint] = []
-    twins: dict[str, list[GridPoint]] = {}  # scenario → the points that have it
-    mistakes: dict[str, list[Place]] = {}  # what is wrong → where in the grid
+    twins: dict[str, list[GridPoint]] = {}  # scenario as JSON → its points
+    mistakes: dict[str, list[Place]] = {}  # line of a message → places with the mistake
     runs = 0
     for place in places:
         document_here = _document_at(path, document, place)
@@ -145,8 +151,8 @@ def expand(
             source = _source(path, complaint, document_here, place, grid=grid, settings=settings)
             line = f"{source}: {complaint.sentence}"
             mistakes.setdefault(line, []).append(place)
-    if runs > MOST_RUNS:
-        raise UserError(f"{path}: {too_many('runs', runs, MOST_RUNS)}")
+    if runs > MAX_RUNS:
+        raise UserError(f"{path}: {too_many('runs', runs, MAX_RUNS)}")
     if mistakes:
         raise UserError(*(line + _where(grid, failed) for line, failed in mistakes.items()))
     conditions = labels.conditions([point.scenario for point in points], places)
@@ -171,8 +177,8 @@ def _point(
 ) -> tuple[GridPoint | None, list[Complaint]]:
     """Return a point with all possible experiments, and complaints about incompatible combinations.
 
-    They are of timing with the number of clients, and of strategies with the scenario. The point is None
-    where there is no scenario.
+    Such a combination is one of timing with the number of clients, or of a strategy with the scenario. The
+    point is None without a valid scenario.
     """
     try:
         scenario = spec.scenario()

@@ -1,4 +1,8 @@
-"""The contents of a suite file: keys, types, limits, and the settings shared by all strategies."""
+"""The contents of a suite file: keys, types, limits, and the settings shared by all strategies.
+
+`SuiteFile` is the model of the file. Comments above or beside its fields are their descriptions for users, in
+the schema and on the reference pages (`fl_core/comments.py`). Names and defaults of keys are public.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +36,17 @@ from fl_core.recording.evaluation import Evaluate, EvaluationSample
 from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.strategy import Strategy
 
-EVERYONE = "*"
+ANY_STRATEGY = "*"
 MAX_LABEL_CHARACTERS = 60
-LONGEST = 120  # characters of a name, which is that of folders and files, too
-TUNED = "tuned"  # in place of rates: what `asyncfl tune` found
+MAX_NAME_CHARACTERS = 120  # of a suite, whose name folders and files have as well
+TUNED = "tuned"  # value of `lr`: use the results of `asyncfl tune`
 
-# Limits of one suite in one process, so that absurd sizes cost neither memory nor years. A larger study is
-# several suites, or one with `--set`.
-MOST_CLIENTS = 1_000_000  # a law computes each one's mean as an exact fraction: a second and 200 MB
-MOST_POINTS = 10_000  # of a grid, each validated, about a millisecond
-MOST_RUNS = 100_000
-BYTES_AN_UPDATE = 32  # of a run's arrivals (schema.ARRIVALS), which are kept until it ends
+# Limits of a suite, so that a mistyped size costs neither memory nor years. Larger studies are several
+# suites, or several calls with `--set`.
+MAX_CLIENTS = 1_000_000  # whose mean durations, exact fractions, take a second and 200 MB
+MAX_POINTS = 10_000  # of a grid; the validation of each takes about a millisecond
+MAX_RUNS = 100_000
+BYTES_AN_UPDATE = 32  # of memory, for a run's table of arrivals (schema.ARRIVALS)
 
 
 def too_many(noun: str, count: int, allowed: int) -> str:
@@ -81,11 +85,11 @@ def _rates(value: Any) -> Any:
 
 
 def _rates_of_each(value: Any) -> Any:
-    return value if isinstance(value, dict) else {EVERYONE: value}
+    return value if isinstance(value, dict) else {ANY_STRATEGY: value}
 
 
 def _strategy_name(name: str) -> str:
-    if name != EVERYONE:
+    if name != ANY_STRATEGY:
         find(Strategy, name)
     return name
 
@@ -102,8 +106,8 @@ def _seeds(value: Any) -> Any:
     if not isinstance(value, int) or isinstance(value, bool):
         shown_value = "empty" if value is None else repr(value)
         raise ValueError(f"must be a number or a list, not {shown_value}")
-    if value > MOST_RUNS:
-        raise ValueError(too_many("seeds", value, MOST_RUNS))
+    if value > MAX_RUNS:
+        raise ValueError(too_many("seeds", value, MAX_RUNS))
     return list(range(value))
 
 
@@ -142,7 +146,7 @@ RatesOrTuned = Annotated[
 
 Objective = Literal["final", "auc", "updates_to_target", "time_to_target"]
 Sampler = Literal["tpe", "random", "grid", "sobol", "cmaes", "gp"]
-BLIND = ("random", "grid", "sobol")  # samplers that do not look at results
+NON_ADAPTIVE = ("random", "grid", "sobol")  # samplers whose draws do not depend on results
 Pruner = Literal["none", "wilcoxon", "median", "hyperband"]
 
 
@@ -152,9 +156,9 @@ RangeOrValues = Annotated[
     Discriminator(lambda value: "range" if isinstance(value, dict | Tune) else "values"),
 ]
 Which = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
-Few = Annotated[Count, Field(le=10_000)]
+FewSeeds = Annotated[Count, Field(le=10_000)]
 HowManyOrWhich = Annotated[
-    Annotated[Few, Tag("count")] | Annotated[Which, Tag("which")],
+    Annotated[FewSeeds, Tag("count")] | Annotated[Which, Tag("which")],
     Discriminator(lambda value: "which" if isinstance(value, list | tuple) else "count"),
 ]
 
@@ -163,7 +167,7 @@ class Reevaluation(Frozen):
     """More seeds for the best of the trials."""
 
     share: Annotated[Share, Field(gt=0)]  # of the trials
-    seeds: Few  # how many more
+    seeds: FewSeeds  # how many more
 
 
 class Tuning(Frozen):
@@ -198,9 +202,10 @@ class Tuning(Frozen):
 
     @model_validator(mode="after")
     def _again_after_all(self) -> Self:
-        if self.again and (self.sampler not in BLIND or self.pruner != "none"):
+        if self.again and (self.sampler not in NON_ADAPTIVE or self.pruner != "none"):
             raise FieldError(
-                "again", f"cannot be used with a pruner, and needs one of the samplers {', '.join(BLIND)}"
+                "again",
+                f"cannot be used with a pruner, and needs one of the samplers {', '.join(NON_ADAPTIVE)}",
             )
         return self
 
@@ -216,7 +221,9 @@ class SuiteSpec(Frozen):
     """Settings of a suite at a point of the grid."""
 
     # Under which its runs are recorded
-    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=LONGEST), AfterValidator(_unreserved)]
+    name: Annotated[
+        str, Field(pattern=r"^\w[\w.-]*$", max_length=MAX_NAME_CHARACTERS), AfterValidator(_unreserved)
+    ]
     description: str = ""  # what it is for; shown on the report page
     # Short name of the scenarios in tables and figures, in place of all that they share; runs keep their keys
     label: Annotated[str, Field(max_length=MAX_LABEL_CHARACTERS), AfterValidator(_printable)] = ""
@@ -255,8 +262,8 @@ class SuiteSpec(Frozen):
     @field_validator("problem", mode="after")
     @classmethod
     def _fits_into_memory(cls, problem: Problem) -> Problem:
-        if problem.clients > MOST_CLIENTS:
-            raise ValueError(too_many("clients", problem.clients, MOST_CLIENTS))
+        if problem.clients > MAX_CLIENTS:
+            raise ValueError(too_many("clients", problem.clients, MAX_CLIENTS))
         return problem
 
     @field_validator("strategies", mode="before")
@@ -267,6 +274,7 @@ class SuiteSpec(Frozen):
         if not items:
             raise ValueError("needs at least one strategy: the suite expands to no run")
         local, lr = info.data.get("local", SGD()), info.data.get("lr", {})
+        # A Flower app, for instance, prescribes its local work.
         of_problem = getattr(info.data.get("problem"), "local_work", None)
         if of_problem is not None and local == SGD():
             local = LocalWork.model_validate(of_problem)
@@ -306,7 +314,7 @@ def _completed(item: Any, local: LocalWork, lr: Mapping[str, Rates]) -> Any:
     if not isinstance(item, dict):
         return item
     called, item = part_name(item), Strategy.written_out(item)
-    names = (called or EVERYONE, part_name(item) or EVERYONE, EVERYONE)
+    names = (called or ANY_STRATEGY, part_name(item) or ANY_STRATEGY, ANY_STRATEGY)
     rates = next((lr[name] for name in names if name in lr), Rates())
     shared = {"local_lr": rates.local, "server_lr": rates.server}
     return {

@@ -1,4 +1,8 @@
-"""Short readable names of scenarios and strategies, unique in a suite, for tables and figures."""
+"""Short readable labels of scenarios and strategies, unique in a suite, for tables and figures.
+
+`suite.build` and `expansion.expand` make them. They are recorded with runs, but are not part of keys, and no
+code parses them.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,17 @@ from fl_core.text import varying
 
 
 def first_line(documented: object) -> str:
-    """The first line of a docstring."""
+    """Return the first line of a docstring."""
     return (inspect.getdoc(documented) or "").partition("\n")[0]
 
 
 def problem(learnt: Problem) -> str:
-    """The problem's name."""
+    """Return the name of a problem; of a user's own problem, the name of its class."""
     return learnt.reference().rpartition(":")[2]
 
 
 def partition(learnt: Problem) -> str:
-    """How the data are split; empty where a problem has nothing to split."""
+    """Return the label of a problem's partition; empty for a problem without data to split."""
     part = getattr(learnt, "partition", None)
     return part.label() if isinstance(part, Part) else ""
 
@@ -39,12 +43,12 @@ def partition(learnt: Problem) -> str:
 def conditions(planned: Sequence[Scenario], places: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """Return the conditions of each scenario: parts in words, and values of the grid's keys."""
     in_words = re.compile(r"problem(\.name|\.partition(\..*)?)?|(timing|arrangement)(\..*)?")
-    base = [tuple(filter(None, _words(scenario))) for scenario in planned]
+    base = [tuple(filter(None, _parts_in_words(scenario))) for scenario in planned]
     unsaid = [[axis for axis in place if not in_words.fullmatch(axis)] for place in places]
     named = [(*words, *_values(place, keys)) for words, place, keys in zip(base, places, unsaid, strict=True)]
     if len(set(map(scenario, named))) == len(named):
         return named
-    apart = [  # where keys that are not shown do not tell them apart, all do
+    apart = [  # conditions would be equal: name all keys of the grid
         {
             axis: _differing(written, [place_values[axis] for place_values in places])
             for axis, written in place.items()
@@ -60,16 +64,16 @@ def scenario(conditions: Sequence[str]) -> str:
 
 
 def scenarios(conditions: Sequence[Sequence[str]], label: str = "") -> list[str]:
-    """Return a label for each scenario; a suite's own label stands for all that the scenarios share."""
+    """Return a label for each scenario; with a label of the suite, shared conditions are left out."""
     if not label:
         return list(map(scenario, conditions))
     return [scenario([label, *parts]) for parts in varying(conditions)]
 
 
-def _words(scenario: Scenario) -> tuple[str, ...]:
+def _parts_in_words(scenario: Scenario) -> tuple[str, ...]:
     learnt, arrangement = scenario.problem, scenario.arrangement
-    without = arrangement and scenario.timing == Timing()  # rounds need no durations
-    timing = "" if without else scenario.timing.label()
+    is_default = arrangement and scenario.timing == Timing()  # with rounds, durations have no effect
+    timing = "" if is_default else scenario.timing.label()
     return problem(learnt), partition(learnt), timing, arrangement.label() if arrangement else ""
 
 
@@ -93,7 +97,7 @@ def _differing(written: Any, written_elsewhere: Sequence[Any]) -> Any:
 
 
 def value(written: Any) -> str:
-    """A value of a grid's key in words."""
+    """Return a value of a grid's key in words."""
     if isinstance(written, dict):
         fields = dict(written)
         name = [str(fields.pop("name"))] if fields.get("name") else []
@@ -136,15 +140,15 @@ def must_be_printable(path: Path, kind: str, names: Iterable[str]) -> None:
 def strategies(suite: SuiteSpec, from_file: Sequence[str] = ()) -> list[str]:
     """Return a label for each strategy: the given label, or title and distinguishing hyper-parameters.
 
-    That is the title and what differs from the paper's defaults, with more where these are not enough.
+    These hyper-parameters differ from the paper's defaults; more are added if labels would be equal.
     """
     explicit = from_file or [""] * len(suite.strategies)
     unnamed = [strategy for strategy, label in zip(suite.strategies, explicit, strict=True) if not label]
-    generated = iter(_apart_from_all(unnamed, suite))
+    generated = iter(_distinct_labels(unnamed, suite))
     return [label or next(generated) for label in explicit]
 
 
-def _apart_from_all(strategies: Sequence[Strategy], suite: SuiteSpec) -> list[str]:
+def _distinct_labels(strategies: Sequence[Strategy], suite: SuiteSpec) -> list[str]:
     labels = [_strategy(strategy, strategies, suite) for strategy in strategies]
     twins = {
         label: [strategy for strategy, its in zip(strategies, labels, strict=True) if its == label]
@@ -161,7 +165,7 @@ def _strategy(strategy: Strategy, all_strategies: Sequence[Strategy], suite: Sui
     siblings = [candidate for candidate in all_strategies if type(candidate) is type(strategy)]
     specific = type(strategy).model_fields.keys() - Strategy.model_fields.keys()
     variant = _differences(strategy, siblings, specific)
-    if variant and not label.endswith(")"):  # the paper's own variant, beside others of it
+    if variant and not label.endswith(")"):  # otherwise the strategy has named its variant
         label = f"{label} ({variant})"
     by_paper = type(strategy).model_fields["local"].default
     expected = strategy.local.whole or type(strategy.local) in (type(suite.local), type(by_paper))

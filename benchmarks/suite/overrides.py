@@ -1,12 +1,14 @@
 """Settings: changes to a suite's document before validation, from `--set` and from scales.
 
+`suite.build` applies them. A file has its scales so:
+
     scale: small                  # the default of `--scale`
     scales:
       paper: {}                   # the file as it stands
       small: {seeds: 2, budget.updates: 3000, grid.problem.clients: [20]}
 
-A scale's keys are those of `--set`, which comes after it. Runs of one suite at two scales are recorded as two
-suites, "ace-small" and "ace-paper", and never mixed.
+A scale has the same keys as `--set`, which is applied after it. Runs of one suite at two scales are recorded
+as two suites, "ace-small" and "ace-paper".
 """
 
 import copy
@@ -22,7 +24,7 @@ from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.shipped import recorded, reserved
 from fl_core.text import unknown
 
-OWN = ("name", "scale", "scales")  # keys that no scale changes
+FIXED_KEYS = ("name", "scale", "scales")  # keys that no scale changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,11 @@ class Setting:
 
     steps: Steps  # of the key
     value: Any
-    source: str  # what to put before the key in a complaint about it: "--set "
+    source: str  # text before the key in a complaint, such as "--set "
 
 
 def assignment(text: str) -> Setting:
-    """`problem.partition.alpha=0.3` as a setting; the value is read as YAML."""
+    """Return the setting of a text such as `problem.partition.alpha=0.3`; the value is read as YAML."""
     key, equals, value = text.partition("=")
     if not equals or not all(key.strip().split(".")):
         raise UserError(f"--set {text}: must be KEY=VALUE, such as problem.clients=50")
@@ -92,14 +94,18 @@ def _scale_faults(name: Any, keys: Any) -> list[str]:
         ]
     if reason := reserved(recorded("", str(name))):
         return [f"scales.{name}: {reason}: choose another"]
-    return [f"scales.{name}.{key}: no scale changes {', '.join(OWN)}" for key in keys if split(key)[0] in OWN]
+    return [
+        f"scales.{name}.{key}: no scale changes {', '.join(FIXED_KEYS)}"
+        for key in keys
+        if split(key)[0] in FIXED_KEYS
+    ]
 
 
 def override(document: dict[str, Any], steps: Steps, value: Any) -> None:
     """Set a key in place; ValueError where a value without keys is in the way.
 
-    A key that the grid spans leaves the grid. A key inside of one is set in those of its values that have
-    it: the `alpha` of a Dirichlet split, and not of the i.i.d. one beside it.
+    A key spanned by the grid is removed from the grid. A key inside such a key is set in all grid values that
+    have it: if the grid spans a Dirichlet and an i.i.d. partition, `alpha` is set in the Dirichlet one alone.
     """
     grid = document.get("grid")
     if not isinstance(grid, dict):
@@ -133,7 +139,7 @@ def _changed(document: dict[str, Any], axis: str, rest: Steps, value: Any) -> li
 
 
 def _accepts(document: dict[str, Any], axis: str, candidate: Any, key: str) -> bool:
-    """Whether `key` means something in `candidate`, a value of the grid's key `axis`."""
+    """Return whether `candidate`, a value of the grid's key `axis`, has a field `key`."""
     trial = copy.deepcopy({**document, "grid": None})
     put(trial, split(axis), candidate)
     return key == "name" or key in model_at(SuiteFile, split(axis), trial).model_fields

@@ -1,4 +1,7 @@
-"""Folders of suites, and the names of recorded suites, without heavy imports."""
+"""Files of the shipped suites, and the names under which suites are recorded; without heavy imports.
+
+Shell completion and `asyncfl report` use it: they need no validated suite.
+"""
 
 from pathlib import Path
 
@@ -29,7 +32,7 @@ def file_of(name: str) -> Path:
 
 
 def recorded(name: str, scale: str | None) -> str:
-    """Return the name of a recorded suite at a scale."""
+    """Return the name under which a suite at a scale is recorded; it is also that of MLflow's experiment."""
     return f"{name}-{scale}" if scale else name
 
 
@@ -49,7 +52,7 @@ def reserved(name: str) -> str:
 
 
 def recorded_name(name_or_path: str, scale: str | None = None) -> str:
-    """Return the name of a recorded suite at a scale; the suite may have been deleted."""
+    """Return the name of a recorded suite at a scale, from name or file; the suite itself may be gone."""
     if not is_path(name_or_path) and name_or_path not in shipped():
         return _of_a_file(recorded(name_or_path, scale))
     document = read(file_of(name_or_path))

@@ -1,6 +1,7 @@
-"""Suites: YAML files as runs, the product of grid, strategies and seeds.
+"""Suites: YAML files as runs, the product of grid, strategies and seeds, and as centralised baselines.
 
-Beside them, a centralised baseline of each of its problems, on the first seeds.
+`load` is the entry for all commands. A `PlannedRun` has an experiment, whose hash is its key, and labels;
+`tasks` adds the baselines. What determines a key must not change, or all runs are computed again.
 """
 
 import json
@@ -35,24 +36,24 @@ from fl_core.text import nearest, unknown, varying
 
 T = TypeVar("T", str, int)
 
-# Of no consequence for one model trained on all data together: the same baseline serves them all.
+# Fields of a problem without influence on a model trained on all data: one baseline for all their values.
 NOT_IN_POOLED_TRAINING = {"partition", "target"}
-BASELINES = 3  # seeds with a baseline, which is one line in a report and takes as long as many small runs
+BASELINES = 3  # seeds with a baseline: it is a single line in a report, but takes as long as many small runs
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """An experiment of a suite with labels, and requests outside the key."""
+    """A run of a suite: an experiment, its labels, and settings without influence on the key."""
 
     kind: ClassVar = Kind.RUN
-    curve_only: ClassVar = False  # whether its record has no other table
+    curve_only: ClassVar = False  # whether the curve is the only recorded table
     suite: str
     experiment: Experiment
     scenario: str  # label, unique in the suite, e.g. "digits · Dirichlet 0.1 · F80"
     strategy: str  # label, unique in the suite
     show: tuple[str, ...] = ()  # metrics that a report shows first
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
-    evaluate: Evaluate = "clients"  # what, at every mark
+    evaluate: Evaluate = "clients"  # data evaluated at every mark
     execution: str = "one_by_one"
     scale: str | None = None  # None where the suite has no scales
     prunable: bool = False  # whether every evaluation is reported, and the run may be stopped
@@ -66,7 +67,7 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """Return a readable name: strategy, conditions that vary in the suite, and seed."""
+        """Return a readable name: strategy, varying conditions of the suite, and seed."""
         return JOINT.join([self.strategy, *self.varying, f"seed {self.seed}"])
 
     @property
@@ -122,7 +123,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class PooledTask:
-    """Training of a model on all clients' data together: the upper line of a report."""
+    """Training of a model on all clients' data together: the centralised baseline in a report."""
 
     kind: ClassVar = Kind.POOLED
     suite: str
@@ -138,11 +139,11 @@ class PooledTask:
 
     @property
     def name(self) -> str:
-        """A readable name."""
+        """Return a readable name."""
         return f"centralised baseline · {labels.problem(self.problem)} · seed {self.seed}"
 
     def description(self) -> dict[str, Any]:
-        """Problem and seed as plain data."""
+        """Return problem and seed as plain data."""
         return {"problem": self.problem.model_dump(mode="json"), "seed": self.seed}
 
     def tags(self) -> dict[Tag, Any]:
@@ -155,7 +156,7 @@ class PooledTask:
 
 
 def _own_code(description: dict[str, Any]) -> dict[Tag, Any]:
-    """Return the tag with the file of the user's code in a description; empty without such code."""
+    """Return a tag with files and digests of the user's own classes; empty without any."""
     code = named(description)
     return {Tag.CODE: code} if code else {}
 
@@ -167,10 +168,10 @@ class Suite:
     grid: Grid
     points: tuple[GridPoint, ...]
     scale: str | None = None
-    source: Path = Path()  # of its file
-    tuned: TunedFile | None = None  # what stands in for the file's own values
-    labels: tuple[str, ...] = ()  # that the file gives to its strategies; empty where it gives none
-    as_variant: bool = False  # whether its runs are recorded beside those of the suite as it stands
+    source: Path = Path()  # its file
+    tuned: TunedFile | None = None  # replaces values of the file
+    labels: tuple[str, ...] = ()  # given by the file, one for each strategy; "" where it gives none
+    as_variant: bool = False  # whether runs are recorded as SUITE-tuned: with --tuned, not by `lr: tuned`
 
     @property
     def spec(self) -> SuiteSpec:
@@ -184,7 +185,7 @@ class Suite:
 
     @property
     def tuned_values(self) -> Path:
-        """Where its tuned values lie: with the package for a shipped suite, beside their file for others."""
+        """Path of the tuned values: in the package for a shipped suite, otherwise next to its file."""
         name = f"{recorded(self.spec.name, self.scale)}.yaml"
         shipped = self.source.parent == SUITES
         return tuned_file.FOLDER / name if shipped else self.source.with_name(f"tuned-{name}")
@@ -216,7 +217,7 @@ class Suite:
         return dict(zip(labels.strategies(point.spec, self.labels), point.spec.strategies, strict=True))
 
     def runs(self) -> list[PlannedRun]:
-        """All runs in the order of the file, seeds next to each other."""
+        """Return all runs in the order of the file, seeds next to each other."""
         distinct = varying([point.conditions for point in self.points])
         points = zip(self.points, distinct, strict=True)
         return [run for point, conditions in points for run in self._runs_at(point, conditions)]
@@ -251,10 +252,16 @@ def load(
     scale: str | None = None,
     tuned: bool | Path | None = None,
 ) -> Suite:
-    """Load a suite by name or file, at a scale, with overrides as settings or as texts of `--set`.
+    """Load and validate a suite.
 
-    With tuned values if `tuned`, which may name their file; None: if the suite says `lr: tuned`. Raises
-    UserError with every mistake in it.
+    Args:
+        name_or_path: A shipped suite, or a YAML file.
+        overrides: Settings, or texts as of `--set`.
+        scale: One of its scales; None for the file's default.
+        tuned: Whether to use tuned values, or their file; None: only if the suite says `lr: tuned`.
+
+    Raises:
+        UserError: The suite has mistakes; every one is named.
     """
     path = file_of(name_or_path)
     document = read(path)
@@ -283,12 +290,14 @@ def build(
     overrides: Iterable[Setting] = (),
     scale: str | None = None,
 ) -> Suite:
-    """Build the suite of a document, and change the document on the way; raises as `load`."""
+    """Build the suite of a document, which is changed in the process; raises errors like `load`."""
     chosen, scaled = take_scale(path, document, scale)
     settings = [*scaled, *overrides]
     for setting in settings:
         try:
-            override(document, setting.steps, deepcopy(setting.value))  # the document is changed on the way
+            override(
+                document, setting.steps, deepcopy(setting.value)
+            )  # later settings may change it in place
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
     grid, explicit = read_grid(path, document), labels.take_labels(path, document)
@@ -327,8 +336,11 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 
 
 def tasks(runs: Sequence[PlannedRun]) -> list[Task]:
-    """All tasks of a suite, seed by seed: comparisons grow evenly, and consecutive runs share a world."""
-    problems = {id(run.problem): run.problem for run in runs}  # which the seeds of a scenario share
+    """Return all tasks, baselines included, seed by seed and problem by problem.
+
+    So comparisons of strategies grow evenly during a session, and consecutive runs share a world.
+    """
+    problems = {id(run.problem): run.problem for run in runs}  # by id, as seeds share the object
     places = _places(map(repr, problems.values()))
     place_of = {identity: places[repr(problem)] for identity, problem in problems.items()}
     seeds = _places(run.seed for run in runs)

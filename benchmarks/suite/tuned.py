@@ -1,4 +1,8 @@
-"""Tuned values as data: the file `tuned/<suite>.yaml`, written by `asyncfl tune` and read by suites."""
+"""Tuned values as data: the file `tuned/<suite>.yaml`, written by `asyncfl tune` and read by suites.
+
+`asyncfl run --tuned` and suites with `lr: tuned` load it. An entry is used only for a scenario and strategy
+with its `digest`; so another form of `digest` would make all existing files useless.
+"""
 
 import hashlib
 import json
@@ -34,14 +38,13 @@ class TunedEntry(Frozen):
     value: float  # of the objective; mean over seeds
     spread: float | None  # standard deviation over seeds; None for a single one
     by_seed: tuple[float, ...]
-    diverged: int = 0  # seeds
-    unreached: int = 0  # seeds
-    before: float | None = None  # the objective of the suite's own values
-    # How far apart the rates, local × server, of good trials are: the greatest over the least of those whose
-    # objective is within 2 % of the best
+    diverged: int = 0  # number of diverged seeds
+    unreached: int = 0  # number of seeds that missed the target
+    before: float | None = None  # objective with the suite's own values; None if not tried
+    # Largest over smallest rate, local × server, of the trials whose objective is within 2 % of the best
     width: float | None = None
-    study: str
-    reused_from: str | None = None  # the strategy whose parameters, and values, these are
+    study: str  # `Study.name`
+    reused_from: str | None = None  # strategy whose values these are, by `tuning.reuse`
 
 
 class TunedFile(Frozen):
@@ -62,7 +65,7 @@ class TunedFile(Frozen):
     _path: Path = PrivateAttr(default=Path())  # of the file, once it is read
 
     def warn_of_edits(self, code: Mapping[str, str]) -> None:
-        """Warn about user code, given by digests, that was edited since the values were tuned."""
+        """Warn if user code, given by current digests, was edited after the values were tuned."""
         tuned_with = self.code
         if edited := [path for path in tuned_with if code.get(path, tuned_with[path]) != tuned_with[path]]:
             warn(f"{self._path}: tuned before {', '.join(edited)} was edited. Rerun `asyncfl tune`.")
@@ -70,9 +73,12 @@ class TunedFile(Frozen):
     def strategy(
         self, scenario: Scenario, strategy: Strategy, scenario_label: str, strategy_label: str
     ) -> Strategy:
-        """Return the strategy with the values tuned in the scenario, whatever the labels at the time.
+        """Return the strategy with the values that were tuned for it in the scenario.
 
-        The labels decide only between several matching entries. Raises UserError.
+        Entries are found by digest; labels only decide between several of them, since suites may rename them.
+
+        Raises:
+            UserError: There is no such entry, or its values are not valid for the strategy.
         """
         sets = {frozenset(entry.parameters) for entry in self.tuned}
         digests = {names: digest(scenario, strategy, names) for names in sets}
@@ -162,12 +168,12 @@ def write(path: Path, tuned: TunedFile) -> None:
 
 
 def digest(scenario: Scenario, strategy: Strategy, tuned: Iterable[str]) -> str:
-    """Return a hash of scenario and strategy, without the values set by tuning.
+    """Return a hash of scenario and strategy, without the parameters that tuning sets.
 
-    Defaults are left out, so that a new key leaves old values valid.
+    Defaults are left out, so that old entries stay valid if a new key is added to suites.
     """
     setting = scenario.model_dump(mode="json", exclude_defaults=True, exclude={"evaluations"})
-    setting["problem"].pop("target", None)  # it changes no model, only what counts as reached
+    setting["problem"].pop("target", None)  # without influence on models
     sets = {"local_lr" if name == FACTOR else name for name in tuned}
     fixed = {
         key: str(value)

@@ -52,7 +52,9 @@ class Delivery:
         self.unread = False  # whether a group lacks its mean, since a seed's curve could not be read
         self.refused: dict[str, str] = {}  # key of a record that MLflow does not take → reason
         self._announced: Announcement | None = None  # the suite of this session
-        self._tracking: Tracking | None = None  # None after an error, and while another process may write
+        self._tracking: Tracking | None = (
+            None  # None until needed, and after an error or a write of another process
+        )
         self._was_opened = False  # whether MLflow has opened the store at least once
         self._described_by: Tracking | None = None  # the instance that has described the announced suite
         self._sent: list[Future[None]] = []  # scheduled attempts to send all records

@@ -17,7 +17,7 @@ from fl_core.schema import Kind, MlflowTag, Tag
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-# The tags that the index needs; most others are not read, which takes less than half the time.
+# The tags that the index needs; most others are not read, to save time.
 INDEXED_TAGS = (
     *dict.fromkeys(tag for needed in REQUIRED_TAGS.values() for tag in needed),
     Tag.KIND,

@@ -54,7 +54,7 @@ def left(suite: Path, store: Store) -> list[str]:
     """The strategies of the runs that a session would compute."""
     delivery = Delivery(store, Outbox(store.outbox))
     session = Session(load(str(suite)), store, baselines=False)
-    found = [task.name.partition(" · ")[0] for task in session._left(delivery)]
+    found = [task.name.partition(" · ")[0] for task in session._remaining_tasks(delivery)]
     delivery.close()
     return found
 

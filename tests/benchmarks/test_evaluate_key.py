@@ -57,7 +57,7 @@ def record(path: Path, store: Store) -> None:
     session = Session(found, store, baselines=False)
     places = {task.key: task.place for task in session.tasks if isinstance(task, PlannedRun)}
     delivery.announce(Announcement(found.name, "", places))
-    for task in session._left(delivery):
+    for task in session._remaining_tasks(delivery):
         in_process.compute(task, outbox, {Tag.COMMIT: "abc", Tag.VERSION: "1", Tag.VERSIONS: "{}"})
     delivery.send()
     delivery.close()

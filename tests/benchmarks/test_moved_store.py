@@ -32,7 +32,7 @@ def report(store: Store) -> tuple[int, str, str]:
 @pytest.fixture(autouse=True)
 def _whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """The folders of tests have long names."""
-    monkeypatch.setattr("benchmarks.errors.LONGEST", 1000)
+    monkeypatch.setattr("benchmarks.errors.MAX_MESSAGE_CHARACTERS", 1000)
 
 
 @pytest.fixture(scope="module")

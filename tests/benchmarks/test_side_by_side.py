@@ -233,7 +233,7 @@ def test_a_display_names_a_few(tmp_path: Path) -> None:
     assert [task for task, _ in shown] == found[:3] and more == "and 7 more"
     board.see((found[0], Died("killed by SIGKILL")))
     assert [task for task, _ in board.shown(9)[0]] == found[1:] and not board.shown(9)[1]
-    line = " | ".join(progress.Lines(3)._life())
+    line = " | ".join(progress.Lines(3)._status_parts())
     assert line == "starting workers"
 
 

@@ -219,7 +219,7 @@ def test_an_error_is_a_failed_run_with_its_traceback(tmp_path: Path, store: Stor
     assert keys(again) == keys(failed) and {run.info.status for run in again} == {"FINISHED"}
 
 
-STOPS = {"log_batch": MlflowClient, "_keep": Tracking, "set_terminated": MlflowClient}
+STOPS = {"log_batch": MlflowClient, "_store_files": Tracking, "set_terminated": MlflowClient}
 
 
 @pytest.mark.parametrize("stop", STOPS)

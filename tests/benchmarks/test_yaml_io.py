@@ -78,7 +78,7 @@ def test_what_is_not_plain_names_its_line(text: str, line: int | None, said: str
 
 def test_aliases_do_not_multiply_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A billion laughs in ten lines: refused as soon as the limit is exceeded."""
-    monkeypatch.setattr(yaml_io, "MOST_NODES", 10_000)
+    monkeypatch.setattr(yaml_io, "MAX_NODES", 10_000)
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
     with pytest.raises(YAMLParseError, match="more than 10,000 values and keys"):
@@ -92,7 +92,7 @@ def test_a_copy_behind_an_alias_is_a_copy() -> None:
 
 
 def test_a_large_file_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_bytes(b"#" * (yaml_io.MOST_BYTES + 1))
+    (tmp_path / "s.yaml").write_bytes(b"#" * (yaml_io.MAX_BYTES + 1))
     with pytest.raises(UserError, match=r"s\.yaml: is larger than 8 MB"):
         yaml_io.read(tmp_path / "s.yaml")
 
@@ -148,7 +148,7 @@ def test_clients_are_counted_before_their_means_are_made(
         UserError, match=r"s\.yaml:3: problem: 10000000 clients cannot share 1438 data points"
     ):
         load(str(path))
-    monkeypatch.setattr("benchmarks.suite.fields.MOST_CLIENTS", 5)
+    monkeypatch.setattr("benchmarks.suite.fields.MAX_CLIENTS", 5)
     path.write_text(SUITE.format(seeds=1, clients=6, updates=10, grid="{}"))
     with pytest.raises(UserError, match=r"s\.yaml:3: problem: 6 clients, at most 5 in one suite: make it"):
         load(str(path))
