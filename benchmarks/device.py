@@ -1,4 +1,4 @@
-"""Device for computing worlds: CPU or GPU, named by the variable ASYNCFL_DEVICE, which workers inherit.
+"""Device for computing worlds, CPU or GPU: named by the variable ASYNCFL_DEVICE, inherited by workers.
 
 The option `--device` sets the variable; jobs move their world to the device with `place`.
 """

@@ -1,4 +1,4 @@
-"""Discrepancies between a paper's text, its code and computed results, with the reading of this package.
+"""Discrepancies between a paper's text, published code and computed results, with our reading.
 
 `discrepancies.yaml` has the entries. `asyncfl list errata` prints them, and report pages show those that
 concern their runs.

@@ -94,7 +94,7 @@ def own_versions() -> dict[str, str]:
 
 
 def prepare_node(expected: Mapping[str, str], worlds: Worlds) -> None:
-    """Check a node of a cluster and fetch its data; raise an error for other versions or missing data.
+    """Check a node of a cluster and fetch the data; raise an error for other versions or missing data.
 
     Other versions of libraries could give other numbers.
     """

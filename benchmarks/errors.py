@@ -26,7 +26,7 @@ log.addHandler(logging.NullHandler())  # without a log, Python would print each 
 
 
 class UserError(Exception):
-    """Error that the user can fix: a mistake, or a missing file, package or server. One line per argument."""
+    """Error for the user to fix: a mistake, or a missing file, package or server; a line per argument."""
 
     def __init__(self, *lines: str) -> None:
         self.lines = tuple(map(shown, lines))
@@ -77,7 +77,7 @@ def writing(target: object, instead: str = "") -> Iterator[None]:
 
 
 def must_be_ours(path: Path, mark: str) -> None:
-    """Raise UserError if a file exists without `mark` in its first 200 characters: it is not ours."""
+    """Raise UserError for another program's file: the first 200 characters lack `mark`."""
     with writing(path), suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as file:
         beginning = file.read(200)
         if beginning and mark not in beginning:

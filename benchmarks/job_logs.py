@@ -282,7 +282,7 @@ def _moments(path: Path, name: str, column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _check_zones(path: Path, ends: pd.DataFrame) -> None:
-    """Raise UserError if only one of start and end has a time zone: the job's length would be unknown."""
+    """Raise UserError if either start or end lacks a time zone: the job's length would be unknown."""
     if ends.empty:
         return
     zoned = ends.astype("string").apply(lambda column: column.str.strip().str.contains(ZONED))

@@ -1,4 +1,4 @@
-"""The log of a store, `asyncfl.log`, and its display with `--verbose`; both by Python's `logging`.
+"""The log of a store, `asyncfl.log`, and the display with `--verbose`; both by Python's `logging`.
 
 Sessions and campaigns keep it (`kept`), to find the cause of a fault later.
 """
@@ -40,7 +40,7 @@ class _File(logging.FileHandler):
 
 
 class _Screen(logging.Handler):
-    """A handler for the present `sys.stderr`, which bars may replace; omits warnings already printed."""
+    """A handler for the present `sys.stderr`, even if replaced by bars; omits printed warnings."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name != errors.__name__:

@@ -1,4 +1,4 @@
-"""The process of a command: Ctrl-C and SIGTERM, and output that is closed, full, or lacks letters.
+"""The process of a command: Ctrl-C and SIGTERM, and closed, full or limited output.
 
 `asyncfl/cli.py`, `commands/group.py` and long commands call it.
 """

@@ -1,4 +1,4 @@
-"""Driver of `asyncfl tune`: take trials, compute their runs, and report values until studies are complete.
+"""Driver of `asyncfl tune`: take trials, compute runs, and report values until all studies are complete.
 
 `commands/tune.py` and the leaderboard call it. Optuna's storage assigns trials to processes
 (`tuning/search.py`); results are runs in MLflow, as of any suite, and the value of a trial is made from them
@@ -215,7 +215,7 @@ class Driver:
             self._read_results(delivery)
 
     def _runs(self, search: Search, trial: FrozenTrial | Trial) -> list[TrialRun]:
-        """Return the runs of a trial: under the seeds of all trials, then under those for the best trials."""
+        """Return the runs of a trial: under the common seeds, then under the seeds for the best trials."""
         place = search.plan.identity, trial.number
         if place not in self._planned:
             plan, origin = search.plan, Origin(trial.user_attrs.get(ORIGIN, Origin.SAMPLER))
@@ -229,7 +229,7 @@ class Driver:
         return self._runs(search, trial)[: len(search.plan.seeds)]
 
     def _read_results(self, delivery: Delivery) -> list[TrialRun]:
-        """Read the results of all trials; return runs of complete trials whose record is lost."""
+        """Read the results of all trials; return runs of complete trials with a lost record."""
         keys = {
             run.key
             for search in self.searches
@@ -252,7 +252,7 @@ class Driver:
         return lost
 
     def _remaining_runs(self, delivery: Delivery) -> list[TrialRun]:
-        """Return the runs to compute besides those of new trials.
+        """Return the runs to compute besides runs of new trials.
 
         They are lost runs or, once all trials have ended, the best trials under more seeds.
         """
@@ -342,7 +342,7 @@ class Driver:
             self._prepared = []
 
     def _next_batch(self, searches: Sequence[Search]) -> list[TrialInProgress]:
-        """Return the next trials: of the first unfinished scenario, the study furthest from its end."""
+        """Return the next trials: of the first unfinished scenario, the study furthest from the end."""
         order = {study.scenario: place for place, study in reversed([*enumerate(self.campaign.studies)])}
 
         def place(search: Search) -> tuple[int, float]:
@@ -362,7 +362,7 @@ class Driver:
         return []
 
     def _earlier_results(self, search: Search, trial: Trial) -> dict[str, RunResult]:
-        """Return the results of runs that finished before the trial was interrupted, by key.
+        """Return the results of runs finished before the trial was interrupted, by key.
 
         With a pruner there are none: it has to see each of them again.
         """
@@ -403,7 +403,7 @@ class Driver:
             trial.withdrawn |= pool.withdraw({trial_run.key for trial_run in trial.runs})
 
     def _report_batches(self, show: Callable[[int], None]) -> None:
-        """Report the values of batches whose trials have all ended."""
+        """Report the values of batches without a trial in progress."""
         for batch in list(self._batches):
             if all(trial.ended for trial in batch):
                 self._batches.remove(batch)
@@ -414,7 +414,7 @@ class Driver:
                 show(self.ended)
 
     def _missing_repetitions(self) -> list[TrialRun]:
-        """Return the runs of the best trials under more seeds, without those that have a result."""
+        """Return the runs of the best trials under more seeds, without runs with a result."""
         missing = []
         for search, result in zip(self.searches, self.studies, strict=True):
             plan, trials = search.plan, {trial.number: trial for trial in search.ended()}
@@ -474,7 +474,7 @@ def trial_result(
 
 
 def study_tags(search: Search, result: StudyResult, status: StudyStatus) -> dict[Tag, Any]:
-    """Return the tags of a study in MLflow, with those of the best trial so far."""
+    """Return the tags of a study in MLflow, with the current best trial."""
     best = result.best
     done = len(result.trials) >= search.plan.trials
     ended = status is not StudyStatus.RUNNING

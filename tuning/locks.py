@@ -58,7 +58,7 @@ class PostgresLocks:
 
     @contextmanager
     def _asking(self, name: str) -> Iterator[Callable[[str], bool]]:
-        """Open a connection; yield a function that calls one of PostgreSQL's lock functions by name."""
+        """Open a connection; yield a function for calling PostgreSQL's lock functions by name."""
         from sqlalchemy import text
 
         with self.engine.connect() as connection:

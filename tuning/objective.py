@@ -1,4 +1,4 @@
-"""The value of a trial: a finite number for each seed, read off its learning curve, and their mean.
+"""The value of a trial: the mean over seeds of a finite number read off the learning curve.
 
 Workers compute it when a run of a trial ends (`TrialRun.measures`); samplers and pruners see nothing else.
 Values are stored, so that another formula here would mix old and new values in one study.
@@ -59,7 +59,7 @@ def curve_point(row: Mapping[str, float], metric: str) -> CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Objective of a study: the rule by which a learning curve becomes a number.
+    """Objective of a study: the rule for turning a learning curve into a number.
 
     `final` is the mean of the last evaluations; `auc` is the mean of the metric over the budget's clock, with
     the curve as a step function; `updates_to_target` and `time_to_target` are the clock when the target is

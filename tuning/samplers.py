@@ -19,7 +19,7 @@ STARTUP_TRIALS = 10  # trials that they draw at random first
 
 
 def sampler(name: str, study: str, trials: int) -> BaseSampler:
-    """Return a sampler for the next trials of a study that has the given number of trials.
+    """Return a sampler for the next trials of a study with a given number of trials.
 
     Each batch gets a new sampler, with a seed from both: processes that share a study never draw the same
     trial, and a resumed campaign draws the trials that it would have drawn without the interruption, except

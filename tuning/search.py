@@ -86,11 +86,11 @@ class Search:
         return trials
 
     def counted(self) -> list[FrozenTrial]:
-        """Return the trials that count towards the planned number: running or ended, not queued."""
+        """Return the trials counted towards the planned number: running or ended, not queued."""
         return [trial for trial in self.trials() if trial.state.name != "WAITING"]
 
     def drawn(self) -> list[FrozenTrial]:
-        """Return the trials with all parameters; without trials whose process died amid drawing them."""
+        """Return the trials with all parameters; without trials of a process killed amid drawing."""
         return [trial for trial in self.trials() if WORKER in trial.user_attrs]
 
     def ended(self) -> list[FrozenTrial]:

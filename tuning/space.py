@@ -1,4 +1,4 @@
-"""The search space of a strategy: made from the suite and the strategy, its first points, and Optuna's form.
+"""The search space of a strategy, from suite and strategy; the first points; the form for Optuna.
 
 `tuning/plan.py` calls it for each study. `Space` itself is in `fl_core/strategies/hyperparameters.py`.
 """
@@ -39,7 +39,7 @@ def space_of(
     *,
     declared_too: bool = False,
 ) -> Space:
-    """Return the search space of a strategy: the suite's, or else the one that the strategy declares.
+    """Return the search space of a strategy: the suite's, or by default the strategy's declared space.
 
     A declared space is widened until it holds the strategy's values in the suite, and the paper's.
 

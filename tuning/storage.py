@@ -1,4 +1,4 @@
-"""Storage of studies: a journal file, SQLite or PostgreSQL, checked before anything is written to it.
+"""Storage of studies: a journal file, SQLite or PostgreSQL, checked before any write.
 
 `--storage` of `asyncfl tune` names it; without the option it is a journal in the store. It belongs to Optuna:
 here it is only opened, with locks beside it, and its errors become messages for the user.

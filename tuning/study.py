@@ -83,7 +83,7 @@ class Study:
 
     @property
     def prunable(self) -> bool:
-        """Whether a pruner may stop runs before their end."""
+        """Whether a pruner may stop runs early."""
         return self.pruner in PRUNERS_BY_EVALUATION
 
     def runs(self, number: int, values: Values, origin: Origin, seeds: Sequence[int]) -> list[TrialRun]:
@@ -142,7 +142,7 @@ class Study:
 
     @cached_property
     def identity(self) -> str:
-        """Return the hash of `common`, by which storage and MLflow know the study."""
+        """Return the hash of `common`: identity of the study in storage and MLflow."""
         return digest(json.dumps(self.common, sort_keys=True).encode())
 
     def definition(self) -> dict[str, Any]:
@@ -170,7 +170,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Campaign:
-    """All studies of a suite, and the strategies that reuse their values."""
+    """All studies of a suite, and the strategies reusing values."""
 
     suite: Suite
     studies: tuple[Study, ...]
@@ -180,7 +180,7 @@ class Campaign:
 
     @property
     def name(self) -> str:
-        """Name of the campaign in records: the suite's, or that of a pilot."""
+        """Name of the campaign in records: the suite's name, or a pilot's."""
         return self.studies[0].suite if self.studies else self.suite.name
 
     @property

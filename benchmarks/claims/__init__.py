@@ -1,1 +1,1 @@
-"""Claims of the papers: entries, their runs, stored numbers, and the register of decisions."""
+"""Claims of the papers: entries, plans of runs, stored numbers, and the register of decisions."""

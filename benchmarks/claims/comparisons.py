@@ -1,4 +1,4 @@
-"""Kinds of claims: each is a class of entries, with its samples and the band in which the claim holds.
+"""Kinds of claims: a class for each, with the samples to compare and the band for a claim to hold.
 
 `KINDS` has them by the `kind` of an entry; `reports/claims/rules.py` computes the number that is compared
 with the band.

@@ -1,4 +1,4 @@
-"""Subcommands of `asyncfl`: a module each, imported by `group.py` when it is called.
+"""Subcommands of `asyncfl`: a module each, imported on demand by `group.py`.
 
 A module reads options, calls the other packages, and prints. It imports torch, MLflow and the like only
 inside functions, so that `--help` is instant. The docstring of a `command` is its help text. `options.py` has

@@ -151,7 +151,7 @@ def command(
 
 @contextmanager
 def _errors_in_reports(suite: str, junit: Path | None, summary: Path | None) -> Iterator[None]:
-    """Write an error of the context also into the reports, so that CI shows it; refuse foreign files."""
+    """Write an error of the context also into the reports, to be shown by CI; refuse foreign files."""
     from reports.gate import output as gate_output
 
     reports = [

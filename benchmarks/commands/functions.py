@@ -303,7 +303,7 @@ def _mistakes() -> Iterator[None]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Keep worker processes from importing the caller's script, which would run it again in each worker."""
+    """Keep worker processes from importing the caller's script, and so from running the script again."""
     main = vars(sys.modules["__main__"])
     spec, file = main.get("__spec__"), main.pop("__file__", None)
     main["__spec__"] = None

@@ -1,4 +1,4 @@
-"""The group of all commands, `asyncfl`: it imports a command on demand, and turns errors into exit codes.
+"""The group of all commands, `asyncfl`: import of a command on demand, errors as exit codes.
 
 `asyncfl/cli.py` calls `execute`.
 """

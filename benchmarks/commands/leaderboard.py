@@ -119,7 +119,7 @@ def run_studies(
 
 
 def cost(parts: Sequence[StudyOfScale], tables: BoardTables, processes: int) -> str:
-    """Return a sentence with the number of runs and an upper limit of their duration.
+    """Return a sentence with the number of runs and an upper limit of the duration.
 
     The limit is extrapolated from the first part's runs to their budget; most trials end earlier, at the
     target.

@@ -43,7 +43,7 @@ def _erratum(entry: Discrepancy) -> str:
 
 
 def _block(title: str, rows: Mapping[str, str]) -> str:
-    """Return a title with a list entry for each text that is not empty."""
+    """Return a title with a list entry for each non-empty text."""
     return "\n".join([title, *(tables.entry(word, text) for word, text in rows.items() if text)])
 
 

@@ -1,4 +1,4 @@
-"""Options and arguments shared by several commands, and completions of their values."""
+"""Options and arguments shared by several commands, and completions of values."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -100,7 +100,7 @@ def part_completions(ctx: click.Context, _: click.Parameter, begun: str) -> list
 
 
 def _beginning(begun: str, names: Mapping[str, str | None]) -> list[CompletionItem]:
-    """Return completions: all names that start with `begun`, each with a description."""
+    """Return completions: all names starting with `begun`, each with a description."""
     return [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(begun)]
 
 

@@ -81,7 +81,7 @@ def command(
 
 
 def opening(suite: str, store: Store) -> str:
-    """Return the command that opens a suite's runs in MLflow; on a server, the address of the runs."""
+    """Return the command for opening a suite's runs in MLflow; on a server, the address of the runs."""
     if store.is_server:
         (_, address), *_ = pages(store.tracking_uri, suite)
         return redacted(f"{store.tracking_uri.rstrip('/')}/{address}")
@@ -236,7 +236,7 @@ def _views(experiment: ExperimentEntry) -> list[tuple[str, str]]:
 
 
 def _must_be_free(host: str, port: int) -> None:
-    """Raise UserError if the port is in use, or the address is not one of this machine."""
+    """Raise UserError if the port is in use, or the address belongs to another machine."""
     with socket.socket() as probe:
         # Without this option, a port closed a moment ago would count as in use.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

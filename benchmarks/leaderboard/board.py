@@ -61,7 +61,7 @@ class StudyOfScale:
     entries: Sequence[str] = ()  # labels, or strategies as a suite writes them; none: all of the suite
 
     def loaded(self, name: str, strategies: Sequence[Mapping[str, Any]], **more: Any) -> Suite:
-        """Load the suite with this study's seeds, given strategies, and a name with the study's number.
+        """Load the suite with the study's seeds, given strategies, and a name with the study's number.
 
         Args:
             name: Part of the name between suite and number.
@@ -91,7 +91,7 @@ class StudyOfScale:
 
     @cached_property
     def strategies(self) -> list[dict[str, Any]]:
-        """Return the strategies of the study as a suite file has them, each with a label.
+        """Return the strategies of the study in the form of a suite file, each with a label.
 
         Raises:
             UserError: An entry is neither a label of the suite nor a strategy.
@@ -104,7 +104,7 @@ class StudyOfScale:
         ]
 
     def _own_strategy(self, entry: str, labels: Collection[str]) -> list[dict[str, Any]]:
-        """Return an entry that is no label of the suite: a user's own strategy, by import path or as YAML."""
+        """Return a user's own strategy, given by import path or as YAML instead of a label of the suite."""
         if not any(sign in entry for sign in ":{"):
             raise UserError(
                 f"{self.suite}: {unknown('entry', entry, labels)}. Write your own strategy as MODULE:CLASS"
@@ -201,7 +201,7 @@ class StudyOfScale:
             }
 
     def simulations(self, tables: BoardTables) -> int:
-        """Return the number of runs: final runs, and those of trials of entries without any in the tables."""
+        """Return the number of runs: final runs, and trial runs of entries without trials in the tables."""
         spec = self._suite_as_written.spec
         seeds = spec.tuning.seeds
         per_entry = spec.tuning.trials * (seeds if isinstance(seeds, int) else len(seeds))
@@ -218,7 +218,7 @@ def written(suite: Suite) -> list[dict[str, Any]]:
 
 
 def scales(suite: str) -> list[str]:
-    """Return the names of a suite's scales without held-out ones; [""] for a suite without scales."""
+    """Return the names of a suite's scales without held-out scales; [""] for a suite without scales."""
     return [scale for scale in all_scales(suite) if scale not in HELD_OUT]
 
 

@@ -1,4 +1,4 @@
-"""Runs for `asyncfl evidence`: the studies of a strategy and of baselines, and a manifest of their origin."""
+"""Runs for `asyncfl evidence`: the studies of a strategy and of baselines, and a manifest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

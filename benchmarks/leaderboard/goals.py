@@ -37,7 +37,7 @@ Curve = tuple[np.ndarray, np.ndarray]  # times and values of the metric, at succ
 
 @dataclass(frozen=True)
 class PilotResult:
-    """Target and budget of a scenario, and the settings of FedAvg that determine them.
+    """Target and budget of a scenario, and the underlying settings of FedAvg.
 
     The constants above are rules of the board that are published: docs/how-to/leaderboard.md.
     """
@@ -107,7 +107,7 @@ def run_pilot(suite: str, scale: str, processes: Count) -> PilotResult:
 
 
 def length(suite: Suite) -> Budget:
-    """Return the duration of ROUNDS rounds of FedAvg with one local step: the median over FINAL_SEEDS."""
+    """Return the duration of ROUNDS rounds of FedAvg with a single local step: median over FINAL_SEEDS."""
     first = suite.runs()[0].experiment
     local = first.strategy.local.model_copy(update={"steps": 1})
     strategy = first.strategy.model_copy(update={"local": local})

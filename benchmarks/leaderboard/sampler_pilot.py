@@ -1,4 +1,4 @@
-"""Comparison of samplers on four strategies of the board, to choose the one for its studies.
+"""Comparison of samplers on four strategies of the board, to choose a sampler for all studies.
 
 Measured is the time to the target of the best trial on fresh data. It is run by hand, and the board's page
 shows the table. Sobol's points are known beforehand; TPE and Gaussian processes propose `BATCH` trials at a

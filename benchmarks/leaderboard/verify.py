@@ -99,7 +99,7 @@ def _of_study(study: StudyOfScale, tables: BoardTables) -> Iterator[StoredRun]:
 
 
 def repeated(stored_runs: Sequence[StoredRun], processes: Count) -> Iterator[tuple[StoredRun, list[str]]]:
-    """Compute runs again, and yield them in order, each with all differences."""
+    """Compute stored runs again; yield every run in order, with all differences."""
     finder = own_packages()  # with it, workers can import the user's strategies
     with ProcessPoolExecutor(
         processes, get_context("forkserver"), finder.install if finder else None
@@ -110,7 +110,7 @@ def repeated(stored_runs: Sequence[StoredRun], processes: Count) -> Iterator[tup
 
 
 def _again(planned: PlannedRun) -> dict[str, Any]:
-    """Compute a run, and return its row."""
+    """Compute a run, and return the row for the table."""
     record = run(planned.experiment, execution=EXECUTIONS["all_in_flight"](), evaluate=planned.evaluate)
     curve = {name: np.array([row.get(name, np.nan) for row in record.curve]) for name in record.curve[0]}
     problem = planned.problem

@@ -97,7 +97,7 @@ class Pool(ABC, Generic[J, H]):
 
     @property
     def idle(self) -> int:
-        """Number of workers without a job, minus the waiting jobs that they will get."""
+        """Number of workers without a job, minus the number of waiting jobs."""
         return max(0, self.size - sum(bool(worker.jobs) for worker in self.workers) - len(self.waiting))
 
     @property

@@ -38,7 +38,7 @@ def prepare_for_networks() -> None:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Block signals in processes started meanwhile; `pool/preload.py` unblocks them once it handles them.
+    """Block signals in processes started meanwhile, until `pool/preload.py` unblocks the signals.
 
     Otherwise Ctrl-C amid the imports would kill the fork server with a traceback.
     """

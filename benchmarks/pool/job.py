@@ -33,7 +33,7 @@ class Final(Message):
 
 @dataclass(frozen=True, slots=True)
 class Capacity(Message):
-    """Message that a worker can usefully compute this number of jobs of the sender's kind side by side."""
+    """Useful number of jobs of the sender's kind to compute side by side in a worker."""
 
     jobs: int
 
@@ -82,7 +82,7 @@ class PoolJob(ABC):
         """Write files of the job from another machine to the local disk."""
 
     def elsewhere(self, folder: Path) -> Self:
-        """Return the job for a node of a cluster, which shares no disk with the driver; files in `folder`."""
+        """Return the job for a node of a cluster, without a disk in common; files go to `folder`."""
         return self
 
 

@@ -1,1 +1,1 @@
-"""Runs of a suite: the session that computes them, their jobs, recording, time estimates, progress."""
+"""Runs of a suite: session, jobs, recording of results, time estimates, display of progress."""

@@ -84,7 +84,7 @@ class TaskJob(PoolJob, Generic[AnyTask]):
         return Recording(self.outbox, self.task, self.provenance)
 
     def recorded(self) -> Finished | None:
-        """Return the outcome of a record left by a worker that was killed before reporting, or None."""
+        """Return the outcome of a record left by a worker killed before reporting, or None."""
         stored = self.outbox.get(self.task.suite, self.task.key)
         return Finished(stored) if stored else None
 
@@ -141,7 +141,7 @@ class RunJob(TaskJob[PlannedRun]):
 
 
 class Attempt(RunSlot):
-    """Attempt at a run: from its last checkpoint, or the beginning, to its record or the next checkpoint.
+    """Attempt at a run: from the beginning or a checkpoint, to the record or the next checkpoint.
 
     `interleave` advances it beside its companions; `RunSlot` counts its seconds (`charge`) and keeps its
     error.
@@ -156,7 +156,7 @@ class Attempt(RunSlot):
         self._finished: Finished | NoRoom | None = None
 
     def events(self) -> Iterator[Event | ComputeRequest]:
-        """Yield the simulation's events, each after it was recorded, and store the record at the end."""
+        """Yield the simulation's events, each after recording, and store the record at the end."""
         world = self.worker.shared(SharedWorlds).of(self.task.problem, self.task.seed)
         recorder = self.recorder = self._resumed(world) or self._begun(world)
         simulation, curve = recorder.simulation, recorder.record.curve
@@ -279,7 +279,7 @@ class Companions:
         )
 
     def attempts(self) -> Iterator[Attempt | None]:
-        """Yield each run as soon as there is capacity; yield None without capacity or a waiting companion.
+        """Yield each run as soon as capacity is free; yield None without capacity or a waiting companion.
 
         `interleave` asks for the next run between two rounds of computation.
         """

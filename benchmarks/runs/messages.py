@@ -1,4 +1,4 @@
-"""Messages of workers about a suite's tasks; the session, the driver of tuning and the display read them."""
+"""Messages of workers about a suite's tasks; read by sessions, campaigns and displays."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -1,4 +1,4 @@
-"""A session: compute the missing results of a suite, and record them all.
+"""A session: computation and recording of the missing results of a suite.
 
 `asyncfl run`, `live`, `claims run` and the leaderboard each open one. This process is the only one that
 writes to MLflow; workers leave records in the outbox, and `delivering` sends them.
@@ -137,7 +137,7 @@ class Session:
             )
 
     def _remaining_tasks(self, delivery: Delivery) -> list[Task]:
-        """Return the tasks without a result, after a check of their data."""
+        """Return the tasks without a result, after a check of the data."""
         remaining = delivery.missing(self.tasks)
         self.finished_earlier = len(self.tasks) - len(remaining)
         check(remaining)

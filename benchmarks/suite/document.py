@@ -1,4 +1,4 @@
-"""Documents, that is, nested mappings and lists of a YAML file, and dotted keys to their values.
+"""Documents (nested mappings and lists of a YAML file), and dotted keys to values.
 
 In a list, a key's step is a position, or the name of the part that stands there: `strategies.fedfix.period`.
 """

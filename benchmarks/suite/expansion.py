@@ -1,4 +1,4 @@
-"""Expansion of a suite's document to the points of its grid, each a scenario with an experiment per strategy.
+"""Expansion of a suite's document to the points of the grid: scenarios with an experiment per strategy.
 
 `suite.build` calls `expand`. The whole grid is validated before anything runs; every mistake is reported
 once, with file and line, or with the setting or grid value that caused it.
@@ -70,7 +70,7 @@ class GridPoint:
 
 
 class _ValidatedValues:
-    """Cache of validated values, by key of the document and text: points of a grid share most of them."""
+    """Cache of validated values, by key of the document and text: points of a grid share most values."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str], Any] = {}

@@ -30,7 +30,7 @@ def first_line(documented: object) -> str:
 
 
 def problem(learnt: Problem) -> str:
-    """Return the name of a problem; of a user's own problem, the name of its class."""
+    """Return the name of a problem; of a user's own problem, the name of the class."""
     return learnt.reference().rpartition(":")[2]
 
 

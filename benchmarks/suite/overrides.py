@@ -37,7 +37,7 @@ class Setting:
 
 
 def assignment(text: str) -> Setting:
-    """Return the setting of a text such as `problem.partition.alpha=0.3`; the value is read as YAML."""
+    """Return the setting of a text like `problem.partition.alpha=0.3`; the value is read as YAML."""
     key, equals, value = text.partition("=")
     if not equals or not all(key.strip().split(".")):
         raise UserError(f"--set {text}: must be KEY=VALUE, such as problem.clients=50")

@@ -1,4 +1,4 @@
-"""Files of the shipped suites, and the names under which suites are recorded; without heavy imports.
+"""Files of the shipped suites, and names of recorded suites; without heavy imports.
 
 Shell completion and `asyncfl report` use it: they need no validated suite.
 """
@@ -32,7 +32,7 @@ def file_of(name: str) -> Path:
 
 
 def recorded(name: str, scale: str | None) -> str:
-    """Return the name under which a suite at a scale is recorded; it is also that of MLflow's experiment."""
+    """Return the name of a suite at a scale in records; MLflow's experiment has the same name."""
     return f"{name}-{scale}" if scale else name
 
 
@@ -52,7 +52,7 @@ def reserved(name: str) -> str:
 
 
 def recorded_name(name_or_path: str, scale: str | None = None) -> str:
-    """Return the name of a recorded suite at a scale, from name or file; the suite itself may be gone."""
+    """Return the name of a recorded suite at a scale, from a name or file; the suite may be deleted."""
     if not is_path(name_or_path) and name_or_path not in shipped():
         return _of_a_file(recorded(name_or_path, scale))
     document = read(file_of(name_or_path))

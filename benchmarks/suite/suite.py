@@ -43,7 +43,7 @@ BASELINES = 3  # seeds with a baseline: it is a single line in a report, but tak
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run of a suite: an experiment, its labels, and settings without influence on the key."""
+    """A run of a suite: an experiment, labels, and settings without influence on the key."""
 
     kind: ClassVar = Kind.RUN
     curve_only: ClassVar = False  # whether the curve is the only recorded table
@@ -185,7 +185,7 @@ class Suite:
 
     @property
     def tuned_values(self) -> Path:
-        """Path of the tuned values: in the package for a shipped suite, otherwise next to its file."""
+        """Path of the tuned values: in the package for a shipped suite, otherwise next to the suite file."""
         name = f"{recorded(self.spec.name, self.scale)}.yaml"
         shipped = self.source.parent == SUITES
         return tuned_file.FOLDER / name if shipped else self.source.with_name(f"tuned-{name}")
@@ -290,7 +290,7 @@ def build(
     overrides: Iterable[Setting] = (),
     scale: str | None = None,
 ) -> Suite:
-    """Build the suite of a document, which is changed in the process; raises errors like `load`."""
+    """Build the suite of a document, changing the document; raises errors like `load`."""
     chosen, scaled = take_scale(path, document, scale)
     settings = [*scaled, *overrides]
     for setting in settings:

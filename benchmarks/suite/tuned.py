@@ -73,7 +73,7 @@ class TunedFile(Frozen):
     def strategy(
         self, scenario: Scenario, strategy: Strategy, scenario_label: str, strategy_label: str
     ) -> Strategy:
-        """Return the strategy with the values that were tuned for it in the scenario.
+        """Return the strategy with the values tuned in the scenario.
 
         Entries are found by digest; labels only decide between several of them, since suites may rename them.
 
@@ -168,7 +168,7 @@ def write(path: Path, tuned: TunedFile) -> None:
 
 
 def digest(scenario: Scenario, strategy: Strategy, tuned: Iterable[str]) -> str:
-    """Return a hash of scenario and strategy, without the parameters that tuning sets.
+    """Return a hash of scenario and strategy, without the parameters set by tuning.
 
     Defaults are left out, so that old entries stay valid if a new key is added to suites.
     """

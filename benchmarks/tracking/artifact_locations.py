@@ -1,4 +1,4 @@
-"""Locations of the files of runs: relative to the database, so that a store can be moved or copied.
+"""Locations of the files of runs: relative to the database, for stores to be moved or copied.
 
 All code that reads or writes files of a run asks `place` or `fetched`. MLflow records absolute addresses.
 Those of our stores end in `artifacts/<suite>/<run>/artifacts`, with the database beside the first of these

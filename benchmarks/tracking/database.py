@@ -159,7 +159,7 @@ def create(uri: str) -> None:
 
 
 def make_tables(path: Path) -> None:
-    """Make MLflow's tables in memory and copy them to a new file, so that 71 commits need no disk."""
+    """Make MLflow's tables in memory and copy the tables to a new file: 71 commits without a disk."""
     memory = f"file:{uuid4().hex}?mode=memory&cache=shared"
     with closing(sqlite3.connect(memory, uri=True)) as tables, closing(sqlite3.connect(path)) as file:
         client(f"{PREFIX}{memory}&uri=true")

@@ -178,14 +178,14 @@ class Delivery:
         return bool(self.failure or self.refused)
 
     def _failed(self, error: Exception) -> None:
-        """Reset after an error; raise UserError if a local file is damaged, or MLflow cannot open it."""
+        """Reset after an error; raise UserError if a local file is damaged or cannot be opened by MLflow."""
         self._reset()
         unusable = not self._was_opened or database.is_damage(error)
         if unusable and database.file(self.store.tracking_uri) is not None:
             raise UserError(f"{self.store.tracking_uri} cannot be used: {what_happened(error)}") from None
 
     def _reset(self) -> None:
-        """Drop the index of the store's contents, which may be outdated; the next call reads it again."""
+        """Drop the possibly outdated index of the store; the next call reads the store again."""
         self._was_opened |= self._tracking is not None and self._tracking.opened
         self._tracking = None
 
@@ -233,7 +233,7 @@ class Delivery:
                 self._send_batch(results)
 
     def _send_batch(self, results: Sequence[RunResult]) -> None:
-        """Send results together; if this fails, one by one, so that a refused result holds up no other."""
+        """Send results together or, after a failure, singly: a refused result must not hold up the rest."""
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import IntegrityError
 

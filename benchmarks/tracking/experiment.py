@@ -1,4 +1,4 @@
-"""A suite in MLflow, which calls it an experiment: its creation, and an index of its runs and groups.
+"""A suite in MLflow (an experiment there): creation, and an index of runs and groups.
 
 `Tracking` keeps one index for each suite, so that it need not ask MLflow before every write.
 """
@@ -38,7 +38,7 @@ EXPERIMENT_KIND = "custom_model_development"  # or MLflow's pages open with thos
 
 
 def create_experiment(client: MlflowClient, store: Store, name: str) -> None:
-    """Create an experiment unless one of this name exists.
+    """Create an experiment unless the name exists.
 
     If a deleted experiment has the name, it is renamed and stays deleted, so that its runs are not reused.
     """

@@ -1,4 +1,4 @@
-"""Outbox: the folder in which finished records wait for MLflow, and unfinished runs keep a checkpoint.
+"""Outbox: the folder of finished records waiting for MLflow, and of checkpoints of unfinished runs.
 
 Workers write to it, and `Delivery` sends and deletes its records. A record is a folder that appears whole or
 not at all:

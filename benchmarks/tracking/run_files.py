@@ -1,4 +1,4 @@
-"""Tables of runs for reports: from their own files, or from copies of all in a single SQLite file.
+"""Tables of runs for reports: from the files of each run, or from copies in a single SQLite file.
 
 Without the copies, a report would open thousands of files, which takes minutes. Delivery copies the tables of
 each run, and reports copy missing ones. A copy is valid as long as sizes and times of the run's own files
@@ -36,7 +36,7 @@ def tables_of(run: RunResult) -> tuple[Table, ...]:
 
 
 def read(folder: Path, run: RunResult, curves_only: bool = False) -> Files:
-    """Return the tables of a run from the files in its folder, or only the curve."""
+    """Return the tables of a run from the run's folder, or only the curve."""
     files = Files()
     try:
         curve = parquet.arrays(folder, CURVE)
@@ -81,7 +81,7 @@ def state_of(folder: Path, run: RunResult) -> str:
 
 
 def copy_of(folder: Path, run: RunResult) -> Copy | None:
-    """Return a copy of the files in a run's folder; None if they are large or cannot be read."""
+    """Return a copy of the files in a run's folder; None for large or unreadable files."""
     state = state_of(folder, run)
     if state and not (files := read(folder, run)).unread:
         return state, pack(files)

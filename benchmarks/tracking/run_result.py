@@ -87,7 +87,7 @@ class MlflowStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunRequirements:
-    """Properties of a run not covered by the run's key: a recorded run must meet them to be used again."""
+    """Properties of a run not covered by the run's key: conditions for using a recorded run again."""
 
     evaluate: str  # data evaluated at every mark, as the text of an `Evaluate`
     code: Mapping[str, str]  # digests of the user's own code, by import path

@@ -1,4 +1,4 @@
-"""Store: the folder of all results, by default `asyncfl-results`, and its lock.
+"""Store: the folder of all results, by default `asyncfl-results`, and the lock of the folder.
 
 Every command with `--store` makes a `Store`. Paths of its contents are defined here alone.
 """
