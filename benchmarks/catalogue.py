@@ -52,6 +52,7 @@ def entries(kind: str) -> list[CatalogueEntry]:
     """Return all entries of a kind, by name, presets included."""
     if kind == "suites":
         return [_suite(name) for name in shipped()]
+    # A family's folder may also have a module of another family, as that of strategies has the samplings.
     foreign_homes = {home for family in FAMILIES if family != kind for home in _homes(family)}
     classes = {
         called: node

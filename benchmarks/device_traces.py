@@ -41,9 +41,7 @@ class Presence:
     """Times of presence of phones, in seconds, each repeated after the phone's own period."""
 
     name: str  # of the kind of file
-    clients: list[
-        tuple[int, list[tuple[int, int]]]
-    ]  # of each client: period, and (from, to) of each presence
+    clients: list[tuple[int, list[tuple[int, int]]]]  # of each: period, and (from, to) of each presence
     left_out: int  # clients that are never present, or whose record cannot be read
 
     @property

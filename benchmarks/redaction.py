@@ -2,7 +2,7 @@
 
 Messages, logs, tracebacks, pages and tags pass through it (`errors.shown`). Of an address,
 `scheme://login@host/path?name=value`, scheme, host, path and names of parameters are shown, and the values of
-`READABLE_PARAMETERS`. The login ends at the last @, since its password may hold an @ or a slash that should
+`READABLE`. The login ends at the last @, since its password may hold an @ or a slash that should
 have been encoded; there is no login if the first slash comes before any colon or @. In doubt, more is left
 out.
 
@@ -22,16 +22,8 @@ from urllib.parse import quote, unquote, unquote_plus
 
 HIDDEN = "***"
 MIN_SECRET_CHARACTERS = 4  # of secrets searched for in texts: shorter ones would match ordinary words
-READABLE_PARAMETERS = {
-    "host",
-    "hostaddr",
-    "server",
-    "port",
-    "database",
-    "dbname",
-    "driver",
-    "mode",
-}  # parameters
+# Parameters of addresses whose values are shown; any other may be a secret.
+READABLE = {"host", "hostaddr", "server", "port", "database", "dbname", "driver", "mode"}
 
 SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://")
 ADDRESS_WORD = re.compile(r"[^\s'\"<>]*")
@@ -141,7 +133,7 @@ def _redacted_parameter(name: str, equals: str, value: str) -> str:
         return name and HIDDEN
     if name == "odbc_connect":
         return f"{name}={_redacted_parameters(unquote_plus(value), ';')}"
-    return f"{name}={value if name.lower() in READABLE_PARAMETERS else HIDDEN}"
+    return f"{name}={value if name.lower() in READABLE else HIDDEN}"
 
 
 @lru_cache(maxsize=8)

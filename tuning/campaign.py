@@ -138,9 +138,7 @@ class Driver:
         self.finished_earlier = self.ended  # trials
         self.outage = ""  # why MLflow could not be reached at the end; empty if it could
         self.failing = False  # whether a rerun alone would not help: MLflow refuses a record, or fails
-        self._planned: dict[
-            tuple[str, int], list[TrialRun]
-        ] = {}  # by identity of the study and number of the trial
+        self._planned: dict[tuple[str, int], list[TrialRun]] = {}  # by study's identity and trial's number
         self._trials: dict[str, TrialInProgress] = {}  # in progress, by the key of each of their runs
         # Trials that were taken together; their values are reported together, so that the sampler's next
         # draws do not depend on which of them ended first.
@@ -443,7 +441,7 @@ class FixedTrials:
 
     @property
     def highlighted(self) -> Sequence[str]:
-        """Return no strategies to highlight."""
+        """Return no strategies: of fixed trials, none is drawn in ink."""
         return ()
 
     def runs(self) -> list[PlannedRun]:

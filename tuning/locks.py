@@ -42,7 +42,7 @@ class FileLocks:
         return FileLock(self.folder / f"{name}.lock")
 
     def is_free(self, name: str) -> bool:
-        """Whether a lock is free."""
+        """Return whether no process holds a lock; a dead process is recognised by it."""
         try:
             with FileLock(self.folder / f"{name}.lock", timeout=0):
                 return True
@@ -78,7 +78,7 @@ class PostgresLocks:
                 ask("pg_advisory_unlock")
 
     def is_free(self, name: str) -> bool:
-        """Whether a lock is free."""
+        """Return whether no process holds a lock; a dead process is recognised by it."""
         with self._asking(name) as ask:
             return ask("pg_try_advisory_lock") and ask("pg_advisory_unlock")
 

@@ -44,11 +44,14 @@ class Search:
         self.study = self._open_study()
 
     def _open_study(self) -> optuna.Study:
-        """Return the study, created if missing, with the first trials queued."""
+        """Return the study, created if missing, with the first trials queued.
+
+        Its name in the storage ends in the plan's identity: after an edit of the suite, it is another study.
+        """
         import optuna
 
         plan, name = self.plan, f"{self.plan.name} · {self.plan.identity}"
-        with self.storage.locks.held(TAKE_LOCK):
+        with self.storage.locks.held(TAKE_LOCK):  # only one process creates it and queues trials
             studies = self.storage.optuna.get_all_studies()
             if name not in {study.study_name for study in studies}:
                 self._warn_of_changes(studies)

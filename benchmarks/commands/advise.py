@@ -368,7 +368,10 @@ def _measured() -> tuple[Board, dict[str, Any], dict[str, tuple[str, Scenario, f
 def _given(
     trace: Path | None, slow: float | None, timing: Mapping[str, Any], at_work: int | None
 ) -> set[str]:
-    """Return the names of the characteristics determined by the options given."""
+    """Return the names of the characteristics that the user's options determine; the others are assumed.
+
+    The table of characteristics tells them apart. Names are the fields of `Characteristics`.
+    """
     names = {"spread", "slowest"} if trace or slow else set()
     names |= {"tail"} if trace else set()
     names |= {"absence"} if "availability" in timing else set()

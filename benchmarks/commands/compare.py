@@ -147,7 +147,7 @@ def _strategy(suite: RecordedSuite, name: str) -> str:
     spellings = {label: written[label] for label in labels}
     if name in labels:
         return name
-    for way in zip(*spellings.values(), strict=True):
+    for way in zip(*spellings.values(), strict=True):  # all labels, then all titles, then all names
         alike = [
             label
             for label, spelling in zip(labels, way, strict=True)

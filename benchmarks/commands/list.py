@@ -1,4 +1,7 @@
-"""`asyncfl list`: parts of suites, errata, closed forms, other frameworks, the schema."""
+"""`asyncfl list`: parts of suites, errata, closed forms, other frameworks, the schema.
+
+Errata are the entries of `benchmarks/discrepancies.yaml`, peers those of `peers.yaml`.
+"""
 
 from __future__ import annotations
 

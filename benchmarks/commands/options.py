@@ -248,6 +248,5 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
-planned = _together(
-    suite, allow_code, settings, scale, store, data_dir
-)  # of commands that plan a suite's runs
+# Of commands that plan the runs of a suite:
+planned = _together(suite, allow_code, settings, scale, store, data_dir)

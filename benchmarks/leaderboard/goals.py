@@ -42,18 +42,17 @@ class PilotResult:
     The constants above are rules of the board that are published: docs/how-to/leaderboard.md.
     """
 
-    tuning_target: (
-        float  # metric of the setting `best` after ROUNDS rounds, on the half for tuning, less ALLOWANCE
-    )
+    # Metric of the setting `best` after ROUNDS rounds, on the half of the test data for tuning, less
+    # ALLOWANCE
+    tuning_target: float
     target: float  # as `tuning_target`, on the half for final runs: one half is harder than the other
     time: float  # median time in which the setting `fastest` meets `target`
     share: float  # of the runs of `fastest` that meet `target`
     budget: float  # BUDGET_TIMES `time`
     best: Values  # the setting with the highest metric
     fastest: Values  # the setting that meets the target first
-    at_edge: tuple[
-        str, ...
-    ]  # "name value: end" of each parameter of `best` and `fastest` at an edge of its range
+    # Texts "name value: end" for parameters of `best` and `fastest` at an edge of their range
+    at_edge: tuple[str, ...]
 
 
 def run_pilot(suite: str, scale: str, processes: Count) -> PilotResult:

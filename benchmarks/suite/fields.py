@@ -74,6 +74,9 @@ class Rates(Frozen):
     server: Rate | None = None  # η_g, of the server
 
 
+# Validators of fields. Those before validation turn a short form, such as `lr: 0.1`, into the long one.
+
+
 def _unreserved(name: str) -> str:
     if reason := reserved(name):
         raise ValueError(f"{reason}: choose another, not {name!r}")
@@ -81,10 +84,12 @@ def _unreserved(name: str) -> str:
 
 
 def _rates(value: Any) -> Any:
+    """Return the rates of a strategy in the long form: a number is the local rate."""
     return value if isinstance(value, dict | Rates) else {"local": value}
 
 
 def _rates_of_each(value: Any) -> Any:
+    """Return rates by strategy: a single one is for all strategies."""
     return value if isinstance(value, dict) else {ANY_STRATEGY: value}
 
 
@@ -101,6 +106,7 @@ def _printable(label: str) -> str:
 
 
 def _seeds(value: Any) -> Any:
+    """Return a list of seeds: a number n stands for 0 to n - 1."""
     if isinstance(value, list | tuple):
         return value
     if not isinstance(value, int) or isinstance(value, bool):
@@ -120,6 +126,7 @@ def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _plain_sgd(value: Any) -> Any:
+    """Return local work in the long form: without a name it is plain SGD."""
     return {"name": SGD.name, **value} if isinstance(value, dict) and "name" not in value else value
 
 

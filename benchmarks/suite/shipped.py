@@ -37,7 +37,10 @@ def recorded(name: str, scale: str | None) -> str:
 
 
 def reserved(name: str) -> str:
-    """Return the reason why a name is reserved; empty for a free name."""
+    """Return the reason why a suite must not have a name; empty for a free name.
+
+    Campaigns, claims and others are recorded under such names, and runs would be mixed.
+    """
     if name.endswith(CAMPAIGN):
         return f"names that end in '{CAMPAIGN}' are those of campaigns"
     if name.endswith(PILOT):

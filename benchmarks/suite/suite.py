@@ -295,9 +295,8 @@ def build(
     settings = [*scaled, *overrides]
     for setting in settings:
         try:
-            override(
-                document, setting.steps, deepcopy(setting.value)
-            )  # later settings may change it in place
+            # A copy, since later settings may change the value in place.
+            override(document, setting.steps, deepcopy(setting.value))
         except ValueError as error:
             raise UserError(f"{setting.source}{'.'.join(setting.steps)}: {error}") from None
     grid, explicit = read_grid(path, document), labels.take_labels(path, document)

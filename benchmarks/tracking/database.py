@@ -128,9 +128,8 @@ def file(uri: str) -> Path | None:
 def is_new(uri: str) -> bool:
     """Return whether `uri` names a nonexistent SQLite file, with nothing recorded as yet."""
     path = file(uri)
-    return path is not None and not os.path.lexists(
-        path
-    )  # not `exists`: a broken link may lead to an unmounted disk
+    # Not `exists`: a broken link may lead to an unmounted disk.
+    return path is not None and not os.path.lexists(path)
 
 
 def create(uri: str) -> None:

@@ -70,6 +70,7 @@ def has_commit(name: str, folder: Path = ROOT) -> bool:
 
 
 def _git(folder: Path, *arguments: str) -> str:
+    """Return the output of a git command in a folder; empty without git or a repository, or on failure."""
     # Git refuses the checkout of another user, as in a container of CI; trusted folders may be read
     # nevertheless.
     trust = [] if not_own(folder) else ["-c", "safe.directory=*"]

@@ -89,11 +89,10 @@ def copy_of(folder: Path, run: RunResult) -> Copy | None:
 
 
 class Copies:
-    """Copies of the tables of an experiment's runs, in an SQLite file; none for other stores."""
+    """Copies of the tables of all runs of an experiment, given by MLflow's id, next to the database."""
 
     def __init__(self, tracking_uri: str, experiment: str) -> None:
-        file = database.file(tracking_uri)
-        # None unless the store is an SQLite file
+        file = database.file(tracking_uri)  # None for a server, and so is the path: there are no copies
         self.path = file and file.absolute().parent / FOLDER / f"{file.stem}-{experiment}.db"
 
     def load(self) -> dict[str, Copy]:

@@ -156,12 +156,8 @@ class RunResult:
     artifact_uri: str
     tags: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
-    metrics: dict[str, float] = field(
-        default_factory=dict
-    )  # of the whole run; read from MLflow, the newest values
-    evaluated: list[int] = field(
-        default_factory=list
-    )  # time of each row of the curve, milliseconds since 1970
+    metrics: dict[str, float] = field(default_factory=dict)  # of the whole run; in MLflow the newest values
+    evaluated: list[int] = field(default_factory=list)  # time of each row of the curve, like `start_time`
     files: Files = NO_FILES  # set by `with_files` once read
 
     kind = TagText(Tag.KIND)  # a `Kind`
@@ -217,7 +213,7 @@ class RunResult:
 
     @property
     def pair(self) -> Pair:
-        """Scenario and strategy."""
+        """Labels of scenario and strategy, common to the seeds of a group and the trials of a study."""
         return self.scenario, self.strategy
 
     @property
