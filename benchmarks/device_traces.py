@@ -144,6 +144,7 @@ def _parsed(path: Path, content: bytes) -> Any:
 
 
 def _compare(path: Path, content: bytes, published: str) -> None:
+    """Warn if a file differs from the file published by the authors."""
     size, digest = PUBLISHED[published]
     if hashlib.sha256(content).hexdigest() != digest:
         warn(

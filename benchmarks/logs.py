@@ -78,6 +78,7 @@ def shown() -> Iterator[None]:
 
 @contextmanager
 def _handled_by(handler: logging.Handler) -> Iterator[None]:
+    """Pass records of the package's loggers and of warnings to a handler while the context is active."""
     handler.setFormatter(_Lines())
     ours = [logging.getLogger(name) for name in PACKAGES]
     levels = [logger.level for logger in ours]

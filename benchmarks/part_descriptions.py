@@ -87,6 +87,7 @@ def described(kind: str | None, name: str) -> Description:
 
 
 def _text(part: type[Part]) -> str:
+    """Return the docstring of a part without the first line, and of a module with no other part."""
     text = (inspect.getdoc(part) or "").partition("\n")[2].strip()
     module = sys.modules[part.__module__]
     parts = [
@@ -133,6 +134,7 @@ def _as_written(metadata: Iterable[Any]) -> Any:
 
 
 def _plain(annotation: Any, metadata: Iterable[Any]) -> str:
+    """Return a type without inner types in words, with the bounds in the metadata."""
     if isinstance(annotation, type) and issubclass(annotation, Part):
         kind = next((kind for kind in FAMILIES if family(kind) is annotation.family()), None)
         return f"one of asyncfl list {kind}" if kind else annotation.__name__
@@ -152,6 +154,7 @@ def _limits(metadata: Iterable[Any], key: str) -> Iterator[float]:
 
 
 def _value(default: Any) -> str:
+    """Return a default value in words."""
     if isinstance(default, Part):
         return default.label()
     if isinstance(default, bool):

@@ -82,6 +82,7 @@ def _variables() -> dict[str, str]:
 
 
 def _with_addresses_redacted(text: str, addresses: tuple[Address, ...]) -> str:
+    """Return a text with all addresses redacted: known addresses to the end, others as far as recognised."""
     parts: list[str] = []
     end = 0
     for scheme in SCHEME.finditer(text):

@@ -149,6 +149,7 @@ def dump(content: Any) -> str:
 
 
 def _syntax(error: yaml.MarkedYAMLError) -> tuple[int | None, str]:
+    """Return line and sentence of a syntax error."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
         return None, f"not valid YAML: {error.problem}"
@@ -206,6 +207,7 @@ class _Builder:
         return text
 
     def _mapping(self, node: yaml.MappingNode, steps: Steps) -> dict[str, Any]:
+        """Return the mapping of a node; keys merged by `<<` come first and may be replaced."""
         self._check_tag(node, MAPPING)
         merged: dict[str, Any] | None = None
         content_by_key: dict[str, Any] = {}

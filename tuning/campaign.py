@@ -292,6 +292,7 @@ class Driver:
         engine: Engine,
         show: Callable[[int], None],
     ) -> None:
+        """Compute the given runs and new trials, until all studies are complete."""
         tags = provenance()
         worlds = {study.tried_on.problem: study.seeds[0] for study in self.campaign.studies}
         pool: Pool[RunJob, Any] = engine.pool(self.campaign.simulations, self.store.log, worlds)
@@ -489,6 +490,7 @@ def study_tags(search: Search, result: StudyResult, status: StudyStatus) -> dict
 
 
 def _description(campaign: Campaign) -> str:
+    """Return the description of a campaign for MLflow."""
     study = campaign.studies[0]
     return (
         f"Tuning of {campaign.suite.name}: "

@@ -134,12 +134,14 @@ class Objective:
         return max(point.value, worst) if self.metric.higher else min(point.value, worst)
 
     def _worst(self, curve: Curve) -> float:
+        """Return the value of a diverged seed, for objectives other than clocks."""
         first = curve.points[0].value
         if not self.metric.higher:
             return DIVERGED_FACTOR * first if first > 0 else first + DIVERGED_FACTOR * (abs(first) or 1.0)
         return 0.0 if self.metric.share else first - DIVERGED_FACTOR * (abs(first) or 1.0)
 
     def _area(self, curve: Curve) -> float:
+        """Return the mean of the metric over the budget's clock."""
         at = [getattr(point, self.clock) for point in curve.points]
         if at[-1] <= at[0]:
             return self.value(curve, curve.points[-1])
@@ -156,6 +158,7 @@ class Objective:
         return None if first is None else curve.points[first]
 
     def _to_target(self, curve: Curve) -> float:
+        """Return the clock at the target, or the value of a seed without such a clock."""
         clock = TO_TARGET[self.kind]
         longest = float(getattr(self.budget, clock.budget))
         if curve.diverged:

@@ -72,6 +72,7 @@ def seeds_again(spec: SuiteSpec) -> tuple[int, ...]:
 
 
 def _study(name: str, suite: Suite, run: PlannedRun, seeds: tuple[int, ...], more: tuple[int, ...]) -> Study:
+    """Return the study of a run's strategy and scenario; UserError for an impossible search space."""
     spec = suite.spec.tuning
     scenario = tried_on(run.experiment.scenario, spec)
     strategy = run.experiment.strategy
@@ -112,6 +113,7 @@ def tried_on(scenario: Scenario, spec: Tuning) -> Scenario:
 
 
 def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: int) -> Objective:
+    """Return the objective of a study; UserError if the metric or the budget rules the objective out."""
     problem = scenario.problem
     metric = named(spec.metric or problem.metric, problem.recorded())
     names = [metric.name for metric in problem.recorded() if metric.higher is not None]
@@ -144,6 +146,7 @@ def _objective(spec: Tuning, experiment: Experiment, scenario: Scenario, seeds: 
 
 
 def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:
+    """Raise UserError for unknown or chained strategies in `tuning.reuse`."""
     for taker, giver in reuse.items():
         for label in (taker, giver):
             if label not in labels:
@@ -156,6 +159,7 @@ def _check_reuse(reuse: Mapping[str, str], labels: Sequence[str]) -> None:
 
 
 def _check_pruner(spec: Tuning, seeds: int) -> None:
+    """Raise UserError for too few seeds for the pruner."""
     if spec.pruner == "wilcoxon" and seeds < MIN_SEEDS_FOR_WILCOXON:
         raise UserError(
             f"tuning.pruner: wilcoxon compares seed by seed and needs {MIN_SEEDS_FOR_WILCOXON} of them at "

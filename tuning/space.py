@@ -64,6 +64,7 @@ def space_of(
 def _stated(
     strategy: Strategy, names: Sequence[str], written: Mapping[str, Candidates]
 ) -> dict[str, Candidates]:
+    """Return the candidates in the suite for the parameters of a strategy; ValueError for an invalid key."""
     owners = {*names, *Strategy.members()}
     chosen: dict[str, Candidates] = {}
     under: dict[str, Candidates] = {}  # server optimiser → candidates of η_g

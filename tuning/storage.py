@@ -76,6 +76,7 @@ def storage_errors_explained(storage: str) -> Iterator[None]:
 
 
 def _journal(path: Path) -> Storage:
+    """Open a journal file, created if missing."""
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
@@ -125,6 +126,7 @@ def _must_be_a_journal(path: Path) -> None:
 
 
 def _sqlite(url: str, path: Path) -> Storage:
+    """Open an SQLite file, created if missing."""
     from optuna.storages import RDBStorage
 
     with storage_errors_explained(url):
@@ -139,6 +141,7 @@ def _sqlite(url: str, path: Path) -> Storage:
 
 
 def _postgres(url: str) -> Storage:
+    """Open a database on a PostgreSQL server."""
     from optuna.storages import RDBStorage
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool

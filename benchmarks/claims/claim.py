@@ -250,6 +250,7 @@ class Claim(Sample):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
+        """Refuse an entry without a complete sample, clock or origin of learning rates."""
         if not self.needs_runs:
             return self
         for name, sample in self.samples.items():

@@ -80,6 +80,7 @@ def _value(name: str, values: Values) -> Any:
 
 
 def _rows(entry: Any) -> list[dict[str, Any]]:
+    """Return the rows of `each`: all combinations of a mapping, or a list as written."""
     if isinstance(entry, list) and all(isinstance(row, dict) for row in entry):
         return entry
     if isinstance(entry, dict) and all(isinstance(values, list) for values in entry.values()):
@@ -94,6 +95,7 @@ def _inner(row: Values) -> dict[str, Any]:
 
 
 def _cells(table: Any, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the variables of every chosen cell of a published table."""
     if not isinstance(table, dict) or not {"file", "cells"} <= table.keys() <= {"file", "rows", "cells"}:
         raise ValueError("table: must have a file and its cells, and may choose rows")
     chosen, cells = table.get("rows", {}), table["cells"]

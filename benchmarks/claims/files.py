@@ -129,6 +129,7 @@ def papers(folder: Path = FOLDER) -> dict[str, Paper]:
 
 
 def _read_into(papers: dict[str, Paper], path: Path) -> Iterator[str]:
+    """Add the claims of a file to the papers, and yield a line for each mistake."""
     document = read(path)
     try:
         head = Head.model_validate(document)
@@ -154,6 +155,7 @@ def _read_into(papers: dict[str, Paper], path: Path) -> Iterator[str]:
 
 
 def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iterator[str]:
+    """Add the scenarios of a file to a paper, and yield a line for each mistake."""
     for name, written in head.scenarios.items():
         location = place(path, document, ("scenarios", name))
         if name in paper.scenarios:
@@ -177,6 +179,7 @@ def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iter
 
 
 def _entries_into(paper: Paper, head: Head, path: Path, document: Any, ids: set[str]) -> Iterator[str]:
+    """Add the expanded entries of a file to a paper, and yield a line for each mistake."""
     for number, entry in enumerate(head.claims):
         location = place(path, document, ("claims", number))
         label = f"{location}: claims.{entry.get('id', number)}"
@@ -228,6 +231,7 @@ def _placed(claim: Claim, paper: Paper) -> Claim:
 
 
 def _mistakes(claim: Claim, paper: Paper, ids: set[str]) -> Iterator[str]:
+    """Yield the faults of a claim in relation to the paper: id, scenarios, scales, arrangement, workload."""
     if claim.id in ids:
         yield "another entry has this id"
     for name, sample in claim.samples.items():

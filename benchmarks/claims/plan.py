@@ -184,6 +184,7 @@ class ClaimScenario:
         ]
 
     def _strategy(self, point: int, choice: Mapping[str, Any] | None) -> int:
+        """Return the index of the only strategy at a point to match a choice; ValueError otherwise."""
         strategies = self._documents[point]["strategies"]
         places = [
             at for at, strategy in enumerate(strategies) if choice is None or contains(strategy, choice)

@@ -207,6 +207,7 @@ def command(kind: str | None, name: str | None) -> None:
 
 
 def _print_part(kind: str | None, name: str) -> None:
+    """Print all about a part: summary, paper, description, fields."""
     from benchmarks.part_descriptions import described
 
     part = described(kind, name)

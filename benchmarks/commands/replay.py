@@ -194,6 +194,7 @@ def place_of(run: RunResult) -> tuple[str, str, int]:
 
 
 def _row(pairs: Sequence[tuple[RunResult, RunResult]]) -> list[str]:
+    """Return the texts of a strategy's row in `COLUMNS`, from pairs of runs in real and virtual time."""
     to_target = Clock.TIME.to_target
     reached = [pair for pair in pairs if all(to_target in run.metrics for run in pair)]
     reals, virtuals = zip(*pairs, strict=True)

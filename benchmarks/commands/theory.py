@@ -320,6 +320,7 @@ def weights(times: str | None, spread: str | None, clients: int | None, period: 
 
 
 def _f_x(spread: str, clients: int) -> tuple[Fraction, ...]:
+    """Return the mean times of the paper's clients F_X; UserError for an invalid spread."""
     from fl_core.timing.duration_laws import FX
 
     try:
@@ -345,6 +346,7 @@ def _clients(option: str, text: str) -> tuple[Fraction, ...]:
 
 
 def _positive(option: str, text: str) -> Fraction:
+    """Return the exact positive number in a text; UserError for others."""
     from fl_core.parts import exact
 
     try:

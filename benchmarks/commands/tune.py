@@ -192,6 +192,7 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
 
 
 def _what_happened(driver: Driver, seconds: float) -> str:
+    """Return a sentence with the size of the campaign and the time taken."""
     campaign = driver.campaign
     size = f"{many(len(campaign.studies), 'study')}, {many(campaign.trials, 'trial')}"
     if driver.finished_earlier >= campaign.trials:
@@ -227,6 +228,7 @@ def _suite_settings(settings: Sequence[str]) -> list[str]:
 
 
 def _show(tuned_file: TunedFile, path: Path) -> None:
+    """Print the tuned values as a table."""
     rows = []
     for entry in tuned_file.tuned:
         spread = f" ± {entry.spread:.2g}" if entry.spread is not None else ""
@@ -244,6 +246,7 @@ def _show(tuned_file: TunedFile, path: Path) -> None:
 
 
 def _show_plan(campaign: Campaign) -> None:
+    """Print the plan of a campaign for `--dry-run`: studies, spaces, seeds, number of simulations."""
     study, spec = campaign.studies[0], campaign.spec
     rows = [
         (

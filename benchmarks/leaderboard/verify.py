@@ -80,6 +80,7 @@ def stored_runs(studies: Sequence[StudyOfScale], tables: BoardTables) -> list[St
 
 
 def _of_study(study: StudyOfScale, tables: BoardTables) -> Iterator[StoredRun]:
+    """Yield the stored final runs of a study, each with the planned run."""
     labels = {study.label(label): label for label in study.labels}
     finals = tables.finals
     finals = finals[(finals["scale"] == study.place) & (finals["study"] == study.number)]

@@ -163,6 +163,7 @@ class Pool(ABC, Generic[J, H]):
             yield job, self._retried(job, death)
 
     def _retried(self, job: J, death: Died) -> Died | GivenUp:
+        """Queue a job of a dead worker again, before all others, or give the job up."""
         deaths = self._deaths.get(job.key, 0) + 1
         log.warning("job %s: %s", job.key, "given up" if deaths == MAX_DEATHS else f"retry {deaths}")
         if deaths == MAX_DEATHS:

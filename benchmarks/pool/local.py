@@ -91,6 +91,7 @@ class LocalPool(Pool[J, WorkerProcess[J]]):
         return [message for worker in talking for message in self._received(worker)]
 
     def _received(self, worker: WorkerProcess[J]) -> Iterator[tuple[J, Message]]:
+        """Yield the message of a process, or the consequences of the process's death."""
         received = worker.receive()
         if isinstance(received, Died):
             worker.pipe.close()

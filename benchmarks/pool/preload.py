@@ -23,6 +23,7 @@ def _end_at_once(server: int) -> None:
 
 
 def _import_all() -> None:
+    """Import the modules of workers, then unblock the signals."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the driver decides
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # as the fork server was started
     gc.disable()

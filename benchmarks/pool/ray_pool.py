@@ -198,6 +198,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
             )
 
     def _received(self, worker: WorkerOnNode[J]) -> Iterator[tuple[J, Message]]:
+        """Yield the messages in a worker's answer, and ask the worker for the next answer."""
         try:
             answer = ray.get(worker.pending)
         except RayError as error:
@@ -226,6 +227,7 @@ class RayPool(Pool[J, WorkerOnNode[J]]):
     def _accept_report(
         self, worker: WorkerOnNode[J], report: WorkerReport | None
     ) -> Iterator[tuple[J, Message]]:
+        """Store the files of a report on the driver's disk, and yield the message."""
         if report is None:
             return
         if report.files:

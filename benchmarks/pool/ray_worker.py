@@ -133,6 +133,7 @@ class RayWorker(Worker):
             self.take(self._arrived.get())
 
     def _work(self) -> None:
+        """Compute arriving jobs on a separate thread until stopped; then send files of unfinished jobs."""
         import torch
 
         torch.set_num_threads(1)

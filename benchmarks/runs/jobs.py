@@ -223,6 +223,7 @@ class Attempt(RunSlot):
         return len(curve)
 
     def _ended(self, recorder: Recorder, *, pruned: bool = False) -> Finished:
+        """Store the record of an ended or pruned simulation, and return the final message."""
         record, world = recorder.finish(clients=not self.task.curve_only), recorder.simulation.world
         if pruned:
             record.status, record.reason = Status.PRUNED, "stopped by the pruner"

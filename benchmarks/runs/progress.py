@@ -150,6 +150,7 @@ class Lines(Progress):
             self._say(status)
 
     def _status_parts(self) -> Iterator[str]:
+        """Yield the parts of a status line: finished share, time left, runs in progress."""
         yield self.start_text or f"{self.share:.0%}"
         if self.remaining:
             yield self.remaining
@@ -199,6 +200,7 @@ class Bars(Progress):
         self._live.update(self._picture(), refresh=True)
 
     def _picture(self) -> RenderableType:
+        """Return the rows of bars to draw."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text

@@ -120,6 +120,7 @@ class Recording:
         tables: Mapping[str, Mapping[str, Any]] | None = None,
         texts: Mapping[str, str] | None = None,
     ) -> RunResult:
+        """Write the result, with tags of task, provenance and end, and the files to the outbox."""
         task = self.task
         description = task.description()
         parameters = task.parameters if isinstance(task, PlannedRun) else {}

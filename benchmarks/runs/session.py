@@ -164,6 +164,7 @@ class Session:
         engine: Engine,
         show: Callable[[int], Progress],
     ) -> None:
+        """Submit a job for each remaining task, and handle messages until the pool has no more jobs."""
         tags = provenance()
         worlds = {task.problem: task.seed for task in remaining}
         pool: Pool[TaskJob[Any], Any] = engine.pool(len(remaining), self.store.log, worlds)

@@ -99,6 +99,7 @@ def _in_document(detail: ErrorDetails, document: Any) -> tuple[str | int, ...]:
 def _sentence(
     detail: ErrorDetails, steps: Sequence[str | int], model: type[BaseModel], document: dict[str, Any]
 ) -> str:
+    """Return pydantic's error as a sentence in words of YAML."""
     if detail["type"] == "missing":
         return "is missing"
     if detail["type"] == "extra_forbidden":

@@ -104,6 +104,7 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
 
 
 def _grid_fault(axis: Any, values: Any) -> str | None:
+    """Return the fault of a key of the grid or its values; None without any."""
     if not isinstance(axis, str) or split(axis)[0] not in SPANNABLE:
         return f"a grid spans keys of {', '.join(SPANNABLE)}; strategies and seeds are lists of their own"
     if not isinstance(values, list):

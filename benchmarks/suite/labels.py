@@ -149,6 +149,7 @@ def strategies(suite: SuiteSpec, from_file: Sequence[str] = ()) -> list[str]:
 
 
 def _distinct_labels(strategies: Sequence[Strategy], suite: SuiteSpec) -> list[str]:
+    """Return a label for each strategy; equal labels get the differing hyper-parameters in brackets."""
     labels = [_strategy(strategy, strategies, suite) for strategy in strategies]
     twins = {
         label: [strategy for strategy, its in zip(strategies, labels, strict=True) if its == label]
@@ -161,6 +162,7 @@ def _distinct_labels(strategies: Sequence[Strategy], suite: SuiteSpec) -> list[s
 
 
 def _strategy(strategy: Strategy, all_strategies: Sequence[Strategy], suite: SuiteSpec) -> str:
+    """Return the label of a strategy, with the variant and unusual local work."""
     label = strategy.label()
     siblings = [candidate for candidate in all_strategies if type(candidate) is type(strategy)]
     specific = type(strategy).model_fields.keys() - Strategy.model_fields.keys()

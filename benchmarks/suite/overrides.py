@@ -78,6 +78,7 @@ def take_scale(
 
 
 def _scales_faults(usual: Any, scales: Any) -> list[str]:
+    """Return the faults of the keys `scale` and `scales`."""
     if scales is None:
         return ["scale: there are no scales to choose from"] if usual is not None else []
     if not isinstance(scales, dict) or not scales:
@@ -88,6 +89,7 @@ def _scales_faults(usual: Any, scales: Any) -> list[str]:
 
 
 def _scale_faults(name: Any, keys: Any) -> list[str]:
+    """Return the faults of a scale."""
     if not isinstance(keys, dict) or not all(isinstance(key, str) and all(split(key)) for key in keys):
         return [
             f"scales.{name}: must be a mapping of dotted keys to values, such as {{budget.updates: 3000}}"
@@ -124,6 +126,7 @@ def override(document: dict[str, Any], steps: Steps, value: Any) -> None:
 
 
 def _changed(document: dict[str, Any], axis: str, rest: Steps, value: Any) -> list[Any]:
+    """Return the grid's values of `axis`, with a key inside set wherever a value has such a key."""
     values = document["grid"][axis]
     accepting = [
         alternative for alternative in values if _accepts(document, axis, alternative, rest[0])

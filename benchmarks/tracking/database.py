@@ -238,6 +238,7 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 
 def _tables(path: Path) -> set[str]:
+    """Return the names of a file's tables; UserError for an unreadable file."""
     try:
         with closing(open_file(path)) as database:
             return {

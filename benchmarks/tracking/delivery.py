@@ -66,6 +66,7 @@ class Delivery:
         return self._thread.submit(self._if_reachable, work)
 
     def _if_reachable(self, work: Callable[[], T]) -> T | None:
+        """Do some work with MLflow; return None, and note the outage, if MLflow cannot be used."""
         if monotonic() < self._next_try:
             return None
         try:
@@ -190,6 +191,7 @@ class Delivery:
         self._tracking = None
 
     def _open_tracking(self) -> Tracking:
+        """Return the interface to MLflow, with a new index after a reset."""
         from benchmarks.tracking.tracking import Tracking
 
         if self._tracking is None:
@@ -210,6 +212,7 @@ class Delivery:
         return tracking
 
     def _send_all(self) -> None:
+        """Send all waiting records, holding the lock if other processes share the store."""
         if self.turn is None:
             self._send_waiting()
             return
@@ -219,6 +222,7 @@ class Delivery:
             self._send_waiting()
 
     def _send_waiting(self) -> None:
+        """Send all waiting records in batches, after describing the announced suite."""
         waiting = [folder for folder in self.outbox.waiting() if folder.name not in self.refused]
         if self._announced:
             self._describe()

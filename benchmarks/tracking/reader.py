@@ -78,6 +78,7 @@ class ClientReader:
         return results
 
     def _runs(self, experiment: str, ids: Sequence[str]) -> Iterator[Run]:
+        """Yield the runs of an experiment, all or only the given, page by page."""
         condition = "attributes.run_id IN ({})".format(", ".join(f"'{run}'" for run in ids)) if ids else ""
         token = None
         while True:

@@ -591,6 +591,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 
 def _faults(run: RunResult) -> Iterator[str]:
+    """Yield the faults of a run recorded by asyncfl: texts, required tags, metrics, times, address."""
     tags = run.tags
     for table in (tags, run.params, dict.fromkeys(run.metrics, "")):
         usual = {*map(type, table), *map(type, table.values())} <= {str}

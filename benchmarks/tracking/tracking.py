@@ -353,6 +353,7 @@ class Tracking:
         self._annotate(experiment)
 
     def _create_run(self, experiment: TrackedExperiment, result: RunResult) -> RunResult:
+        """Create the run of a result in MLflow, without contents, as a child of a group or study."""
         tags = dict(result.tags)
         if result.kind == Kind.RUN:
             tags[MlflowTag.NAME] = name_of_seed(experiment.name_of(result.pair), tags[Tag.SEED])
@@ -380,6 +381,7 @@ class Tracking:
         return experiment.groups[pair]
 
     def _write_contents(self, recorded: RunResult, result: RunResult) -> None:
+        """Write parameters, metrics, data sets and files of a result to a run in MLflow."""
         from mlflow.entities import Param
 
         params = [Param(name, text) for name, text in result.params.items()]
@@ -452,6 +454,7 @@ class Tracking:
         metrics: list[Metric],
         ids: str,
     ) -> None:
+        """Write the means over seeds to the group's run, and mark the run as finished."""
         from mlflow.entities import RunTag
 
         lost = sum(map(diverged, seeds))
