@@ -26,7 +26,6 @@ from benchmarks.pool.job import GivenUp, Message
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Evaluated, Finished, NoRoom
 from benchmarks.runs.session import delivering
-from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Announcement
 from benchmarks.tracking.provenance import provenance
@@ -38,7 +37,7 @@ from tuning.objective import Curve, curve_point
 from tuning.results import StudyResult
 from tuning.search import ORIGIN, Search
 from tuning.storage import Storage, storage_errors_explained
-from tuning.study import PRUNERS_BY_EVALUATION, PRUNERS_BY_SEED, Campaign, Study
+from tuning.study import PRUNERS_BY_EVALUATION, PRUNERS_BY_SEED, Campaign
 from tuning.trial import TrialRun
 
 if TYPE_CHECKING:
@@ -422,45 +421,6 @@ class Driver:
                 more = self._runs(search, trials[best.number])[len(plan.seeds) :]
                 missing += [run for run in more if run.key not in self.results]
         return missing
-
-
-@dataclass(frozen=True)
-class FixedTrials:
-    """Trials with given parameters, in the form of a suite for `Session`: studies with `GIVEN_SAMPLER`."""
-
-    campaign: Campaign  # each study with a single trial
-
-    @property
-    def name(self) -> str:
-        """Return the name of the recorded runs."""
-        return f"{self.campaign.name}{CAMPAIGN}"
-
-    @property
-    def description(self) -> str:
-        """Return the description in MLflow."""
-        return _description(self.campaign)
-
-    @property
-    def highlighted(self) -> Sequence[str]:
-        """Return no strategies: of fixed trials, none is drawn in ink."""
-        return ()
-
-    def runs(self) -> list[PlannedRun]:
-        """Return all runs, study by study."""
-        return [run for study in self.campaign.studies for run in self._study_runs(study)]
-
-    def _study_runs(self, study: Study) -> list[TrialRun]:
-        ((origin, values),) = study.first
-        return study.runs(0, values, origin, study.seeds)
-
-    def studies(self, results: Mapping[str, RunResult]) -> list[StudyResult]:
-        """Return the results of all studies, from the results of runs by key."""
-        studies = []
-        for study in self.campaign.studies:
-            (origin, values), runs = study.first[0], self._study_runs(study)
-            by_seed = {run.seed: results[run.key] for run in runs if run.key in results}
-            studies.append(StudyResult(study, [TrialResult(0, origin, values, by_seed)]))
-        return studies
 
 
 def trial_result(

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 from benchmarks.suite import labels, tuned
 from benchmarks.suite.fields import Tuning
@@ -23,7 +23,6 @@ from fl_core.strategies.hyperparameters import Space, Values
 from tuning.objective import Objective
 from tuning.trial import TrialRun
 
-GIVEN_SAMPLER = "chosen"  # name in studies without a search, whose single trial has given parameters
 JUDGED_ON = {"validation": JudgedOn.VALIDATION, "first_half": JudgedOn.HALF, "second_half": JudgedOn.HALF}
 PRUNERS_BY_EVALUATION, PRUNERS_BY_SEED = ("median", "hyperband"), ("wilcoxon",)
 
@@ -75,11 +74,6 @@ class Study:
     def budget(self) -> str:
         """Budget of each simulation, in words."""
         return self.tried_on.budget.label()
-
-    def on(self, scenario: Scenario) -> Self:
-        """Return the study with trials on another scenario, with budget and target from the scenario."""
-        objective = replace(self.objective, target=scenario.target, budget=scenario.budget)
-        return replace(self, tried_on=scenario, objective=objective)
 
     @property
     def prunable(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -141,28 +140,12 @@ def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str |
 def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> list[StudyResult]:
     """Run the rest of a campaign, with size and progress shown, and return the results."""
     from tuning.progress import run_with_progress
-    from tuning.study import GIVEN_SAMPLER
 
     scenarios = len({study.scenario for study in campaign.studies})
     click.echo(f"{many(scenarios, 'scenario')}, {many(campaign.simulations, 'run')}")
-    if campaign.studies[0].sampler == GIVEN_SAMPLER:
-        return _fixed(campaign, computes, store)
     driver = driver_of(campaign, computes, store, storage)
     run_with_progress(driver, computes, quiet=False)
     return driver.studies
-
-
-def _fixed(campaign: Campaign, computes: Engine, store: Store) -> list[StudyResult]:
-    """Compute trials with given parameters, and return the results."""
-    from benchmarks.runs.progress import display
-    from benchmarks.runs.session import Session
-    from tuning.campaign import FixedTrials
-
-    trials = FixedTrials(campaign)
-    session = Session(trials, store, baselines=False)
-    session.run(computes, partial(display, quiet=False))
-    session.warn_of_waiting()
-    return trials.studies(session.results())
 
 
 def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[TunedFile, Path]:

@@ -24,7 +24,6 @@ from benchmarks.tracking import database
 from benchmarks.tracking.delivery import Delivery
 from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.provenance import provenance
-from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store, StoreInUseError, Turn
 from fl_core.schema import Status, Tag
 from fl_core.text import many
@@ -68,7 +67,6 @@ class Session:
         self.tasks = [task for task in tasks(suite.runs()) if baselines or isinstance(task, PlannedRun)]
         self.finished_earlier = 0  # tasks of earlier sessions
         self.statuses: Counter[Status] = Counter()  # of the tasks that this session ended
-        self.new_results: dict[str, RunResult] = {}  # of this session, by key
         # The state of the delivery at the end:
         self.outage = ""  # why MLflow could not be reached; empty if it could
         self.pending_records = 0  # in the outbox, not in MLflow
@@ -119,14 +117,6 @@ class Session:
         self.pending_reason, self.failing = delivery.pending_reason, delivery.failing
         if delivery.full_disk:
             raise self._no_room(delivery.full_disk)
-
-    def results(self) -> dict[str, RunResult]:
-        """Return the results of all tasks by key, results of earlier sessions included."""
-        missing = {task.key for task in self.tasks} - self.new_results.keys()
-        if not missing:
-            return self.new_results
-        with delivering(self.store, shared=True) as delivery:
-            return self.new_results | delivery.results(self.suite.name, missing)
 
     def warn_of_waiting(self) -> None:
         """Warn about records not yet in MLflow, with the command to send the records."""
@@ -186,7 +176,6 @@ class Session:
                         log.info("%s", news(job.task, event))
                     if isinstance(event, Finished):
                         self.statuses[event.result.status] += 1
-                        self.new_results[job.key] = event.result
                         delivery.send()
                     progress.see((job.task, event))
                 if not messages:
