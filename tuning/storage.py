@@ -176,5 +176,6 @@ def _must_be_optunas(url: str, address: str) -> None:
 
 
 def _first_line(error: BaseException) -> str:
+    """Return the first line of a driver's own message, without the SQL that SQLAlchemy adds."""
     origin = getattr(error, "orig", None) or error
     return str(origin).strip().partition("\n")[0] or type(origin).__name__

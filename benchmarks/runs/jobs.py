@@ -131,7 +131,7 @@ class RunJob(TaskJob[PlannedRun]):
         """Leave the records of the run and companions in the outbox, or checkpoints if stopped."""
         group = Companions(self, worker)
         for attempt, event in interleave(group.attempts(), inf, group.execution):
-            if event is None:
+            if event is None:  # the attempt has ended
                 group.opened.remove(attempt)
                 worker.tell(attempt.job, attempt.finished())
             if worker.stopping:
