@@ -115,7 +115,5 @@ def test_what_a_leaderboard_needs_is_kept_of_every_seed(make: Make, store: Store
 
 @pytest.mark.parametrize("changed", [{"sampler": "tpe"}, {"pruner": "median"}])
 def test_more_seeds_come_after_all_trials_only(make: Make, changed: dict[str, Any]) -> None:
-    with pytest.raises(
-        UserError, match=r"tuning\.again: cannot be used with a pruner, and needs one of the samplers"
-    ):
+    with pytest.raises(UserError, match=r"tuning\.again: "):
         make(tuning={**SUITE["tuning"], **DESIGN, **changed})

@@ -33,9 +33,10 @@ def study(count: int, seed: int, direction: str, weight: float) -> optuna.Study:
     return study
 
 
-@pytest.mark.parametrize(("count", "seed"), [(2, 0), (7, 1), (20, 2), (60, 3), (150, 4)])
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
-@pytest.mark.parametrize("weight", [0, 8])
+@pytest.mark.parametrize(
+    ("count", "seed", "direction", "weight"),
+    [(2, 0, "minimize", 0), (7, 1, "maximize", 8), (20, 2, "minimize", 8), (100, 4, "maximize", 0)],
+)
 def test_importance_is_optunas(count: int, seed: int, direction: str, weight: float) -> None:
     tried = study(count, seed, direction, weight)
     with warnings.catch_warnings():

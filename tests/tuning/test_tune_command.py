@@ -12,8 +12,6 @@ from small import Write
 
 from benchmarks.tracking.store import Store
 
-ROOT = Path(__file__).parents[2]
-
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -112,27 +110,21 @@ def test_what_failed_in_trials_is_said_once(write: Write, store: Store, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "line"),
+    ("arguments", "option"),
     [
-        (("--storage", "sqlite://x"), "Error: --storage sqlite://x: must be a journal file's path"),
-        (("--storage", "."), "Error: --storage .: is a folder"),
-        (
-            ("--sampler", "grid"),
-            "Error: tuning.space: a grid needs a list of values for local_lr, not a range",
-        ),
-        (("--objective", "auk"), "Error: Invalid value for '--objective'"),
-        (("--set", "tuning.metric=accuracy"), "Error: tuning.metric: quadratic has no metric 'accuracy'"),
-        (("--set", "tuning.seeds=[0]"), "Error: tuning.seeds: 0 is also a seed of the suite"),
-        (("--set", "tuning.space={}", "--set", "strategies=[fedbuf]"), "Error: --set strategies.0"),
+        (("--storage", "."), "--storage"),
+        (("--objective", "auk"), "--objective"),
+        (("--set", "tuning.metric=accuracy"), "tuning.metric"),
+        (("--set", "tuning.space={}", "--set", "strategies=[fedbuf]"), "--set strategies.0"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
-    write: Write, typed: Typed, arguments: tuple[str, ...], line: str
+    write: Write, typed: Typed, arguments: tuple[str, ...], option: str
 ) -> None:
     done = typed("tune", str(write()), *arguments)
-    assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.strip().splitlines()[-1].startswith(line)
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("Error: ") and option in last
 
 
 @pytest.mark.slow
