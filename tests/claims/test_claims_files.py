@@ -323,6 +323,14 @@ def test_an_entry_takes_arrangement_workload_and_looks_from_its_scenario(tmp_pat
     assert (own.arranged("small"), own.works_on("small"), own.looks) == ("paper", "paper", (4,))
 
 
+def test_an_arrangement_of_ours_explains_a_failure_before_its_conditions(tmp_path: Path) -> None:
+    """The other combinations are those of shipped claims."""
+    claim = written(tmp_path, {**CLAIM, "outside_conditions": True, "arrangement": "ours"}).claims[
+        "T-row/case"
+    ]
+    assert claim.failure("small") == "ours"
+
+
 @pytest.mark.parametrize(("readings", "key"), [(["T-none/*"], "main.it"), ([], "main.0.readings")])
 def test_a_main_result_names_readings_that_are_there(tmp_path: Path, readings: list[str], key: str) -> None:
     document = {"paper": "toy", "title": "Toy et al.", "scenarios": SCENARIOS, "claims": [CLAIM]}

@@ -147,17 +147,6 @@ def test_paper_shows_all_clocks_in_light_colours(opened: Any, page: str) -> None
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_a_key_fades_the_other_strategies(opened: Any, page: str) -> None:
-    tab = opened(page)
-    card = tab.locator("#curves .card").first
-    faded = "[...document.querySelectorAll('#curves .card:first-child .faded')].map(one => one.dataset.s)"
-    key = card.locator(".keys li").nth(1)
-    key.hover()
-    assert set(tab.evaluate(faded)) == {*SLOTS.values()} - {SLOTS[key.inner_text()]}
-    tab.mouse.move(1, 1)
-    assert tab.evaluate(faded) == []
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of a page with everything that a page can have."""
@@ -362,16 +351,6 @@ def test_tables_fit_the_paper(opened: Any, tmp_path: Path) -> None:
     size = "all => all.map(one => parseFloat(getComputedStyle(one).fontSize))"
     details, values = (tab.eval_on_selector_all(one, size) for one in ("td small", "td:has(> small)"))
     assert max(details) < min(values)
-
-
-def test_headings_stay_with_what_they_head_on_paper(opened: Any, whole: str) -> None:
-    tab = opened(whole)
-    tab.emulate_media(media="print")
-    after = "all => all.map(one => getComputedStyle(one).breakAfter)"
-    rules = tab.eval_on_selector_all("h2, h3, .head", after)
-    assert len(rules) > 20 and set(rules) == {"avoid"}
-    inside = "all => all.map(one => getComputedStyle(one).breakInside)"
-    assert set(tab.eval_on_selector_all(".card, .tab, .panels", inside)) == {"avoid"}
 
 
 @pytest.fixture(scope="module")
