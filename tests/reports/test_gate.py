@@ -521,5 +521,8 @@ def test_one_seed_has_no_spread() -> None:
     one = record().model_copy(update={"runs": tuple(run for run in record().runs if run.seed == 0)})
     with pytest.raises(UserError):
         baseline.must_have_spread(one)
-    with pytest.raises(UserError):
+
+
+def test_a_suite_without_a_shipped_baseline_is_named() -> None:
+    with pytest.raises(UserError, match="'mine'"):
         baseline.shipped("mine")
