@@ -17,7 +17,7 @@ from benchmarks.tracking.store import Store
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import InvalidProblemError, Problem
 
-POOR = "{name: digits, clients: 200, partition: {name: class_dirichlet, alpha: 0.01}}"
+POOR = "{name: digits, clients: 60, partition: {name: class_dirichlet, alpha: 0.001}}"
 
 
 def poor_suite(folder: Path) -> Path:
@@ -29,9 +29,7 @@ def poor_suite(folder: Path) -> Path:
 
 def test_a_partition_that_cannot_be_made(tmp_path: Path, store: Store) -> None:
     session = Session(load(str(poor_suite(tmp_path))), store)
-    with pytest.raises(
-        InvalidProblemError, match="always had fewer than 1 data points; raise alpha"
-    ) as refused:
+    with pytest.raises(InvalidProblemError, match="alpha") as refused:
         session.run(Local(1), lambda _: Progress())
     assert users_mistake(refused.value) == (str(refused.value),)
     assert "\n" not in str(refused.value)

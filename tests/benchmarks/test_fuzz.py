@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +40,7 @@ from benchmarks.suite.shipped import SUITES
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
 from reports.gate import baseline
+from tests.databases import new_store
 
 SUITE = b"""name: small
 seeds: 2
@@ -234,58 +236,40 @@ class Kind:
     examples: int  # of the long test
 
 
+of_yaml = partial(Kind, name="f.yaml", read=yaml_read, written=text_of)
+of_json = partial(Kind, name="f.json", read=json.loads, written=json_of)
+of_csv = partial(Kind, name="f.csv", read=csv_read, written=csv_of)
 KINDS = {
-    "suite": Kind(expand, lambda: SUITES_READ, "f.yaml", yaml_read, text_of, 10_000),
-    "claims": Kind(claims, lambda: [CLAIMS], "f.yaml", yaml_read, text_of, 4_000),
-    "tuned": Kind(with_tuned, lambda: [tuned_values()], "f.yaml", yaml_read, text_of, 2_000),
-    "baseline": Kind(baseline.read, lambda: [few_runs()], "f.json", json.loads, json_of, 1_000),
-    "trace": Kind(
+    "suite": of_yaml(expand, lambda: SUITES_READ, examples=10_000),
+    "claims": of_yaml(claims, lambda: [CLAIMS], examples=4_000),
+    "tuned": of_yaml(with_tuned, lambda: [tuned_values()], examples=2_000),
+    "baseline": of_json(baseline.read, lambda: [few_runs()], examples=1_000),
+    "trace": of_csv(
         traced,
         lambda: [b"client,length\n0,0.5\n1,1/3,2\n\n2, 1.25\n7,100\n", b"pixel,1\na3f,2,1e3\nx,.5\n"],
-        "f.csv",
-        csv_read,
-        csv_of,
-        2_000,
+        examples=2_000,
     ),
-    "partition": Kind(
-        parted, lambda: [b"client,index\n0,5\n0,7\n1,0\n2,1\n"], "f.csv", csv_read, csv_of, 1_000
+    "partition": of_csv(parted, lambda: [b"client,index\n0,5\n0,7\n1,0\n2,1\n"], examples=1_000),
+    "lists": of_json(
+        parted, lambda: [b"[[5, 7], [0], [1, 2]]", b'{"0": [5, 7], "2": [1], "1": [0]}'], examples=1_000
     ),
-    "lists": Kind(
-        parted,
-        lambda: [b"[[5, 7], [0], [1, 2]]", b'{"0": [5, 7], "2": [1], "1": [0]}'],
-        "f.json",
-        json.loads,
-        json_of,
-        1_000,
+    "links": of_csv(
+        linked, lambda: [b"device,rate\na,0.5\nb,1/3\nc,1.25\n", b"rate\n2.5\n3\n100\n"], examples=1_000
     ),
-    "links": Kind(
-        linked,
-        lambda: [b"device,rate\na,0.5\nb,1/3\nc,1.25\n", b"rate\n2.5\n3\n100\n"],
-        "f.csv",
-        csv_read,
-        csv_of,
-        1_000,
-    ),
-    "presence": Kind(
+    "presence": of_csv(
         present,
         lambda: [b"client,from,to\n0,0,5\n1,2.5,8\n2,1,3\n", b"a,0,5,10\nb,1,2,10\nb,4,6,10\nc,0,10,10\n"],
-        "f.csv",
-        csv_read,
-        csv_of,
-        1_000,
+        examples=1_000,
     ),
-    "log": Kind(
+    "log": of_csv(
         logged,
         lambda: [
             b"device,began,ended,seconds,state\na,1,2.5,1.5,done\nb,0,8,8,ok\na,4,5,1,failed\n",
             b"device,began,ended,seconds,state\na,2026-01-31 12:00:05,2026-01-31 12:01:05,60,done\n",
         ],
-        "f.csv",
-        csv_read,
-        csv_of,
-        1_500,
+        examples=1_500,
     ),
-    "phones": Kind(
+    "phones": of_json(
         of_phones,
         lambda: [
             (
@@ -294,10 +278,7 @@ KINDS = {
                 b'2020-02-03 04:05:08\\twifi\\n2020-02-03 05:05:06\\tscreen_unlock\\n"}}'
             )
         ],
-        "f.json",
-        json.loads,
-        json_of,
-        500,
+        examples=500,
     ),
 }
 QUICK = 30
@@ -309,6 +290,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def repeatable(examples: int) -> settings:
+    """So many examples, the same on every run."""
+    return settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],  # a failure shows its text as it is; shrinking takes minutes
+        suppress_health_check=list(HealthCheck),
+    )
+
+
 def fuzzed(kind: str, examples: int) -> None:
     """Half of the examples have bytes changed, half have values replaced."""
     fuzz = KINDS[kind]
@@ -317,14 +310,7 @@ def fuzzed(kind: str, examples: int) -> None:
         path.write_bytes(text)
         fuzz.check(path)
     documents = list(map(fuzz.read, texts))
-    bounded = settings(
-        max_examples=examples // 2,
-        derandomize=True,  # the examples are the same on every run
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],  # a failure shows its text as it is; shrinking takes minutes
-        suppress_health_check=list(HealthCheck),
-    )
+    bounded = repeatable(examples // 2)
 
     @bounded
     @given(st.sampled_from(texts), splices)
@@ -427,14 +413,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     for name in ("PYTHONPATH", "PYTHONSAFEPATH"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
 
-    @settings(
-        max_examples=examples,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @repeatable(examples)
     @given(st.sampled_from(COMMANDS), swaps)
     def mistyped(words: list[str], edits: list[tuple[int, str, str]]) -> None:
         monkeypatch.setattr(sys, "argv", ["asyncfl", *swapped(words, edits)])
@@ -473,10 +452,8 @@ cells = st.sampled_from([*TOKENS, *(value for value in VALUES if not isinstance(
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Store:
-    store = Store(tmp_path_factory.mktemp("recorded") / "store")
-    store.folder.mkdir()
-    shutil.copy(empty_database, store.database)
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    store = new_store(tmp_path_factory.mktemp("recorded") / "store")
     fill(store)
     return store
 
@@ -527,14 +504,7 @@ def fuzzed_stores(
     """What a command says of damaged copies of a store."""
     copy = Store(whole.folder.with_name("copy"))
 
-    @settings(
-        max_examples=examples,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @repeatable(examples)
     @given(st.data())
     def damaged(data: st.DataObject) -> None:
         shutil.rmtree(copy.folder, ignore_errors=True)
@@ -560,12 +530,6 @@ def fuzzed_stores(
             assert path.name in done.stderr
 
     damaged()
-
-
-def test_a_damaged_store_is_read_or_told(
-    recorded: Store, typed: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    fuzzed_stores("compare", 6, recorded, typed)
 
 
 @pytest.mark.slow

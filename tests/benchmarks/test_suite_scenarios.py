@@ -39,7 +39,7 @@ def test_a_scenario_has_its_own_and_the_others_those_of_the_suite(tmp_path: Path
 
 
 def test_a_label_of_no_scenario_is_a_mistake(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="scenarios: unknown scenario 'digits · nowhere'") as caught:
+    with pytest.raises(UserError, match=r"scenarios: .*'digits · nowhere'") as caught:
         suite(tmp_path, **{"digits · nowhere": {"budget": {"time": 30}}})
     assert len(caught.value.lines) == 1 and "Available: digits · " in str(caught.value)
 
@@ -88,4 +88,4 @@ def test_conditions_are_recorded_apart_from_the_label_that_joins_them(tmp_path: 
     for run in runs:
         assert run.scenario == " · ".join(run.conditions)
         assert run.conditions[0] == "digits" and f"clients {run.problem.clients}" in run.conditions
-        assert json.loads(run.tags()[Tag.CONDITIONS]) == list(run.conditions)
+        assert json.loads(run.about()[Tag.CONDITIONS]) == list(run.conditions)
