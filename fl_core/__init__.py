@@ -1,1 +1,4 @@
-"""The science: asynchronous federated learning in virtual time. No tracker, tuner or command line."""
+"""The science: asynchronous federated learning in virtual time. No tracker, tuner or command line.
+
+Start with `experiment`, the input of a run, and `loop/simulation`, which plays it.
+"""

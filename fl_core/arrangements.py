@@ -1,4 +1,8 @@
-"""Arrangements: scenarios with a rule for the client and version of each job."""
+"""Arrangements: rules of a scenario for the client and the model version of each job.
+
+`Dispatch` asks the arrangement for sends in the place of the strategy, for experiments of papers that fix
+both.
+"""
 
 from collections.abc import Iterable
 from typing import ClassVar, Literal
@@ -27,7 +31,7 @@ class Arrangement(Part):
 
 
 class Rounds(Arrangement):
-    """Rounds of m workers, each from one of the last versions (Yang et al., ICML 2022, §E).
+    """Rounds of m workers that start from random recent versions (Yang et al., ICML 2022, §E).
 
     Each worker's base model is uniform over the last `history` versions; 1 makes the rounds synchronous.
     """
@@ -69,7 +73,7 @@ class Rounds(Arrangement):
         ]
 
     def round(self, server: Server) -> tuple[int, ...]:
-        """Return the name of the round's draws: the version, and the updates if some round made no step."""
+        """Return the ids of the round's stream: the version, and the updates if a round made no step."""
         size = self.workers if self.replacement else min(self.workers, server.n)
         all_stepped = server.updates == size * server.version
         return (server.version,) if all_stepped else (server.version, server.updates)

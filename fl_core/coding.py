@@ -1,8 +1,10 @@
-"""Codings of messages: encode, send and decode a vector in a single call, and count the bytes.
+"""Codings: compression of updates and models on their way (fields `uplink`, `downlink` of strategies).
 
-Error feedback makes good by later messages what a message C leaves out. `ef14`: e is what was left out so
-far, C(v + e) is sent (Seide et al., Interspeech 2014; Stich, Cordonnier, Jaggi, NeurIPS 2018). `ef21`: both
-ends keep g, C(v − g) is sent, and g ← g + C(v − g) is received (Richtárik, Sokolov, Fatkhullin, NeurIPS
+`loop/messages.py` calls `send`, which encodes, sends and decodes in one call; `bytes` is the size of a
+message. With error feedback, later messages make up for the error of a message C. `ef14`: e is the sum of
+errors so far, C(v + e) is sent (Seide et al., Interspeech 2014; Stich, Cordonnier, Jaggi, NeurIPS 2018).
+`ef21`: both ends keep g, C(v − g) is sent, and g ← g + C(v − g) is received (Richtárik, Sokolov, Fatkhullin,
+NeurIPS
 2021). Both need a C that brings every vector nearer: an unbiased coding is used as C/(1 + ω), by which
 random-k sends the numbers as they are.
 """
@@ -17,18 +19,18 @@ from torch import Tensor
 
 from fl_core.parts import Count, Part, Rate, exact
 
-SEED = 8  # bytes from which both ends draw the same random choice
+SEED_BYTES = 8  # of a seed from which both ends draw the same random choice
 
 
 class Received(NamedTuple):
-    """A received vector, and the received difference to a known vector."""
+    """A received vector, and whether it was decoded wrong."""
 
     vector: Tensor  # [d]
-    wrong: bool  # whether another message was read than was sent
+    wrong: bool  # whether decoding gave another vector than was encoded
 
 
 class Coding(Part):
-    """Rule for the transfer of a vector [d]: the sent message, and the received vector.
+    """Base of codings: rules for the transfer of a vector [d], with the received vector and the bytes sent.
 
     Where a random choice is made, both ends draw it from one stream, named by direction, client and job.
     """
@@ -72,8 +74,8 @@ class Coding(Part):
         """Return the received vector, and the sender's memory for error feedback, e or g [d].
 
         Args:
-            vector: What is to be sent.
-            memory: What was remembered at the last message; None before the first.
+            vector: The vector to send [d].
+            memory: The sender's memory after the last message; None before the first.
             rng: The message's random stream.
         """
         if self.feedback == "none":
@@ -88,7 +90,7 @@ class Coding(Part):
             return received, message - received
         reference = vector.new_zeros(len(vector)) if memory is None else memory
         received = reference + self._coded(vector - reference, rng) / nearer
-        return received, received.clone()  # whoever receives it may write into it
+        return received, received.clone()  # the receiver may write into the vector
 
     def send_near(self, reference: Tensor, vector: Tensor, rng: np.random.Generator) -> Received:
         """Return the vector received by a holder of another vector, `reference` [d], without feedback."""
@@ -103,6 +105,7 @@ class Coding(Part):
         return Received(*received)
 
     def _coded(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
+        """Return `code(vector)`, checked: a user's coding may return anything."""
         version = vector._version
         received = self.code(vector, rng)
         self._must_be_like(vector, received, "code", wrote=vector._version != version)
@@ -137,16 +140,16 @@ def bytes_of(vector: Tensor, coding: Coding | None) -> int:
     raise TypeError(f"{type(coding).__name__}.bytes returns {size!r}, not an int of 1 or more")
 
 
-LARGEST = torch.finfo(torch.half).max
+MAX_HALF = torch.finfo(torch.half).max
 
 
 class Float16(Coding):
-    """Numbers of 16 bits, the nearest ones; beyond ±65504 those (IEEE 754, 2019)."""
+    """Numbers of 16 bits: each the nearest, and ±65504 beyond these (IEEE 754, 2019)."""
 
     name: ClassVar[str] = "float16"
 
     def code(self, vector: Tensor, rng: np.random.Generator) -> Tensor:
-        return vector.clamp(-LARGEST, LARGEST).half().to(vector.dtype)
+        return vector.clamp(-MAX_HALF, MAX_HALF).half().to(vector.dtype)
 
     def bytes(self, entries: int, word: int) -> int:
         return 2 * entries
@@ -240,7 +243,7 @@ class RandomK(Sparse):
         return torch.zeros_like(vector).index_copy(0, places, vector[places] * (d / k))
 
     def bytes(self, entries: int, word: int) -> int:
-        return self.count(entries) * word + SEED
+        return self.count(entries) * word + SEED_BYTES
 
     def variance(self, entries: int) -> float:
         """Return ω = d/k − 1."""
@@ -287,6 +290,7 @@ class Lattice(Coding):
         return Received((_hadamard(received) * signs)[:length], wrong)
 
     def _received(self, reference: Tensor, vector: Tensor) -> Received:
+        """Return a vector as decoded near `reference`; it is wrong if a number is off by more than s."""
         received = self.decode(self.encode(vector), reference)
         return Received(received, wrong=bool(((received - vector).abs() > self.side).any()))
 
@@ -300,7 +304,7 @@ class Lattice(Coding):
         return self.side * (colours + self.q * wraps)
 
     def bytes(self, entries: int, word: int) -> int:
-        return ceil(self._sent(entries) * self.bits / 8) + self.rotate * SEED
+        return ceil(self._sent(entries) * self.bits / 8) + self.rotate * SEED_BYTES
 
     def _sent(self, entries: int) -> int:
         """Return how many numbers are sent."""

@@ -2,7 +2,8 @@
 
     clip: Rate | None = None  # the largest norm of a gradient
 
-So a reader of the code, `asyncfl list`, editors and the reference pages see the same text.
+`Frozen.descriptions` (`parts.py`) takes them from here, so a reader of the code, `asyncfl list`, editors and
+the reference pages see the same text. To change a description, edit the comment.
 """
 
 import ast
@@ -42,7 +43,7 @@ def _own(cls: type) -> dict[str, str]:
 
 
 def _name(field: ast.AnnAssign | ast.Assign, member: bool) -> str:
-    """Return the name of an annotated field, or of a member of an enumeration; empty for anything else."""
+    """Return the name of an annotated field or an enumeration's member; empty for other statements."""
     if isinstance(field, ast.Assign) and not member:
         return ""
     target = field.target if isinstance(field, ast.AnnAssign) else field.targets[0]

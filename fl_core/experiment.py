@@ -1,4 +1,8 @@
-"""An experiment: scenario × strategy × seed, validated; the unit of running, tracking and resuming."""
+"""An experiment: scenario × strategy × seed, validated; the unit of running, tracking and resuming.
+
+Suites are turned into experiments (`benchmarks/suite/`), and `Simulation` plays one. Finished runs are found
+again by `Experiment.key`: a change of `identity` makes every stored run of the part count as missing.
+"""
 
 from functools import lru_cache
 from typing import Any, Self
@@ -23,6 +27,7 @@ class Experiment(Frozen):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
+        """Refuse strategies, problems, timings and arrangements that cannot be combined."""
         clients = self.scenario.problem.clients
         if reason := self._misfit():
             raise ValueError(reason)
@@ -55,7 +60,7 @@ class Experiment(Frozen):
 
     @property
     def participation(self) -> Participation | None:
-        """The law of each client's share of all arrivals in the long run, or None if none is known."""
+        """The law of each client's share of all arrivals in the long run; None if no formula is known."""
         scenario, dynamic = self.scenario, self.strategy.local.dynamic
         as_the_strategy_sends = (
             scenario.arrangement is None

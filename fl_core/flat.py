@@ -1,4 +1,7 @@
-"""A torch module as a function of a flat vector, for adding, averaging and sending models."""
+"""A torch module as a function of a flat vector [d], the form in which strategies see models.
+
+The worlds of problems with networks (`problems/training/world.py`) convert with it.
+"""
 
 import torch
 from torch import Tensor, nn

@@ -1,11 +1,14 @@
-"""Import of the user's own code, `package.module:name`, which runs the module's statements.
+"""Import of the user's own code by path, `package.module:name`, and refusal of other people's code.
 
-It is imported if it is named on the command line or in a file of the user's own, one that the user owns and
-not everyone can write to. A job of CI runs the code of its checkout in any case, and runners check out as
-another user or without a umask: it trusts all files. Root in a container trusts files of other users, which
-are mounted from outside. The folder in which a command starts is not on the import path: pandas, torch and
-MLflow try optional imports, and would run any file there that has the right name. Packages that the user
-names are found in it nevertheless, if their files are the user's own, or trusted as above.
+`parts.imported` calls `load` for parts that a suite names by their path; commands set the rules at their
+start. An import runs the statements of a module. So code is imported only if the path is named on the command
+line or in a file that the user owns and not everyone can write to. A job of CI trusts all files: it runs the
+code of its checkout in any case, and runners check out as another user or without a umask. Root in a
+container trusts files of other users, which are mounted from outside.
+
+The folder in which a command starts is not on the import path: pandas, torch and MLflow try optional imports,
+and would run any file there that has the right name. Packages that the user names are nevertheless found in
+this folder, if their files are the user's own, or trusted as above.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from traceback import walk_tb
 from types import CodeType, ModuleType
 from typing import Any
 
-ALLOWED = ContextVar("asyncfl_allow_code", default=False)  # by --allow-code
+ALLOWED = ContextVar("asyncfl_allow_code", default=False)  # whether --allow-code was given
 HOW = "allow it with --allow-code if you trust it"
 IN_MAIN = "worker processes cannot see what a notebook or script defines: write it into a file of its own"
 PACKAGE = "make one package of both, or name its folder in PYTHONPATH"
@@ -44,7 +47,7 @@ class ImportRefusedError(ImportError):
 
 
 def not_own(path: Path) -> str:
-    """Return why a file is not the user's own; empty if the user owns the file, or owners do not count here.
+    """Return the reason why a file is not the user's own; empty if the user owns it, or owners do not count.
 
     Owners are unknown on Windows, and do not count in a job of CI (`CI` is set).
     """
@@ -87,8 +90,8 @@ def load(path: str) -> Any:
     """Return the object at `package.module:name`.
 
     Raises:
-        ImportRefusedError: The code is not the user's own, or no file that can be imported.
-        Exception: Whatever the import of the module raises.
+        ImportRefusedError: The code is not the user's own, or stands in a notebook or script.
+        Exception: Any error of the module's own statements.
     """
     must_be_allowed()
     module, _, name = path.partition(":")
@@ -152,6 +155,7 @@ def _searched(module: str) -> str:
 
 
 def _installed(package: str) -> bool:
+    """Return whether a package can be imported without the folder of the user."""
     spec = importlib.util.find_spec(package)
     return spec is not None and spec.origin is not None  # a folder of the same name is no package yet
 
@@ -175,13 +179,10 @@ def own_packages() -> UserPackages | None:
 
 
 def search_beside(file: Path) -> None:
-    """Let packages that a file of the user's names be found beside that file first, then where they were."""
+    """Search the folder of a user's file first, for the packages that the file names."""
     if packages := own_packages():
         folder = str(file.resolve().parent)
-        packages.folders = [
-            folder,
-            *(known_folder for known_folder in packages.folders if known_folder != folder),
-        ]
+        packages.folders = [folder, *(other for other in packages.folders if other != folder)]
 
 
 class UserPackages(MetaPathFinder):
@@ -264,6 +265,7 @@ class AppPackages(UserPackages):
 
     @staticmethod
     def _taken(names: Iterable[str]) -> dict[str, ModuleType]:
+        """Remove modules from `sys.modules`; return them by name."""
         return {name: sys.modules.pop(name) for name in names if name in sys.modules}
 
 

@@ -1,12 +1,15 @@
-"""Keys: short names of computations for finding existing results."""
+"""Keys: hashes that identify a computation or a file, for finding existing results.
+
+`Experiment.key` names a run in MLflow; digests of the user's code and data stand beside it.
+"""
 
 import hashlib
 import json
 import re
 from typing import Any
 
-# The prefix of all keys: raised when any run may give other numbers than before. Where only the meaning of
-# one part changes, its `version` is raised instead.
+# Prefix of all keys, raised when any run may give other numbers than before: no stored run counts any more.
+# If only one part changes its meaning, raise the part's `version` instead.
 RESULTS = 2
 
 KEY = re.compile(r"([0-9]+-)?[0-9a-f]{16}")  # of any version

@@ -1,4 +1,7 @@
-"""Lightning and torchmetrics, with torchvision repaired if incompatible with torch."""
+"""Lightning and torchmetrics for import, with torchvision repaired first if incompatible with torch.
+
+Import them from here only: without the repair, their import fails next to a CPU build of torch (`vision`).
+"""
 
 from fl_core.vision import repair
 

@@ -1,4 +1,8 @@
-"""Local work, the training of a client on a received model: the interface, and every kind."""
+"""Local work, the training of a client on a received model: the interface, and every kind.
+
+A strategy's field `local` holds one. Executions call `samples`, `correct` and `move` for each step of a job;
+the loop calls the methods that take the server.
+"""
 
 from dataclasses import dataclass
 from math import ceil
@@ -21,9 +25,9 @@ Sampling = Literal["replacement", "epochs"]
 class Work:
     """Inputs of `LocalWork.correct`: for a job, or for J jobs stacked along a first axis."""
 
-    start: Tensor  # [d] or [J, d], moved along by a fresh model that the client received since
-    broadcast: dict[str, Tensor]
-    client_state: dict[str, Tensor]
+    start: Tensor  # the received model, [d] or [J, d]
+    broadcast: dict[str, Tensor]  # what the local work sent along with the version
+    client_state: dict[str, Tensor]  # the client's own tensors, copied when service began
 
     @classmethod
     def of(cls, job: Job) -> Self:
@@ -124,12 +128,12 @@ class LocalWork(Part):
             y: Present local model, [d] or [J, d].
             g: Gradient from `correct`, [d] or [J, d].
             lr: η_l, a number or [J, 1].
-            state: The optimiser's memory, at the start of a job empty or what `moments` says.
+            state: The optimiser's memory; at the start of a job empty, or the client's moments.
         """
         return y - lr * g
 
     def receive(self, server: Server, update: Update) -> None:
-        """Take note of an update; called before the strategy's `receive`."""
+        """Change `server.local` at the arrival of an update; called before the strategy's `receive`."""
 
 
 class SGD(LocalWork):
@@ -163,7 +167,7 @@ class SGD(LocalWork):
 
 
 class AdamW(LocalWork):
-    """AdamW, moments anew in every job or kept by the client (Loshchilov & Hutter, ICLR 2019, Algorithm 2).
+    """AdamW, with fresh moments in every job or kept by the client (Loshchilov & Hutter, ICLR 2019, Alg. 2).
 
     With `keep_state` a client's job begins with the moments and the count of steps that its latest update
     left, as the workers of DiLoCo do (Douillard et al., arXiv 2311.08105, 2023). A job that was dismissed
@@ -182,7 +186,7 @@ class AdamW(LocalWork):
     def moments(self, model: Tensor) -> dict[str, Tensor]:
         if not self.keep_state:
             return {}
-        steps = torch.zeros(1, dtype=torch.float64, device=model.device)  # 1 − β2^k is small: in float64
+        steps = torch.zeros(1, dtype=torch.float64, device=model.device)  # 1 − β2^k is small for float32
         return {"k": steps, "m": torch.zeros_like(model), "v": torch.zeros_like(model)}
 
     def move(self, y: Tensor, g: Tensor, lr: float | Tensor, state: dict[str, Any]) -> Tensor:
@@ -234,7 +238,7 @@ class Scaffold(LocalWork):
         local.clients[update.client] = new
 
 
-OF_THE_APP = ("batch", "sampling", "epochs")  # fields without effect: the app's own code draws its batches
+APP_FIELDS = ("batch", "sampling", "epochs")  # fields without effect: the app's own code draws its batches
 
 
 class ClientAppWork(LocalWork):
@@ -245,8 +249,9 @@ class ClientAppWork(LocalWork):
     linear: ClassVar[str] = "a Flower app trains by its own code, whose steps are not seen"
 
     @model_validator(mode="after")
-    def _is_the_apps(self) -> Self:
-        for name in OF_THE_APP:
+    def _leaves_batches_to_the_app(self) -> Self:
+        """Refuse fields that the app's own code decides."""
+        for name in APP_FIELDS:
             if getattr(self, name) != LocalWork.model_fields[name].default:
                 raise FieldError(name, "has no effect on a Flower app: set it in the problem's `config`")
         return self

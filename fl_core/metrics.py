@@ -63,7 +63,7 @@ class Metric:
         return 1 if self.higher else -1
 
     def judged_on(self, data: str = "") -> Self:
-        """Return the metric with other data in the title than test data, or with none."""
+        """Return the metric with the name of other data than test data in the title, or of no data."""
         bare = self.title.removeprefix("Test ")
         named = f"{data} {bare}" if data and bare != self.title else bare[0].upper() + bare[1:]
         return replace(self, title=named)
@@ -99,14 +99,14 @@ FEDERATED = (
 TRAINING = frozenset(metric.name for metric in FEDERATED)
 SURROGATE = frozenset(name for name in TRAINING if name.startswith("sp/"))
 
-# Of a whole run, with titles for columns.
+# Metrics of a whole run, with titles for columns.
 TOTALS = (
     Metric(Total.TRANSFER_SHARE, "Working time in transfers", share=True),
     Metric(Total.SERVER_BUSY, "Server busy", share=True),
     Metric(Total.LOCAL_STEPS, "Local steps"),
     Metric(Total.WALL_SECONDS, "Computing time", unit="s"),
 )
-# Of runs without a declaration of their own.
+# Metrics by name, for runs whose record declares none.
 UNDECLARED = {
     metric.name: metric
     for metric in (ACCURACY, ACCURACY.worst_client, LOSS, *FEDERATED, DISTANCE, EXCESS_LOSS, *TOTALS)
@@ -147,7 +147,7 @@ def as_data(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
     return data
 
 
-@functools.lru_cache  # thousands of runs have the same
+@functools.lru_cache  # thousands of runs have equal declarations
 def from_text(text: str) -> tuple[Metric, ...]:
     """Return the declarations in a recorded JSON text; none if the text is damaged."""
     try:

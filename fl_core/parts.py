@@ -1,5 +1,7 @@
-"""Parts of an experiment as validated, frozen data with names for suite files.
+"""Base classes of everything that a suite can choose: `Frozen`, validated data, and `Part`, chosen by name.
 
+Problems, strategies, laws of time, codings and optimisers derive from `Part`; a class attribute `name` in one
+of the family's modules is all that it takes to be found. `identity` is the basis of the keys of stored runs.
 A part is written `{name: fedbuff, buffer: 10}`, or `fedbuff` where its defaults will do. A user's own class
 is named by its import path, `{name: "my_package.my_module:MyStrategy", ...}`, without registration.
 """
@@ -36,13 +38,13 @@ from pydantic_core.core_schema import no_info_wrap_validator_function
 from fl_core import comments, import_guard
 from fl_core.text import nearest
 
-NUMPY_BOOLEANS = {"bool", "bool_"}  # names of its type, by which NumPy need not be imported
+NUMPY_BOOLEANS = {"bool", "bool_"}  # names of NumPy's type, recognised without importing NumPy
 
 
 class Frozen(BaseModel):
-    """Validated data without changes; unknown keys are errors.
+    """Base of validated, unchangeable data; unknown keys are errors.
 
-    An instance inside of other data is taken as it is, and not validated again.
+    An instance inside of other data is used without a second validation.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, ser_json_inf_nan="strings")
@@ -53,7 +55,7 @@ class Frozen(BaseModel):
             return value if isinstance(value, cls) else validate(value)
 
         schema: dict[str, Any] = dict(handler(source))
-        if "__pydantic_core_schema__" in vars(cls):  # of the complete class, which does this already
+        if "__pydantic_core_schema__" in vars(cls):  # a complete class has the wrapper already
             return cast(CoreSchema, schema)
         reference = schema.pop("ref", None)
         return no_info_wrap_validator_function(validate_once, cast(CoreSchema, schema), ref=reference)
@@ -61,7 +63,7 @@ class Frozen(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _without_booleans_as_numbers(cls, value: Any, handler: Callable[[Any], Self]) -> Self:
-        """Refuse booleans for numbers, which pydantic takes for 1 and 0."""
+        """Refuse booleans in the place of numbers; pydantic reads true as 1."""
         validated = handler(value)
         if isinstance(value, Mapping):
             for name, value_given in value.items():
@@ -135,7 +137,7 @@ def _identities(value: Any) -> Any:
     return [item.identity() for item in value] if several else None
 
 
-_EXPONENT = re.compile(r"[eE][-+]?0*[1-9]\d{3}")  # Fraction would write all of its digits out
+_EXPONENT = re.compile(r"[eE][-+]?0*[1-9]\d{3}")  # four digits or more: Fraction writes out all zeros
 
 
 def exact(value: Any) -> Fraction:
@@ -160,7 +162,7 @@ BYTE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB"
 
 
 def bytes_as_written(value: Any) -> Any:
-    """Return a number of bytes, also of a text with a unit such as "40 MB"; anything else as it is.
+    """Return a number of bytes for a text such as "40 MB"; other values unchanged, for pydantic to check.
 
     Raises:
         ValueError: The text is no such number, or no whole number of bytes.
@@ -188,13 +190,13 @@ class FieldError(ValueError):
 
 
 def ordered(low: str, high: str, *, strictly: bool = False) -> Any:
-    """Return a validator of two fields: `high`, where given, is not below `low`, or is above it."""
+    """Return a validator of two fields: `high`, if not None, is at least `low`, or `strictly` above."""
 
     def validate(data: Any) -> Any:
-        least, value = getattr(data, low), getattr(data, high)
-        if value is not None and (value < least or (strictly and value == least)):
+        minimum, value = getattr(data, low), getattr(data, high)
+        if value is not None and (value < minimum or (strictly and value == minimum)):
             bound = "be above" if strictly else "not be below"
-            raise FieldError(high, f"must {bound} `{low}`, which is {least}, but is {value}")
+            raise FieldError(high, f"must {bound} `{low}`, which is {minimum}, but is {value}")
         return data
 
     return model_validator(mode="after")(validate)
@@ -224,8 +226,8 @@ class Tune(Frozen):
     `buffer: Annotated[Count, Tune(1, 32)] = 10` is tuned from 1 to 32 unless a suite says otherwise.
     """
 
-    low: Rate  # the least value
-    high: Rate  # the greatest value
+    low: Rate  # the smallest value
+    high: Rate  # the largest value
     log: bool = True  # whether it is searched on a logarithmic scale
 
     def __init__(self, *values: float, **named: Any) -> None:
@@ -233,7 +235,7 @@ class Tune(Frozen):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return handler(source)  # beside a field, a range does not change what the field takes
+        return handler(source)  # an annotation with a range does not change which values a field takes
 
     _upwards = ordered("low", "high", strictly=True)
 
@@ -309,6 +311,7 @@ class Part(Frozen):
     @model_validator(mode="wrap")
     @classmethod
     def _by_name(cls, value: Any, handler: Callable[[Any], Self]) -> Self:
+        """Validate a name, or fields with a name, as an instance of the named member."""
         if isinstance(value, str):
             value = {"name": value}
         if isinstance(value, type):
@@ -334,6 +337,7 @@ class Part(Frozen):
 
     @model_serializer(mode="wrap")
     def _with_name(self, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """Return the fields for JSON, with the name first."""
         return {"name": self.reference(), **handler(self)}
 
     def label(self) -> str:
@@ -366,6 +370,7 @@ class Part(Frozen):
 
 
 def _member_schema(member: type[Part], handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    """Return the JSON schema of a member, with the names that choose it in a suite."""
     schema = dict(handler.resolve_ref_schema(handler(member.__pydantic_core_schema__)))
     _describe(member, schema)
     presets = vars(member).get("presets", {})
@@ -410,12 +415,14 @@ def find(cls: type[P], name: Any) -> type[P]:
 
 @functools.cache
 def _known(family: type[Part]) -> dict[str, type[Part]]:
+    """Return the members of a family by name, each preset's name included."""
     members = family.members()
     presets = {name: member for member in members.values() for name in vars(member).get("presets", ())}
     return dict(sorted({**members, **presets}.items()))
 
 
 def _imported(cls: type[P], kind: str, path: str) -> type[P]:
+    """Return a user's class by import path; PydanticCustomError unless it is a subclass of `cls`."""
     cls_imported = imported(path)
     if not (isinstance(cls_imported, type) and issubclass(cls_imported, cls)):
         expected = f"asyncfl.{cls.__name__}"

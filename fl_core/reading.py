@@ -1,4 +1,7 @@
-"""Bounded reading of user files: no pipe without a writer, no endless device."""
+"""Bounded reading of the user's files: every trace, table and YAML file is read through here.
+
+A path may name a pipe without a writer or an endless device; neither makes a command hang or fill memory.
+"""
 
 import csv
 import errno
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
-MOST_BYTES = 32_000_000  # of a table of numbers, which takes some fifty times as much memory
+MOST_BYTES = 32_000_000  # of a file; a table of numbers takes some fifty times as much memory
 
 
 def content(path: Path, limit: int = MOST_BYTES) -> bytes:
@@ -15,13 +18,13 @@ def content(path: Path, limit: int = MOST_BYTES) -> bytes:
 
     Args:
         path: The file.
-        limit: The most bytes read; counted as they come, since a file's status may say less, or change.
+        limit: The most bytes read; counted while reading, since the size in a file's status may be wrong.
 
     Raises:
         OSError: `path` is no regular file, or is larger than `limit`.
     """
     kind = path.stat().st_mode
-    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # to open a pipe would wait for its writer
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # opening a pipe waits for a writer
         raise OSError(errno.EINVAL, "is not a regular file", str(path))
     with path.open("rb") as file:
         data = file.read(limit + 1)

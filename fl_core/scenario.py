@@ -1,4 +1,8 @@
-"""A scenario: a problem, a timing, possibly an arrangement, and a budget; shared by all strategies."""
+"""A scenario: a problem, a timing, possibly an arrangement, and a budget; shared by all strategies.
+
+Suites (`benchmarks/suite/`) expand their `scenarios:` into these; with strategy and seed one is an
+`Experiment`.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,12 +29,13 @@ HOUR_SECONDS = Fraction(3600)
 
 
 class ServerTiming(Frozen):
-    """A server that takes time: updates wait in order of arrival, and are applied when their service ends."""
+    """A server that takes time for each update: they queue in order of arrival (docs/rules.md, rule 24)."""
 
     durations: SerializeAsAny[Durations]  # the law of how long the server takes for an update
 
     @model_validator(mode="after")
     def _serves_one_by_one(self) -> Self:
+        """Refuse laws that are defined for clients only."""
         if self.durations.together or self.durations.per_step:
             law = self.durations.reference()
             raise FieldError(
@@ -38,11 +43,11 @@ class ServerTiming(Frozen):
                 f"'{law}' {'with per_step ' if self.durations.per_step else ''}cannot be the law of a "
                 "server: it counts the clients' iterations or steps. Choose another, such as fixed",
             )
-        means(self.durations, 1, seed=0)  # ValueError if the law has times of several clients
+        means(self.durations, 1, seed=0)  # ValueError for a law with a list of times
         return self
 
     def lengths(self, seed: int, exact_times: tuple[Fraction, ...] = ()) -> Lengths:
-        """Return the lengths of services, on a clock that hits `exact_times`."""
+        """Return the lengths of services, on a clock of which all `exact_times` are whole ticks."""
         return Lengths(self.durations, 1, seed, exact_times, purpose="service")
 
     def label(self) -> str:
@@ -63,7 +68,7 @@ class Timing(Frozen):
 
     @model_validator(mode="after")
     def _files_fit_each_other(self) -> Self:
-        """Refuse two traces of which one is drawn from, and links without ids beside ids."""
+        """Refuse files about the same clients that cannot be joined by the clients' ids."""
         traced = self._traces()
         self._must_have_days_of_its_unit()
         if len({law.clients for law in traced}) > 1:
@@ -83,7 +88,7 @@ class Timing(Frozen):
         return self
 
     def _must_have_days_of_its_unit(self) -> None:
-        """Refuse days of 24 units where a trace of durations says that its unit is not an hour."""
+        """Refuse a day of 24 units if the unit of the trace of durations is not an hour."""
         unit, law = self.durations.time_unit, self.availability
         seconds = traces.TIME_UNITS.get(unit, HOUR_SECONDS)
         if isinstance(law, Diurnal) and law.day == 24 and seconds != HOUR_SECONDS:
@@ -106,7 +111,7 @@ class Timing(Frozen):
         return self.device_ids(n, seed) if len(self._laws_with_ids()) > 1 else None
 
     def device_ids(self, n: int, seed: int) -> list[str] | None:
-        """Return the ids that a file gives the n clients of a run; None where no file names them.
+        """Return the ids of the n clients of a run as named in a file; None if no file names clients.
 
         Raises:
             ValueError: The file does not fit n clients.
@@ -136,6 +141,7 @@ class Timing(Frozen):
                 )
 
     def _laws_with_ids(self) -> list[DurationTrace | PresenceTrace | ColumnLaw]:
+        """Return the laws from files with ids of clients; the first decides which clients take part."""
         return [*self._traces(), *(law for law in self._columns() if law.client is not None)]
 
     def _traces(self) -> list[DurationTrace | PresenceTrace]:
@@ -151,7 +157,7 @@ class Timing(Frozen):
         return [law for law in laws if isinstance(law, ColumnLaw)]
 
     def label(self) -> str:
-        """Return a short name for tables and figures, such as "F80" or "two-speed 20 % × 10"."""
+        """Return a short name for tables and figures, for example "F80" or "two-speed 20 % × 10"."""
         available = "" if self.availability == Always() else self.availability.label()
         links = self.network.label() if self.network else ""
         server = self.server.label() if self.server else ""
@@ -216,6 +222,7 @@ class Scenario(Frozen):
 
     @model_validator(mode="after")
     def _times_fit_the_clients(self) -> Self:
+        """Refuse laws and lists that do not fit the problem's number of clients."""
         timing, n = self.timing, self.problem.clients
         with _faults_of("timing.durations"):
             means(timing.durations, n, seed=0)

@@ -1,4 +1,7 @@
-"""The user's own code and data in an experiment: import paths, and a digest of each file."""
+"""The user's own code and data in an experiment: import paths, and a digest of each file.
+
+The digests are recorded beside the key of a run; a run whose code or data were edited is computed again.
+"""
 
 import re
 import sys
@@ -14,7 +17,7 @@ from fl_core import reading
 from fl_core.keys import digest
 
 PATH = re.compile(r"[\w.]+:\w+")  # package.module:name
-PLACES = {"name", "module", "data", "collate_fn"}  # the keys under which import paths stand
+PATH_FIELDS = {"name", "module", "data", "collate_fn"}  # fields that may hold an import path
 DIGEST = " sha256:"
 
 
@@ -28,31 +31,32 @@ def digests(code: Mapping[str, str]) -> dict[str, str]:
     return {path: source.rpartition(DIGEST)[2] for path, source in code.items()}
 
 
-def content(kind: str, path: Path, known: str = "", limit: int = reading.MOST_BYTES) -> bytes:
+def content(kind: str, path: Path, known_digest: str = "", limit: int = reading.MOST_BYTES) -> bytes:
     """Return the content of a user's file; raise ValueError if unreadable, or not of the known digest."""
     try:
         data = reading.content(path, limit)
     except OSError as error:
         raise ValueError(f"{kind} {path}: {error.strerror}") from None
-    if known and digest(data) != known:
-        raise ValueError(f"{kind} {path}: the file was edited: its digest is not {known}")
+    if known_digest and digest(data) != known_digest:
+        raise ValueError(f"{kind} {path}: the file was edited: its digest is not {known_digest}")
     return data
 
 
 def filled_in(identify: Callable[[Path], str]) -> AfterValidator:
-    """Return a validator of a field that is the digest of the file in `path`, unless it is given."""
+    """Return a validator that fills an empty field with the digest of the file named in the field `path`."""
 
-    def validate(given: str, info: ValidationInfo) -> str:
+    def validate(value: str, info: ValidationInfo) -> str:
         path = info.data.get("path")
-        return given if given or path is None else identify(path)
+        return value if value or path is None else identify(path)
 
     return AfterValidator(validate)
 
 
 def _paths(node: Any) -> Iterator[str]:
+    """Yield the import paths in nested plain data."""
     if isinstance(node, dict):
         for key, inside in node.items():
-            if key in PLACES and isinstance(inside, str) and PATH.fullmatch(inside):
+            if key in PATH_FIELDS and isinstance(inside, str) and PATH.fullmatch(inside):
                 yield inside
             yield from _paths(inside)
     elif isinstance(node, list):
@@ -61,11 +65,12 @@ def _paths(node: Any) -> Iterator[str]:
 
 
 def _source(path: str) -> str:
+    """Return file and digest of an imported module; the experiment's parts are imported by now."""
     module = sys.modules.get(path.partition(":")[0])
     return "no file" if module is None else _as_loaded(module)
 
 
-@cache  # the file may be edited while the code that was read from it runs
+@cache  # the digest is of the code that was imported: the file may be edited later
 def _as_loaded(module: ModuleType) -> str:
     file = getattr(module, "__file__", None)
     if file is None:

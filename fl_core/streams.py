@@ -1,8 +1,8 @@
-"""Random streams named by purpose, never by the time of drawing (docs/rules.md).
+"""Random streams, each named by seed, purpose and ids: all random numbers of a run come from here.
 
-So no result depends on the order of computation, the batch width, the number of workers or a resume, and
-under one scenario and seed all strategies get the same initial model, partition, job lengths and
-mini-batches.
+The streams do not depend on the time of drawing (docs/rules.md). So no result depends on the order of
+computation, the batch width, the number of workers or a resume, and under one scenario and seed all
+strategies get the same initial model, partition, job lengths and mini-batches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 KEY = Struct("<2Q")  # a digest as the key of Philox
 WORD = 2**32 - 1
-# What `_digest` hashes last, by the number of ids: the end of `repr((seed, purpose, ids))`.
+# The end of `repr((seed, purpose, ids))` by the number of ids, as hashed by `_digest`.
 ENDS = (b"())", b"(%d,))", b"(%d, %d))", b"(%d, %d, %d))")
 
 
@@ -43,7 +43,7 @@ def torch_stream(seed: int, purpose: str, *ids: int) -> torch.Generator:
 class Streams:
     """Streams for a purpose through a single generator: `at(...)` costs 1 µs where `stream(...)` costs 8.
 
-    The numbers are the same. What `at` returns is valid until the next `at`: draw at once, do not keep it.
+    The numbers are equal. A generator from `at` is valid until the next `at`: draw at once, do not keep it.
     """
 
     def __init__(self, seed: int, purpose: str) -> None:

@@ -16,7 +16,7 @@ def many(n: int, thing: str) -> str:
 
 
 def miscounted(values: Sized, clients: int) -> str:
-    """Return a message about a list of the wrong length: "2 given for 3 clients; give one for each"."""
+    """Return a message about a list of wrong length, as "2 given for 3 clients; give one for each"."""
     return f"{len(values)} given for {many(clients, 'client')}; give one for each"
 
 
@@ -43,7 +43,7 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def varying(lists: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the entries of each list that not all lists share."""
+    """Return each list without the entries that are common to all lists."""
     shared = set.intersection(*map(set, lists))
     return [tuple(entry for entry in entries if entry not in shared) for entries in lists]
 

@@ -1,5 +1,6 @@
 """Time to target: when a learning curve first meets a target, and comparisons of runs with misses.
 
+The only implementation: the recorder, the report, the gate, claims and leaderboard all call these functions.
 The time to target of a run is the reading of a clock at the first evaluation that is as good as the target,
 whatever follows; it is ∞ for a run that never meets the target. Where a problem asks for several `marks`, the
 mean of so many successive evaluations has to be as good, and the first of them counts. A run that never meets
@@ -28,7 +29,7 @@ def meets(values: ArrayLike, target: float, higher: bool) -> Array:
 
 
 def first_meeting(values: ArrayLike, target: float, higher: bool, marks: int = 1) -> int | None:
-    """Return the index of the first evaluation from which a target is met; None without any.
+    """Return the index of the first evaluation that meets a target; None if the target is never met.
 
     Args:
         values: The metric at successive evaluations [evaluations].

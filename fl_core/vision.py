@@ -1,4 +1,4 @@
-"""Make torchvision importable with a torch of incompatible compiled operators.
+"""Make torchvision importable with a torch whose compiled operators do not fit.
 
 A torch built for the CPU next to PyPI's torchvision cannot load torchvision's library of operators, and then
 `import torchvision` fails, and with it `import pytorch_lightning` (torchmetrics imports torchvision). Nothing
