@@ -1,4 +1,7 @@
-"""Advice for a population of clients: nearest measured population, leading strategies, a suite to check."""
+"""Advice for a population of clients: nearest measured population, leading strategies, a suite to check.
+
+`asyncfl advise` calls these functions in turn. Measured populations are those of the leaderboard.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,11 +13,11 @@ from fl_core.text import listed, many
 from fl_core.timing.characteristics import Characteristics, Links, characteristics
 from reports.leaderboard.populations import REFERENCE, PopulationScores
 
-NEAR = log(2)  # a population is near if it is no farther than a factor of two in one characteristic
+NEAR = log(2)  # largest distance of a near population: a factor of two in one characteristic
 SEEDS = range(8)
 NOTHING = "Nothing near was measured"
 CANDIDATES = 5  # strategies that the suite compares
-MOST = 1000  # clients among whom digits can be dealt out
+MOST = 1000  # clients that the data of `digits` suffice for
 WORDS = {
     "spread": "typical ratio between the mean job times of two clients",
     "slowest": "mean job time, slowest client over median client",
@@ -108,18 +111,18 @@ def message(scores: PopulationScores) -> float:
 def characteristics_table(
     characteristics: Characteristics, neighbours: Sequence[Neighbour], given_names: Collection[str]
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Return headings and rows of the clients' characteristics, beside the nearest population's.
+    """Return headings and rows of a table: characteristics of the clients and of the nearest population.
 
     Args:
         characteristics: The characteristics of the user's clients.
         neighbours: The measured populations, nearest first.
-        given_names: Names of the characteristics that follow from what the user said; others are assumed.
+        given_names: Names of the characteristics that the user's options determine; others are assumed.
     """
-    beside = [neighbour.measured for neighbour in neighbours[:1]]
+    nearest = [neighbour.measured for neighbour in neighbours[:1]]
     rows = []
     for name, value in asdict(characteristics).items():
         yours = _factor(value) if name in given_names else f"{_factor(value)} assumed: {ASSUMED[name]}"
-        rows.append([WORDS[name], yours, *(_factor(getattr(population, name)) for population in beside)])
+        rows.append([WORDS[name], yours, *(_factor(getattr(population, name)) for population in nearest)])
     return ["Ratio", "Yours", *(neighbour.name.capitalize() for neighbour in neighbours[:1])], rows
 
 
@@ -135,13 +138,13 @@ def nearness(neighbours: Sequence[Neighbour]) -> str:
 
 
 def from_board(scores: PopulationScores | None) -> tuple[Sequence[str], Mapping[str, str]]:
-    """Return sentences on the rank groups of a population, and the strategies worth comparing there.
+    """Return sentences on the rank groups of a population, and strategies worth a comparison.
 
-    The latter are labels with reasons, the best first.
+    The strategies are labels with reasons, the best first.
 
     Args:
-        scores: The population's scores; None: nothing near was measured, so nothing is recommended, and
-            the suite compares one strategy of each kind.
+        scores: The population's scores; None if nothing near was measured: then nothing is recommended,
+            and the suite compares one strategy of each kind.
     """
     if scores is None:
         return (), KINDS
@@ -167,9 +170,9 @@ def from_board(scores: PopulationScores | None) -> tuple[Sequence[str], Mapping[
     return sentences, reasons
 
 
-def candidates(reasons: Mapping[str, str], known: Collection[str]) -> dict[str, str]:
-    """Return the known strategies most worth comparing, each with the reason, and FedAvg."""
-    best = [label for label in reasons if label in known and label != REFERENCE][:CANDIDATES]
+def candidates(reasons: Mapping[str, str], labels: Collection[str]) -> dict[str, str]:
+    """Return the first few strategies of `reasons` that are among `labels`, with the reasons, and FedAvg."""
+    best = [label for label in reasons if label in labels and label != REFERENCE][:CANDIDATES]
     chosen = {label: reasons[label] for label in best}
     return chosen | {REFERENCE: "synchronous, what others are compared with"}
 
@@ -220,4 +223,5 @@ def _working(strategy: Any, at_work: int | None) -> Any:
 
 
 def _factor(value: float) -> str:
+    """Return a logarithm of a ratio as a factor in words."""
     return f"{exp(value):.3g} ×"

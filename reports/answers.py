@@ -1,4 +1,7 @@
-"""Comparisons of two strategies in words."""
+"""Comparisons of two strategies in words: the output of `asyncfl compare` for each scenario.
+
+The numbers are computed in `reports/comparisons.py`.
+"""
 
 from collections.abc import Callable, Iterator
 from math import isfinite, isinf

@@ -1,4 +1,6 @@
-"""Comparisons of strategies, paired over seeds.
+"""Comparisons of strategies, paired over seeds: which pairs are compared, and on which numbers.
+
+The tests themselves are in `reports/inference.py`.
 
 - `compare`: two named strategies in each scenario, as `asyncfl compare` shows them.
 - `contrasts`: every two strategies of every scenario, for the differences that hold among all tested.
@@ -42,15 +44,17 @@ class Comparison:
     scenario: str
     measure: Measure
     pairs: Mapping[int, Pair]  # by seed; ∞ for a target that was never met
-    effect: Effect | None  # how far the first is ahead; None where a pair is not finite, or there is none;
-    # its interval holds at 95 % together with those of all `tests` (Bonferroni)
+    # Lead of the first strategy, with an interval at 95 % for all `tests` together (Bonferroni); None without
+    # pairs, or if a value is not finite
+    effect: Effect | None
     p: float  # two-sided, adjusted; NaN without any pair
-    restricted: Effect | None = None  # of times to a target that was not always met, each pair up to the
-    # first end of a run that never met it; without it and `effect`, p is of a sign test
+    # Lead in times to a target that some runs missed, each pair cut at the first end of a run that missed it;
+    # None if not needed or not possible. Without this and `effect`, p is of a sign test
+    restricted: Effect | None = None
     tests: int = 1  # number of tests for which p is adjusted (Holm)
     target: str = ""  # in words, where the question is about times to a target
-    step: float = nan  # distance between the evaluations at which a target is checked
-    remarks: tuple[str, ...] = ()  # seeds that are in no pair, or that diverged
+    step: float = nan  # median distance between evaluations, the precision of times to target
+    remarks: tuple[str, ...] = ()  # on seeds left out of pairs, and on diverged runs
 
     @property
     def decided(self) -> bool:
@@ -104,7 +108,7 @@ def compare(scenarios: Sequence[RecordedScenario], first: str, second: str, metr
         scenarios: The scenarios of a suite.
         first: A strategy's label.
         second: Another one's.
-        metric: A recorded one, taken at the end of the run, one of `TO_TARGET`, or `AREA`.
+        metric: A recorded metric, taken at the end of the run; or a name of `TO_TARGET`; or `AREA`.
     """
     comparisons = []
     for scenario in scenarios:
@@ -146,6 +150,7 @@ def overall(scenarios: Sequence[RecordedScenario], comparisons: Sequence[Compari
 
 
 def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: str) -> Comparison:
+    """Return the comparison of two strategies in a scenario, not yet adjusted for other comparisons."""
     clock = TO_TARGET.get(metric)  # None unless the question is about times to a target
     pairs, cut, remarks = {}, [], []
     sides = [{run.seed: run for run in cell.runs} for cell in cells]
@@ -162,8 +167,8 @@ def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: s
         if not reasons or (clock and all(run and run.status.terminated for run in runs)):
             pairs[seed] = pair
             if clock and all(run and clock in run.files.curve for run in runs):
-                both = [run for run in runs if run]
-                ends = [run.observed_until(met, clock) for run, met in zip(both, pair, strict=True)]
+                pair_of_runs = [run for run in runs if run]
+                ends = [run.observed_until(met, clock) for run, met in zip(pair_of_runs, pair, strict=True)]
                 cut.append(restricted(*zip(pair, ends, strict=True)))
         remarks += stalled
         if reasons:
@@ -179,6 +184,7 @@ def _in_scenario(scenario: RecordedScenario, cells: tuple[Cell, Cell], metric: s
 def _comparison(
     label: str, metric: Measure, pairs: Mapping[int, Pair], cut: Sequence[Pair] = ()
 ) -> Comparison:
+    """Return the comparison of paired values: a t-test, on `cut` times if some are ∞, or else a sign test."""
     comparison = Comparison(label, metric, pairs, None, nan)
     if not pairs:
         return comparison
@@ -205,6 +211,7 @@ def measured(scenario: RecordedScenario, metric: str) -> Measure:
 
 
 def _values(first: RunResult, second: RunResult, scenario: RecordedScenario, metric: str) -> Pair:
+    """Return the values of two runs of a seed."""
     if metric in TO_TARGET:
         clock = TO_TARGET[metric]
         return first.time_to_target(clock, scenario.target), second.time_to_target(clock, scenario.target)
@@ -256,8 +263,8 @@ class PairedContrast:
     scenario: RecordedScenario
     first: Cell  # ahead in the mean
     second: Cell
-    effect: Effect  # how far the first is ahead
-    size: float  # the same as a share of the larger of both means, hence without a unit
+    effect: Effect  # lead of the first
+    size: float  # mean lead as a share of the larger of both means, hence without a unit
     p: float  # adjusted (Holm) for all contrasts of the suite
 
     @property
@@ -269,10 +276,10 @@ class PairedContrast:
 def contrasts(scenarios: Sequence[RecordedScenario]) -> list[PairedContrast]:
     """Return the contrasts of all pairs of strategies with two seeds in common, the largest first.
 
-    Both questions are put to every pair in every scenario, so that no pair is chosen by its results; paired
-    t-tests, adjusted together (Holm). A time to target ends where a run that never met the target ended: both
-    strategies are compared up to there, seed by seed (restricted mean time; Royston & Parmar, Statistics in
-    Medicine 30, 2011). Strategies with diverged runs have no final value.
+    Every pair in every scenario is tested on both questions, so that no pair is chosen by its results: paired
+    t-tests, adjusted together (Holm). If a run never met the target, both strategies are compared up to the
+    end of this run, seed by seed (restricted mean time; Royston & Parmar, Statistics in Medicine 30, 2011).
+    Strategies with diverged runs have no final value.
     """
     tested = [
         contrast for scenario in scenarios for contrast in (*_in_time(scenario), *_in_the_end(scenario))
@@ -336,8 +343,8 @@ def _contrast(
 def seeds_to_show(contrasts: Sequence[PairedContrast]) -> tuple[PairedContrast, int] | None:
     """Return the largest contrast with a spread, and the estimated number of seeds to show the difference.
 
-    None without such a contrast. The one with the smallest p-value would promise too much: of many contrasts
-    over few seeds some have a small spread by chance.
+    None without such a contrast. The contrast with the smallest p-value would promise too much: of many
+    contrasts over few seeds some have a small spread by chance.
     """
     level = simultaneous_level(len(contrasts))
     for contrast in contrasts:
@@ -351,10 +358,10 @@ class Gap:
     """Distance of a strategy from the best of several compared strategies."""
 
     values: tuple[float, ...]  # paired differences, one per common seed; positive is worse
-    effect: Effect  # its interval holds at 95 % together with those of all pairs of strategies (Bonferroni)
+    effect: Effect  # with an interval at 95 % for all pairs of strategies together (Bonferroni)
     p: float  # adjusted (Holm) for all pairs of strategies
-    worse: bool  # whether it is shown to be worse; False means only that it is not shown
-    needed: int | None  # seeds that would separate it, if the difference is as estimated
+    worse: bool  # whether the strategy is shown to be worse; False does not mean equal
+    needed: int | None  # seeds to separate the strategies, if the difference is as estimated
 
 
 def differences(scenario: RecordedScenario) -> dict[str, Gap]:

@@ -5,7 +5,7 @@ that the same two strategies on the same seeds have the same difference, interva
 the mean of the paired differences with Student's interval, and the p-value of the paired t-test
 (`paired_effect`).
 
-What differs between them is the question. Several comparisons at once have intervals at a higher level
+The questions differ. Several comparisons at once have intervals at a higher level
 (`simultaneous_level`) and adjusted p-values (`holm`). The claims, which look again as seeds are added, demand
 that three tests agree (`agreed`), and use the sign test where runs collapse (`PairedMedian`). The leaderboard
 has rank groups, in `reports.leaderboard.rank_groups`: tuning is a source of chance there, too.
@@ -28,12 +28,12 @@ QuestionKey = TypeVar("QuestionKey", bound=Hashable)
 LEVEL = 0.95  # of intervals and tests
 ERROR = 1 - LEVEL
 SIDE = ERROR / 2  # error of a one-sided test
-ROUNDING = 1e-9  # a spread below this, relative to the values, counts as none
-MAX_UNEQUAL = 6  # differences beside a majority of equal ones, from which no spread is estimated
-NORMAL_SEEDS = 1000  # seeds from which t is practically normal
+ROUNDING = 1e-9  # a spread below this, relative to the values, counts as no spread
+MAX_UNEQUAL = 6  # if most differences are equal and no more than these are not, no spread is estimated
+NORMAL_SEEDS = 1000  # from this number of seeds on, t is practically normal
 FEWEST = 6  # seeds with which sign flips can reach `SIDE`: 2⁻⁶ is less, 2⁻⁵ is more
 GRID = 1 << 14  # steps into which the sum of |differences| is divided
-SKEW = 0.5  # skewness that is assumed against what is to be shown, at least
+SKEW = 0.5  # smallest skewness assumed against a finding
 MAX_RANKED = 8  # values, whose 40,320 permutations are enumerated
 
 
@@ -56,8 +56,7 @@ def t_quantile(n: int, level: float = LEVEL) -> float:
 class Effect:
     """Mean of paired differences with the interval and the two-sided p-value of a paired test.
 
-    The interval is all of R where none can be given: one seed, or mostly equal differences, do not show a
-    spread.
+    The interval is all of R if the differences do not show a spread: for one seed, or mostly equal values.
     """
 
     mean: float
@@ -73,7 +72,7 @@ class Effect:
         return (nan, nan) if self.low == -inf and self.high == inf else (self.low, self.high)
 
     def p_above(self, threshold: float) -> float:
-        """Return the one-sided p-value of a t-test for a mean above the threshold; 1 for a single seed."""
+        """Return the one-sided p-value of a t-test for a mean above the threshold; 1 with n = 1."""
         if self.n == 1:
             return 1.0
         if self.std == 0:
@@ -81,17 +80,16 @@ class Effect:
         return float(special.stdtr(self.n - 1, -(self.mean - threshold) / (self.std / sqrt(self.n))))
 
     def p_below(self, threshold: float) -> float:
-        """Return the one-sided p-value of a t-test for a mean below the threshold; 1 for a single seed."""
+        """Return the one-sided p-value of a t-test for a mean below the threshold; 1 with n = 1."""
         return replace(self, mean=-self.mean).p_above(-threshold)
 
 
 def paired_effect(differences: Sequence[float] | Array, level: float = LEVEL) -> Effect:
     """Return the effect of finite paired differences: Student's interval and the paired t-test.
 
-    Equal differences have no spread, hence no interval, and the p-value of their signs. Nor is there an
-    interval where most differences are equal, such as those between times at evaluations, and six at most are
-    not: their standard deviation is mostly luck. There p is that of sign flips, where it is larger and above
-    5 %.
+    Equal differences have no spread, hence no interval; p is that of their signs. If most differences are
+    equal and at most six are not, as for times read off at evaluations, there is no interval either: their
+    standard deviation is mostly luck. Then p is that of sign flips, if larger and above 5 %.
 
     Args:
         differences: One for each seed.
@@ -128,8 +126,8 @@ def _mostly_equal(values: Array) -> bool:
 def seeds_to_decide(effect: Effect, power: float = 0.8, level: float = LEVEL) -> int | None:
     """Return the number of seeds for a paired test to tell an effect from 0.
 
-    By the noncentral t, or by the sign test where all differences are equal; `level` is 1 − 0.05/k where k
-    tests share the 5 %. None where it is 0, or the spread is unknown.
+    By the noncentral t, or by the sign test if all differences are equal; `level` is 1 − 0.05/k if k tests
+    share the 5 %. None if the mean is 0, or the spread unknown.
     """
     if effect.mean == 0 or np.isnan(effect.std):
         return None
@@ -138,7 +136,7 @@ def seeds_to_decide(effect: Effect, power: float = 0.8, level: float = LEVEL) ->
         return by_signs
     size = abs(effect.mean) / effect.std
     z = float(special.ndtri((1 + level) / 2) + special.ndtri(power))
-    n = max(2, ceil((z / size) ** 2))  # its value if the spread were known
+    n = max(2, ceil((z / size) ** 2))  # the number if the spread were known
     while n < NORMAL_SEEDS and 1 - special.nctdtr(n - 1, size * sqrt(n), t_quantile(n, level)) < power:
         n += 1
     return max(n, by_signs) if effect.low == -inf else n
@@ -156,9 +154,9 @@ def holm_by_question(
     """Return p-values of hypotheses, adjusted for the number of questions still open.
 
     At most one of the hypotheses of a question is true: A and B are equal, or they differ by at least the
-    margin. So no more can be true than there are questions with a hypothesis that is not rejected yet
-    (Shaffer, JASA 81, 1986); with one hypothesis a question this is Holm's correction. Dropping a
-    question as soon as one of two is rejected would be wrong: where most are equal, the rest are extreme.
+    margin. So the number of true hypotheses is at most the number of questions with a hypothesis not rejected
+    yet (Shaffer, JASA 81, 1986); with one hypothesis a question this is Holm's correction. A question must
+    not be dropped as soon as one of its two hypotheses is rejected: the other may still be true.
     """
     open_tests = {question: len(tests) for question, tests in questions.items()}
     open_questions = sum(map(bool, open_tests.values()))
@@ -177,7 +175,7 @@ def holm_by_question(
 
 
 def two_sided(test: Callable[[Array], float], differences: Array) -> float:
-    """Return the two-sided p-value of a one-sided test."""
+    """Return a two-sided p-value: twice the smaller of a one-sided test's in both directions."""
     return min(1.0, 2 * min(test(differences), test(-differences)))
 
 
@@ -188,8 +186,8 @@ def agreed(differences: np.ndarray) -> float:
         differences: Finite values [seeds].
 
     Returns:
-        The larger of the two p-values; that of the sign-flip test where it is larger still and not below
-        2.5 %, so that fewer than six seeds show nothing.
+        The larger p-value of both t-tests; or that of the sign-flip test if still larger and above 2.5 %, so
+        that fewer than six seeds show nothing.
     """
     p = max(paired_effect(differences).p_above(0), skewed(differences))
     return p if p > SIDE else backed(p, sign_flip(differences))
@@ -203,7 +201,7 @@ def backed(p: float, exact: float, error: float = SIDE) -> float:
 def skewed(differences: np.ndarray) -> float:
     """Return the p-value of a t-test for a mean above 0 after Hall's transformation against skewness.
 
-    A skewness against the finding, of `SKEW` at least, is assumed: few seeds do not show a long tail.
+    A skewness against the finding, of `SKEW` or more, is assumed: few seeds do not show a long tail.
 
     Source: Hall, Journal of the Royal Statistical Society B 54 (1992), pp. 221–228.
     """
@@ -219,7 +217,7 @@ def skewed(differences: np.ndarray) -> float:
 def straightened(size: float, skew: float = -SKEW) -> float:
     """Return an effect in standard deviations after Hall's transformation, without the bias term.
 
-    Half of the effect is kept at least: for a large one the cubic no longer follows the tail.
+    The result is at least half of the effect: for large effects the cubic no longer follows the tail.
     """
     return max(size + skew * size**2 / 3 + skew**2 * size**3 / 27, size / 2)
 
@@ -227,8 +225,8 @@ def straightened(size: float, skew: float = -SKEW) -> float:
 def sign_flip(differences: np.ndarray) -> float:
     """Return the p-value for values above 0 by all 2ⁿ choices of signs; exact for symmetry about 0.
 
-    The distribution of the sum of those above 0 is computed on a grid of `GRID` steps; sums that rounding may
-    have parted from the observed one count as equal to it.
+    The distribution of the sum of values above 0 is computed on a grid of `GRID` steps. Sums that differ from
+    the observed sum by no more than the rounding to the grid count as equal.
     """
     sizes = np.abs(differences)
     if not sizes.any():
@@ -256,7 +254,7 @@ def sign_test(differences: np.ndarray) -> float:
 
 
 class PairedEstimate(ABC):
-    """Estimate over paired seeds with an interval and one-sided tests; the basis of a verdict."""
+    """Estimate over paired seeds with an interval and one-sided tests, for verdicts on claims."""
 
     mean: float
     low: float
@@ -268,19 +266,19 @@ class PairedEstimate(ABC):
         """Return the excess over the threshold, seed by seed."""
 
     def test(self, differences: Array) -> float:
-        """Return the one-sided p-value for values above 0; by default three tests must agree (`agreed`)."""
+        """Return a one-sided p-value for values above 0; by default three tests must agree (`agreed`)."""
         return agreed(differences)
 
     def p_above(self, threshold: float) -> float:
-        """Return the one-sided p-value for a number above the threshold."""
+        """Return a one-sided p-value for an estimate above the threshold."""
         return self.test(self.differences(threshold))
 
     def p_below(self, threshold: float) -> float:
-        """Return the one-sided p-value for a number below the threshold."""
+        """Return a one-sided p-value for an estimate below the threshold."""
         return self.test(-self.differences(threshold))
 
     def p_within(self, margin: float) -> float:
-        """Return the two-sided p-value of equivalence to 0 within the margin, by two one-sided tests."""
+        """Return the p-value of equivalence to 0 within the margin, by two tests in opposite directions."""
         return min(1.0, 2 * max(self.p_above(-margin), self.p_below(margin)))
 
 
@@ -321,9 +319,9 @@ class PairedMedian(PairedEstimate):
 
 
 class RatioEstimate(PairedEstimate):
-    """Ratio of two paired means (Fieller), with the interval of all r where t accepts top − r · bottom = 0.
+    """Ratio of two paired means (Fieller): the interval has all r for which t accepts top − r · bottom = 0.
 
-    Exact for normal values, where a bootstrap of so few seeds is not. All of R where the lower mean may be 0.
+    Exact for normal values, unlike a bootstrap of few seeds. All of R if the mean of `bottom` may be 0.
     """
 
     def __init__(self, top: Array, bottom: Array, level: float = LEVEL) -> None:
@@ -333,6 +331,7 @@ class RatioEstimate(PairedEstimate):
         self.low, self.high = self._interval()
 
     def _interval(self) -> tuple[float, float]:
+        """Return the ends of the interval: the roots of a quadratic equation in r."""
         if self.n < 2:
             return -inf, inf
         (xx, xy), (_, yy) = np.cov(self.top, self.bottom) * t_quantile(self.n, self.level) ** 2 / self.n
@@ -351,7 +350,7 @@ class RatioEstimate(PairedEstimate):
 def spread_ratio(top: Array, bottom: Array, level: float = LEVEL) -> RatioEstimate:
     """Return the ratio of mean distances from the median, for two samples paired by seed.
 
-    ValueError where the lower one does not vary.
+    ValueError if `bottom` does not vary.
 
     Source: Brown and Forsythe, JASA 69 (1974), pp. 364–367; here paired.
     """
@@ -404,9 +403,9 @@ class RankEstimate:
         law, observed = np.ones(1), 0  # law[s]: probability of a sum s
         for seed in range(self.n):
             other_values = self.others[:, seed] if self.others.ndim == 2 else self.others
-            mine, other = 2 * ranks(self.values[:, seed]), 2 * ranks(other_values)
-            law = np.convolve(law, _law(tuple(sorted(mine)), tuple(sorted(other))))
-            observed += round(float(mine @ other))
+            mine, theirs = 2 * ranks(self.values[:, seed]), 2 * ranks(other_values)
+            law = np.convolve(law, _law(tuple(sorted(mine)), tuple(sorted(theirs))))
+            observed += round(float(mine @ theirs))
         return float(min(1.0, law[observed:].sum())), float(min(1.0, law[: observed + 1].sum()))
 
 

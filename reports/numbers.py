@@ -1,4 +1,4 @@
-"""Numbers as text, and metrics whose values are written as text."""
+"""Numbers as text for pages and the terminal, and `Measure`: a metric with methods that write its values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,7 +9,7 @@ from fl_core.metrics import Metric, named
 
 MISSING = "–"
 INFINITE = "∞"
-MANY = 1000  # seeds; more are impractical
+MAX_SEEDS = 1000  # needed seeds that are written as a number; more are impractical
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -100,7 +100,7 @@ def _with_prefix(amount: float, unit: str, small: str) -> str:
 
 def about_seeds(needed: int) -> str:
     """Return an estimated number of seeds in words."""
-    return f"about {rough(needed)} seeds" if needed <= MANY else f"more than {MANY:,} seeds"
+    return f"about {rough(needed)} seeds" if needed <= MAX_SEEDS else f"more than {MAX_SEEDS:,} seeds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Measure(Metric):
 def measure(name: str, declared: Sequence[Metric] = (), higher: bool | None = None) -> Measure:
     """Return the metric of a name as declared by the runs; `higher` is the direction if undeclared."""
     metric = named(name, declared)
-    if all(other.name != name for other in declared) and higher is not None:
+    if higher is not None and name not in {declaration.name for declaration in declared}:
         metric = replace(metric, higher=higher)
     return Measure(**asdict(metric))
 

@@ -1,4 +1,7 @@
-"""Report page: a self-contained HTML file with the records of a suite in MLflow."""
+"""Report page: a self-contained HTML file with the records of a suite in MLflow.
+
+`asyncfl report` calls `write` for the page, and `write_files` for figures and tables as files.
+"""
 
 import functools
 import importlib
@@ -29,12 +32,12 @@ from reports.sections import (
 from reports.sections.section import Results, Section
 from reports.tables import csv, slug
 
-# Parts on how runs went, closed at first where there are many strategies
+# Anchors of sections on the course of runs, which are folded if there are many strategies
 FOLDED = ("fairness", "staleness", "participation", "phases", "errors", "cost", "strategies")
-MOST_SCENARIOS = 6  # below one another; of more, the reader picks one
+MOST_SCENARIOS = 6  # shown one below the other; if there are more, the reader picks one
 TEMPLATES = Path(__file__).parent / "templates"
 LONGEST = 100  # letters of a file's name
-SCRIPTS = ("tables.js", "page.js")  # the first has no need of the other
+SCRIPTS = ("tables.js", "page.js")  # `page.js` calls functions of `tables.js`
 
 # The page from top to bottom; a new part is a function of `sections/`, and its name here.
 SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
@@ -65,7 +68,7 @@ def write_page(tracking_uri: str, suite: str, path: Path) -> Path:
 def write(suite: RecordedSuite, path: Path, more: Sequence[Section] = ()) -> Path:
     """Write the page of a loaded suite atomically, `more` parts first, and return the path.
 
-    Where files of runs are gone, an existing page that shows more runs is kept, and the new one is written as
+    If files of runs are gone, an existing page with more runs is kept, and the new page gets the name
     `NAME-incomplete.html`.
     """
     if (suite.unread or suite.damaged) and _runs_on(path) > suite.shown:
@@ -76,7 +79,7 @@ def write(suite: RecordedSuite, path: Path, more: Sequence[Section] = ()) -> Pat
 
 
 def _runs_on(page: Path) -> float:
-    """Return the number of runs on a page; ∞ for a page that does not state it, 0 without a page."""
+    """Return the number of runs on a page: ∞ for a page without this number, 0 without a page."""
     if not page.is_file():
         return 0
     text = page.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,7 @@
-"""Rankings: the table of a scenario, best first, and the standings of a suite by mean rank or final value."""
+"""Rankings: the table of a scenario, best first, and the standings of a suite by mean rank or final value.
+
+The page and the terminal show both.
+"""
 
 from __future__ import annotations
 
@@ -106,10 +109,12 @@ def spread_text(spread: Spread, metric: Measure) -> tuple[str, str]:
 
 
 def _final(spread: Spread, metric: Measure) -> TableEntry:
+    """Return a final value, mean ± standard deviation."""
     return TableEntry(*spread_text(spread, metric), spread.mean)
 
 
 def _reach(reach: Reach, write: Callable[[float], str]) -> TableEntry:
+    """Return the median time to a target, with the number of seeds that met it unless all did."""
     fraction = f"{reach.reached}\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}{reach.of}"
     return TableEntry(write(reach.median), "" if reach.reached == reach.of else fraction, reach.median)
 
@@ -132,8 +137,8 @@ class StrategyStanding:
     """Standing of a strategy in a suite."""
 
     strategy: str
-    score: Effect  # mean rank (1 is best) or mean final value, over seeds, with its own interval of 95 %
-    gap: Gap | None = None  # to the leader, on the same scale; None of the leader, or if unpaired
+    score: Effect  # mean rank (1 is best) or mean final value over seeds, with a 95 % interval
+    gap: Gap | None = None  # to the leader, on the same scale; None for the leader, or if unpaired
 
     @property
     def open(self) -> bool:
@@ -145,14 +150,14 @@ class StrategyStanding:
 class Standings:
     """Strategies common to all scenarios, leader first.
 
-    With several scenarios each seed gives every strategy a mean rank: its rank in a scenario is that of its
-    final value among the strategies of that seed, ties share theirs, and diverged runs share the last ones.
-    The interval is that of the mean over seeds; scenarios are those of the suite, and not a sample of others.
+    With several scenarios each seed gives every strategy a mean rank over scenarios: in a scenario,
+    strategies are ranked by their final values under this seed; ties share the mean rank, and diverged runs
+    share the last ranks. The interval is for the mean over seeds; scenarios are not seen as a sample.
     """
 
     lines: tuple[StrategyStanding, ...]
     scenarios: int
-    seeds: int  # that all of them have
+    seeds: int  # seeds common to all strategies and scenarios
     by_rank: bool
 
     @property
@@ -179,6 +184,7 @@ def standings(scenarios: Sequence[RecordedScenario]) -> Standings | None:
 
 
 def _by_value(scenario: RecordedScenario) -> Standings | None:
+    """Return the standings in a single scenario by mean final value; without diverged strategies."""
     gaps = differences(scenario)
     lines = []
     for cell in scenario.ranked:

@@ -1,4 +1,7 @@
-"""The forms of a table: printed entries for pages and papers, numbers for programs."""
+"""Tables in all their forms: printed entries for pages and papers, numbers as CSV for programs.
+
+Sections make a `PageTable`; the page prints it, and `reports/page.py` writes it as CSV and LaTeX.
+"""
 
 import base64
 import gzip
@@ -14,11 +17,11 @@ from pandas.api.types import is_numeric_dtype
 
 from reports.numbers import MISSING
 
-PLAIN = 24_000  # letters up to which a table inside the page is not compressed
-MOST = 300_000  # bytes, compressed; a page does not hold more of one table
+MAX_PLAIN_LETTERS = 24_000  # of a table in a page; a longer table is compressed
+MAX_BYTES = 300_000  # of a compressed table in a page; a longer table is left out
 
-FORMULA = ("=", "+", "-", "@")  # with which a formula of a spreadsheet begins
-LEADING_BLANKS = ("\t", "\n")  # which spreadsheets leave out before a formula
+FORMULA = ("=", "+", "-", "@")  # first characters of a formula in spreadsheets
+LEADING_BLANKS = ("\t", "\n")  # skipped by spreadsheets before a formula
 
 # Characters that LaTeX reads as commands, and letters missing in its usual fonts.
 SPECIAL: dict[str, str | int | None] = {
@@ -54,11 +57,11 @@ class TableEntry:
     """Printed content of a cell of a table."""
 
     text: str
-    detail: str = ""  # beside it in muted type: its spread, or its number of seeds
-    value: float = inf  # to sort by
-    best: bool = False
-    place: float | None = None  # from the worst (0) to the best (1) of its scenario: length of a bar below it
-    apart: str = ""  # whether it is separated from the best, in words; empty where that is unknown
+    detail: str = ""  # text in muted type beside the entry: a spread, or a number of seeds
+    value: float = inf  # sort key
+    best: bool = False  # whether it is printed in bold
+    place: float | None = None  # from 0, worst, to 1, best of the scenario: length of the bar below the entry
+    apart: str = ""  # "separated" or "not separated" from the best; empty if unknown
 
 
 UNKNOWN = TableEntry(MISSING, value=nan)
@@ -89,6 +92,7 @@ def escaped(text: str) -> str:
 
 
 def _latex_cell(entry: TableEntry) -> str:
+    """Return an entry in LaTeX, the best in bold, with the detail behind."""
     main = rf"\textbf{{{escaped(entry.text)}}}" if entry.best else escaped(entry.text)
     return f"{main} {escaped(entry.detail)}" if entry.detail else main
 
@@ -129,8 +133,8 @@ def csv(table: pd.DataFrame) -> str:
 def harmless(cell: object) -> object:
     """Return a cell with text not read as a formula by spreadsheets."""
     if isinstance(cell, str):
-        cell = cell.replace("\r", "\n")  # a carriage return is not quoted, and begins a row
-        text = cell.lstrip("'")  # what is quoted gets one more quote, so that `as_written` is exact
+        cell = cell.replace("\r", "\n")  # pandas does not quote a carriage return, which begins a new row
+        text = cell.lstrip("'")  # a quoted text gets one more quote, so that `as_written` is exact
         if text.startswith(LEADING_BLANKS) or text.lstrip().startswith(FORMULA):
             return f"'{cell}"
     return cell
@@ -143,7 +147,7 @@ def as_written(cell: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A table as a file to take away; without an address where too long for a page."""
+    """A link for downloading a table from the page; without an address if the table is too long."""
 
     what: str  # the text of the link
     file: str
@@ -161,9 +165,9 @@ def download(title: str, suite: str, name: str, table: pd.DataFrame) -> Download
     """
     file, text = f"{slug(suite) or 'suite'}-{name}.csv", csv(table).encode()
     kind = "text/csv;charset=utf-8"
-    if len(text) > PLAIN:  # pandas and R read compressed files by their names
+    if len(text) > MAX_PLAIN_LETTERS:  # pandas and R read compressed files by their names
         text, kind = gzip.compress(text, mtime=0), "application/gzip"  # the same table gives the same bytes
-        if len(text) > MOST:
+        if len(text) > MAX_BYTES:
             return Download(title, file, "")
         file += ".gz"
     return Download(title, file, f"data:{kind};base64,{base64.b64encode(text).decode()}")

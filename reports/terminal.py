@@ -1,4 +1,4 @@
-"""The ranking as tables for the terminal."""
+"""The ranking as tables for the terminal, printed by `asyncfl run` and `asyncfl report`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tables(suite: RecordedSuite) -> RenderableType:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A ranking fitted to the terminal: in a narrow one, the last columns are left out."""
+    """A ranking that fits into the terminal: the last columns are left out if it is narrow."""
 
     ranking: Ranking
 
@@ -63,7 +63,7 @@ class Fitted:
         while len(grid[0]) > 3 and _width(grid) > options.max_width:
             grid = [[*cells[:-2], cells[-1]] for cells in grid]
             left_out += 1
-        # Outside the table, which would wrap them at its own width.
+        # Title and notes are not part of the table, which would wrap them at its own width.
         yield Text(self.ranking.scenario.label, style="bold")
         yield self._table(grid, _longest_word(grid, -1) if narrow else None)
         notes = {
@@ -78,7 +78,7 @@ class Fitted:
             yield Text(text, style="dim italic")
 
     def _cells(self) -> Grid:
-        """Return all cells, the headings on as many lines as their columns need."""
+        """Return all cells, with headings folded to the width of their columns."""
         rows = [(cell.strategy, entries, cell.seeds) for cell, entries in self.ranking.lines]
         if any(entry.text for entry in self.ranking.pooled):
             rows.append(("Trained centrally", self.ranking.pooled, ""))

@@ -125,7 +125,7 @@ def command(
             gate.GateQuestion.QUALITY: not reproducibility_only,
             gate.GateQuestion.REPRODUCIBILITY: not quality_only,
         }
-        limit = gate.GOLDEN if tolerance is None else tolerance
+        limit = gate.GOLDEN_TOLERANCE if tolerance is None else tolerance
         checks = gate.compare(old, new, [question for question, wanted in asked.items() if wanted], limit)
         accept = ""
         if any(check.finding is not gate.Finding.SAME for check in checks):

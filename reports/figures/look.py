@@ -1,26 +1,30 @@
-"""Colour, dash and marker of a strategy in every figure; the colours are those of `benchmarks.colours`."""
+"""Colour, dash and marker of a strategy in every figure, by the strategy's index.
+
+Sections take them through `svg`, the page's templates through `swatch` and `theme`. The colours are in
+`benchmarks/colours.py`, since MLflow shows them, too.
+"""
 
 from markupsafe import Markup
 
 from benchmarks.colours import COLOURS
 
-MOST_COLOURED = 8  # strategies of a figure; of more, only the leaders have colours
+MOST_COLOURED = 8  # strategies of a figure with colours; of more strategies, only the leaders have a colour
 LIGHT_PAPER, DARK_PAPER = "#ffffff", "#15181d"
 LIGHT_TEXT = {"ink": "#1c2026", "muted": "#5f6773", "rule": "#e2e5ea", "quiet": "#8b929c"}
 DARK_TEXT = {"ink": "#e7e9ec", "muted": "#9aa3af", "rule": "#2c323b", "quiet": "#6f7782"}
 LIGHT_OUTCOMES = {"holds": "#3a7e66", "mixed": "#d77f29", "fails": "#cf2f17", "equal": "#244d85"}
 DARK_OUTCOMES = {"holds": "#48c7a0", "mixed": "#f7a420", "fails": "#ea5935", "equal": "#5c8bb3"}
 
-# One hue from paper to ink for amounts: the first five are read with ink on them, the others with paper.
+# One hue from light to dark, for amounts in heat maps. Text on the first five is dark, on the others light.
 LIGHT_AMOUNTS = (
     "#eff3f9", "#cbd8ea", "#a8bedb", "#86a4cc", "#658abc", "#5074a7", "#3b5f93", "#284a7f", "#14366b",
 )  # fmt: skip
 DARK_AMOUNTS = (
     "#1d2530", "#263549", "#2f4563", "#38567f", "#41679c", "#6084b4", "#80a2cd", "#a1c1e6", "#c3e0ff",
 )  # fmt: skip
-OWN = 500  # strategies from this index on are the highlighted ones, in ink
-QUIET = 1000  # … and from this one on those in grey: there are more than colours
-TURN = 5  # the first amount that is read with paper on it
+OWN = 500  # first index of highlighted strategies, drawn in ink
+QUIET = 1000  # first index of strategies in grey, for which there are no colours left
+TURN = 5  # first amount with light text
 
 DASHES = ((), (5.0, 1.6), (1.4, 1.4), (7.0, 1.6, 1.4, 1.6))
 MARKERS = ("o", "s", "^", "D", "v", "P", "<", ">")
@@ -64,7 +68,7 @@ def quiet(index: int) -> bool:
 
 
 def dash(index: int) -> tuple[float, ...]:
-    """Return lengths of ink and gap in line widths, none for a solid line; changes when markers repeat."""
+    """Return lengths of dashes and gaps in line widths, empty for a solid line; changes as markers repeat."""
     if quiet(index):
         return ()
     index %= OWN

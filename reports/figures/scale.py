@@ -1,4 +1,7 @@
-"""The vertical axis of a figure: linear, logarithmic, or logarithmic in the distance to 100 %."""
+"""The vertical axis of a figure: linear, logarithmic, or logarithmic in the distance to 100 %.
+
+Sections with learning curves, error terms and tuning choose one by the values that they draw.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NOTES = {"linear": "", "log": " · log scale", "error": " · error on a log scale"}
-TALL = 30  # from this ratio on, numbers of which less is better are shown on a log scale
-GOOD = 0.9  # and from this share on, shares of which more is better by their distance to 1
-ROUND = (0.5, 0.9, 0.99, 0.999, 0.8, 0.95, 0.98, 0.995, 0.97, 0.7, 0.0, 0.2, 0.85, 0.6, 0.4, 0.96, 0.94)
-APART = 0.08  # of the axis, between two of its numbers
+MIN_LOG_RATIO = 30  # of metrics where lower is better: from this ratio on, a log scale
+MIN_ERROR_SHARE = 0.9  # of shares where higher is better: from this share on, a log scale of 1 − share
+# Shares written at such an axis, the most important first
+TICK_SHARES = (0.5, 0.9, 0.99, 0.999, 0.8, 0.95, 0.98, 0.995, 0.97, 0.7, 0.0, 0.2, 0.85, 0.6, 0.4, 0.96, 0.94)
+MIN_TICK_DISTANCE = 0.08  # of the axis, between two numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,10 @@ class Scale:
         if not len(values):
             return cls(0.0, 1.0)
         low, high = float(values.min()), float(values.max())
-        if share and higher and high >= GOOD and (values < 1).any():
+        if share and higher and high >= MIN_ERROR_SHARE and (values < 1).any():
             smallest_error = 1 - float(values[values < 1].max())
             return cls(max(0.0, low - 0.03), 1 - smallest_error / 1.35, "error")
-        if higher is False and low > 0 and high / low > TALL:
+        if higher is False and low > 0 and high / low > MIN_LOG_RATIO:
             return cls(low / 1.3, high * 1.3, "log")
         room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
         return cls(low - room, high + room)
@@ -81,9 +85,9 @@ class Scale:
         """Round shares inside the axis, none too close to another."""
         low, high = _nines(np.array([self.low, self.high]))
         shares: list[float] = []
-        for share in filter(lambda share: self.low <= share <= self.high, ROUND):
+        for share in filter(lambda share: self.low <= share <= self.high, TICK_SHARES):
             places = [abs(_nines(np.array(share)) - _nines(np.array(neighbour))) for neighbour in shares]
-            if all(place >= APART * (high - low) for place in places):
+            if all(place >= MIN_TICK_DISTANCE * (high - low) for place in places):
                 shares.append(share)
         return sorted(shares)
 

@@ -1,6 +1,8 @@
 """Matplotlib figures: inside the page as SVG in the page's colours and fonts, and as files for a paper.
 
-Colours are matplotlib's "C0", "C1", …: the caller chooses what these stand for.
+Sections return a `Drawing`; the functions below draw marks, lines, axes and labels in one style. Figures are
+drawn with matplotlib's colours "C0", "C1", …, which stand for CSS variables on the page, for real colours in
+files.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from markupsafe import Markup
 from reports import numbers
 from reports.figures import look
 
-# A placeholder colour for each of the page's own.
+# Placeholder in matplotlib's output → name of the CSS variable that takes its place
 STAND_INS = {f"#0000{0xA0 + at:02x}": name for at, name in enumerate(look.palette())}
 HALO = "halo"  # the `gid` of text that stands on lines
 LEFT_OUT = ("metadata", "style")
@@ -36,7 +38,7 @@ REFERENCE = re.compile(r"(?<=^#)[^)]+|(?<=url\(#)[^)]+")  # to another element, 
 def inline(document: str, description: str, tooltips: Mapping[int, str] | None = None) -> Markup:
     """Return the document as an <svg>.
 
-    `description` is for readers who cannot see it; `tooltips`: what pointing at a strategy's line says.
+    `description` is for screen readers; `tooltips` are texts by strategy, for pointing at its line.
     """
     root = ET.fromstring(document)
     for element in root.iter():
@@ -99,6 +101,7 @@ def _two_decimals(number: re.Match[str]) -> str:
 
 
 def _style(text: str) -> str:
+    """Return a style with CSS variables for placeholder colours, without fonts, which the page sets."""
     text = re.sub(rf"font-family: [^;]*;?|font-size: 11px;?|{SMALL_TEXT};?", "", text)
     text = re.sub(r"#0000[abc][0-9a-f]", lambda shade: f"var(--{STAND_INS[shade[0]]})", text)
     return ";".join(part for piece in text.split(";") if (part := piece.strip().replace(": ", ":")))
@@ -121,7 +124,7 @@ SIZE, MARGINS = (400, 270), (46, 14, 30, 44)  # of most figures
 SMALL = 9.5  # size of small text; all other text has the size that the page gives to figures
 LETTER, LEADING = 6.6, 17.0  # of a legend in a file; pixels, about
 ROW_LEADING = 13.5  # between the lines of a row's name
-WIDE = 12  # ratio between the ends of two lines from which on a clock is shown on a log scale
+WIDE = 12  # a clock is shown on a log scale from this ratio on between the ends of two lines
 OFFSET: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
 
 _STYLE: dict[Any, Any] = {
@@ -156,12 +159,12 @@ class Drawing:
     """A pair of axes, rendered by templates as an <svg> in the colours of the page.
 
     Args:
-        paint: Draws; what it draws of a strategy has the `style` of the strategy.
-        description: For screen readers: what is drawn, and what it shows.
+        paint: Draws; marks of a strategy have the `style` of the strategy, for colours and tooltips.
+        description: For screen readers: the topic and the finding.
         size: Width and height in CSS pixels.
         margins: Left, right, top and bottom in CSS pixels.
-        legend: Index and label of the strategies, where the page has them beside the figure.
-        said: What pointing at a strategy says, by its index.
+        legend: Index and label of the strategies, for a key; the page writes the key beside the figure.
+        said: Tooltips, by index of the strategy.
     """
 
     paint: Callable[[Axes], None] = field(repr=False)
@@ -231,11 +234,12 @@ class Drawing:
 
 @contextmanager
 def _in_style(colours: Sequence[str]) -> Iterator[None]:
+    """Draw in the style of the page in the context, with the given colours as "C0", "C1" and so on."""
     import matplotlib as mpl
     from cycler import cycler
 
     with mpl.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=colours)}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts draw it, not ours
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # a browser draws text with its own fonts
         yield
 
 

@@ -1,4 +1,8 @@
-"""Baseline of a suite: the results of runs in a file, for comparison with later runs."""
+"""Baseline of a suite: the results of all runs in a JSON file, for comparison with later runs.
+
+`asyncfl check` takes one from the records (`take`), writes it, and reads it again. Field names and the
+checksum are part of stored files, also of those in benchmarks/baselines/.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +35,8 @@ from reports.records.store import load
 
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"
 ONE_BY_ONE = "one_by_one"  # the execution that repeats bit for bit
-GOLDEN_AT = (0, 0.25, 0.5, 0.75, 1)  # parts of a curve at which the loss is a golden value
-DIGITS = 9  # of a golden value: as many as tell one float32 from the next
+GOLDEN_AT = (0, 0.25, 0.5, 0.75, 1)  # fractions of a curve at which the loss is stored as a golden value
+DIGITS = 9  # of a golden value, enough to tell any two float32 numbers apart
 
 
 class GateGoal(Frozen):
@@ -64,9 +68,9 @@ class BaselineRun(Frozen):
     final: float  # of the goal's metric
     updates_to_target: float
     schedule: str  # digest of the arrivals
-    evaluations: int  # after the first one
-    loss: tuple[tuple[int, float], ...]  # after so many updates: the golden values
-    wall_seconds: float = Field(default=0.0, exclude=True)  # what it took; not in the file
+    evaluations: int  # without the evaluation of the initial model
+    loss: tuple[tuple[int, float], ...]  # the golden values: number of updates, and the loss after them
+    wall_seconds: float = Field(default=0.0, exclude=True)  # of computing; not in the file
 
     @property
     def finite(self) -> bool:
@@ -79,10 +83,10 @@ class BaselineRun(Frozen):
         return self.loss[-1][0]
 
     def reached(self, longest: int = 0) -> float:
-        """Return updates to the target; an evaluation after the end for a run without the target.
+        """Return updates to the target; for a run that missed it, one evaluation more than the whole run.
 
-        This gives a mean over seeds, restricted to the length of the runs (Royston & Parmar, 2013). A run
-        that diverged or stalled would never have met it: it counts up to `longest`, the end of another run.
+        So means over seeds exist, restricted to the length of the runs (Royston & Parmar, 2013). A run that
+        diverged or stalled would never have met the target: it counts up to `longest`, the longest run's end.
         """
         end = self.end if self.status is Status.DONE else max(self.end, longest)
         return min(max(self.updates_to_target, self.mark), end + self.mark)
@@ -99,10 +103,10 @@ class Acceptance(Frozen):
     date: str
     commit: str  # of this package
     repository: str  # of the user's repository
-    better: tuple[str, ...]  # what improved, by how much, and in how many seeds
-    worse: tuple[str, ...] = ()  # what got worse, in the same way
-    reason: str = ""  # why it was accepted
-    other: tuple[str, ...]  # strategies with other golden values or schedules, and seeds worse and better
+    better: tuple[str, ...]  # improved quantities: by how much, and in how many seeds
+    worse: tuple[str, ...] = ()  # quantities that got worse, in the same form
+    reason: str = ""  # the user's reason for accepting worse results
+    other: tuple[str, ...]  # strategies with other golden values or schedules, with seeds worse and better
 
 
 class Baseline(Frozen):
@@ -113,18 +117,18 @@ class Baseline(Frozen):
     commit: str  # of this package
     repository: str = ""  # commit of the repository in which the runs were started
     versions: dict[str, str]
-    # What computed all runs, each by itself; empty where it is not known, or not one: losses may be rounded
-    # otherwise when they are computed again.
+    # Processor and device of all runs, computed one by one; empty if unknown or not the same for all: then
+    # losses may differ by rounding when computed again.
     processor: str = ""
     goals: dict[str, GateGoal]  # by scenario
     # By strategy: updates a second over the yardstick's.
     speed: dict[str, float] = Field(default_factory=dict)
     accepted: tuple[Acceptance, ...] = ()  # the oldest first
     runs: tuple[BaselineRun, ...]
-    first_runs: tuple[BaselineRun, ...] = ()  # of the first baseline; empty where `runs` are
-    reference_runs: tuple[BaselineRun, ...] = ()  # accepted later as better or worse than those
-    settings: dict[str, str] = Field(default_factory=dict)  # key → its values in all runs, but for defaults
-    checksum: str = ""  # SHA-256 of all the rest; empty once it was checked
+    first_runs: tuple[BaselineRun, ...] = ()  # of the first baseline; empty if equal to `runs`
+    reference_runs: tuple[BaselineRun, ...] = ()  # accepted later as better or worse than the first
+    settings: dict[str, str] = Field(default_factory=dict)  # non-default key → its values in all runs
+    checksum: str = ""  # SHA-256 of all other fields; empty after the check
 
     def references(self) -> dict[str, BaselineRun]:
         """Return by key the reference runs for comparisons of quality."""
@@ -179,11 +183,12 @@ def take(tracking_uri: str, planned: Sequence[PlannedRun]) -> Baseline:
 
 
 def _failed(recorded: RunResult | None) -> bool:
+    """Return whether a run is recorded as ended in error."""
     return recorded is not None and recorded.status is Status.ERROR
 
 
 def _reason_missing(recorded: RunResult | None) -> str:
-    """Return why a run cannot be compared, and what to do."""
+    """Return the reason why a run cannot be compared, and the remedy."""
     if recorded is not None and _failed(recorded):
         return f"{recorded.reason}. Correct this and run the suite again"
     if recorded is not None and recorded.files.unread:
@@ -192,7 +197,7 @@ def _reason_missing(recorded: RunResult | None) -> str:
 
 
 def _traceback(recorded: RunResult | None, tracking_uri: str) -> str:
-    """Return the traceback of a run that ended in error; empty for any other."""
+    """Return the traceback of a run that ended in error; empty for other runs."""
     if recorded is not None and _failed(recorded):
         with fetched(recorded.artifact_uri, tracking_uri, [TRACEBACK]) as folder, suppress(OSError):
             return (folder / TRACEBACK).read_text(encoding="utf-8")
@@ -219,6 +224,7 @@ def _was_edited(recorded: RunResult | None, planned: PlannedRun) -> bool:
 
 
 def _goal(run: RunResult) -> GateGoal:
+    """Return metric and target of a run's scenario."""
     metric = measure_of(run, run.metric)
     return GateGoal(
         metric=metric.name,
@@ -231,7 +237,7 @@ def _goal(run: RunResult) -> GateGoal:
 
 
 def _losses(run: RunResult) -> Sequence[float]:
-    """Return the curve of the federated loss, or of the closest recorded metric; less is better."""
+    """Return the curve of the federated loss, or of the closest recorded metric; lower is better."""
     curve = run.files.curve
     name = next((name for name in (FP_LOSS, LOSS.name) if name in curve), run.metric)
     sign = -1 if measure_of(run, name).higher else 1
@@ -239,10 +245,11 @@ def _losses(run: RunResult) -> Sequence[float]:
 
 
 def _outcome(run: RunResult, schedule: str) -> BaselineRun:
+    """Return the baseline's entry for a run."""
     updates, losses = run.files.curve[UPDATES], _losses(run)
     last = len(updates) - 1
     rows = sorted({round(part * last) for part in GOLDEN_AT})
-    # A suite may leave the loss out before the end
+    # With `evaluate: test` the training loss is NaN before the end
     golden = [at for at in rows if at == last or not isnan(losses[at])]
     return BaselineRun(
         scenario=run.scenario,
@@ -261,7 +268,7 @@ def _outcome(run: RunResult, schedule: str) -> BaselineRun:
 
 def write(baseline: Baseline, path: Path) -> Path:
     """Write a baseline with each acceptance and each run on a line, for readable diffs."""
-    complete = Baseline.model_validate(baseline.model_dump())  # every field is set, and in the checksum
+    complete = Baseline.model_validate(baseline.model_dump())  # sets every field, so all are in the checksum
     data = complete.model_dump(mode="json") | {"checksum": _checksum(complete)}
     lines = ",\n".join(f" {_json(key)}: {_lines(value)}" for key, value in data.items())
     with writing(path), whole(path) as partial:
@@ -357,6 +364,7 @@ def must_have_spread(baseline: Baseline) -> None:
 
 
 def _checksum(baseline: Baseline) -> str:
+    """Return the SHA-256 of a baseline without its checksum."""
     optional = {"settings", "first_runs", "reference_runs"}  # files without them keep their checksum
     unset = {name for name in optional if not getattr(baseline, name)}
     rest = baseline.model_dump_json(exclude={"checksum"} | unset)

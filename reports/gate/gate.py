@@ -1,28 +1,32 @@
 """The gate: comparison of runs with a recorded baseline, and whether changes exceed chance.
 
-Two questions are asked. Quality: did the final metric, the loss at the end or the updates to the target (of
-these the logarithm) get worse, seed by seed, or the speed? Runs are paired by seed with the baseline's. A
-strategy is worse if the mean difference exceeds LEAST, a small part of the value (of updates: one
-evaluation), and one of these holds:
+`asyncfl check` calls `compare`, prints the checks, and exits with `exit_code`; with --update it calls
+`update`.
+
+Two questions are asked. Quality: did the final metric, the loss at the end or the updates to the
+target (of these the logarithm) get worse, seed by seed, or the speed? Runs are paired by seed with the
+baseline's. A strategy is worse if the mean difference exceeds MIN_CHANGE, a small part of the value (of
+updates: one evaluation), and one of these holds:
 
 - every seed is worse by more than SEED_SPREADS standard deviations over the seeds of the baseline;
 - the interval of the paired differences (LEVEL, Student's t) leaves out 0;
 - the mean is worse by more than MEAN_SPREADS such standard deviations: a few seeds broke down.
 
-A standard deviation smaller than LEAST counts as LEAST.
+A standard deviation smaller than MIN_CHANGE counts as MIN_CHANGE.
 
-Its own seeds alone decide. An unchanged build has the same seeds and differs by rounding only. One that draws
-other random numbers is called worse by chance in less than one of 200 comparisons of five seeds, and in one
-of 25 of three seeds. Speed is a ratio to the yardstick measured beside it (SLOWER).
+Each strategy is judged by its own seeds alone. An unchanged build has the same seeds and differs by rounding
+only. A build that draws other random numbers is called worse by chance in less than one of 200 comparisons of
+five seeds, and in one of 25 of three seeds. Speed is a ratio to the yardstick measured beside it
+(MAX_SLOWDOWN).
 
-Quality is compared with the reference: the first baseline, or what was accepted later as better or, with a
-reason, as worse. Small steps down therefore add up until they are worse.
+Quality is compared with the reference: the first baseline, or the runs accepted later as better or, with a
+reason, as worse. So small steps down add up until the sum is called worse.
 
 Reproducibility: are schedules and losses, the golden values, those of the baseline? Schedules are compared
 exactly, on every machine: they do not depend on sums of floats. Losses may differ by the rounding that
-another processor, library or order of summation changes (GOLDEN). Where the same processor and the same
-versions of all libraries made both, run by run, such a difference is a warning. A strategy that improved has
-other values of necessity: these are shown, and do not fail.
+another processor, library or order of summation changes (GOLDEN_TOLERANCE). Where the same processor and the
+same versions of all libraries made both, run by run, such a difference is a warning. A strategy that improved
+must have other values: these are shown, and do not fail.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,15 +48,15 @@ from reports.inference import paired_effect
 from reports.numbers import count, interval, minus, number
 
 LEVEL = 0.997  # of the interval of paired differences
-LEAST = 0.005  # of the value: a smaller mean difference is no change of quality
+MIN_CHANGE = 0.005  # of the value: a smaller mean difference is no change of quality
 SEED_SPREADS = 1.5  # standard deviations over seeds by which a change exceeds chance if every seed shows it
 MEAN_SPREADS = 3.5  # … and by which the mean does
 ROUNDING = 1e-9  # relative, of differences that are compared with a limit
 # Relative. Three times the largest difference of all losses of suite ci (float32) between two processors
 # (8.8e-7; on one of them between AVX-512, AVX2 and no vector instructions 2.6e-7, in float64 2.4e-16; stacked
 # jobs none; computed twice on the same one none); schedules never differed.
-GOLDEN = 3e-6
-SLOWER = 1.5  # times as long as recorded, beside the yardstick
+GOLDEN_TOLERANCE = 3e-6
+MAX_SLOWDOWN = 1.5  # times as long as recorded, beside the yardstick
 
 LOSS = "Loss at the end"
 SCHEDULE, GOLDEN_VALUES, SPEED = "Schedule", "Golden values", "Speed ÷ yardstick"
@@ -92,14 +96,14 @@ class GateCheck:
 
     scenario: str  # empty for values measured once per strategy
     strategy: str
-    what: str  # the same whatever the finding
+    what: str  # name of the compared quantity; equal in every build, for CI servers
     finding: Finding
     before: str = ""
     now: str = ""
     change: str = ""
     allowed: str = ""
-    detail: str = ""  # which value of several is shown, or in how many seeds it got worse or better
-    seeds: tuple[int, int] = field(default=(0, 0), kw_only=True)  # that got worse, and better
+    detail: str = ""  # the place of the shown value, or the numbers of seeds that got worse or better
+    seeds: tuple[int, int] = field(default=(0, 0), kw_only=True)  # numbers of seeds worse, and better
 
     @property
     def title(self) -> str:
@@ -116,14 +120,14 @@ def compare(
     baseline: Baseline,
     build: Baseline,
     questions: Sequence[GateQuestion] = tuple(GateQuestion),
-    tolerance: float = GOLDEN,
+    tolerance: float = GOLDEN_TOLERANCE,
 ) -> list[GateCheck]:
     """Return all checks of a build's runs against the runs of a baseline.
 
     Args:
         baseline: The runs as they were accepted.
         build: The runs of the build.
-        questions: What is asked. A strategy is known to have improved only where quality is.
+        questions: Quality, reproducibility, or both. Without quality no strategy counts as improved.
         tolerance: Relative difference of golden values that counts as rounding.
     """
     alike = build.repeats(baseline)
@@ -160,14 +164,14 @@ def verdict(checks: Sequence[GateCheck], suite: str) -> str:
 def update(baseline: Baseline, build: Baseline, checks: Sequence[GateCheck], reason: str = "") -> Baseline:
     """Return the baseline of the current runs, with a line on accepted changes, if any.
 
-    The first baseline stays. What is better or worse becomes the reference of later comparisons; the rest
-    keeps the one that it has, speeds included.
+    The first baseline stays in the file. Runs that are better or worse become the reference of later
+    comparisons; other runs and speeds keep their present reference.
 
     Args:
         baseline: The baseline so far.
-        build: The same runs, as they are now.
-        checks: All checks of both.
-        reason: Why something is accepted that got worse.
+        build: The runs of the present build.
+        checks: All checks of the build against the baseline.
+        reason: The user's reason for accepting worse results.
 
     Raises:
         UserError: If something got worse without a reason, or nothing did and there is one.
@@ -213,6 +217,7 @@ def update(baseline: Baseline, build: Baseline, checks: Sequence[GateCheck], rea
 
 
 def _said(check: GateCheck) -> str:
+    """Return a check in a line, for the list of accepted changes."""
     place = f" in {check.scenario}" if check.scenario else ""
     detail = f", {check.detail}" if check.detail else ""
     return f"{check.strategy}{place}: {check.what} {check.before} → {check.now}{detail}"
@@ -245,7 +250,7 @@ def judged(worsening: Sequence[float] | np.ndarray, spread: float, min_differenc
     """Return the finding for paired differences.
 
     Args:
-        worsening: One difference for each seed, positive where it got worse.
+        worsening: A difference for each seed, positive if worse.
         spread: Standard deviation over the seeds of the baseline, at least `min_difference`.
         min_difference: Mean difference that counts.
     """
@@ -264,7 +269,7 @@ def judged(worsening: Sequence[float] | np.ndarray, spread: float, min_differenc
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """The seeds of a strategy in a scenario, then and now."""
+    """The runs of a strategy in a scenario, in the baseline and now, paired by seed; makes their checks."""
 
     scenario: str
     strategy: str
@@ -273,6 +278,7 @@ class Seeds:
     now: Sequence[BaselineRun]
 
     def _check(self, quantity: str, finding: Finding, *texts: str) -> GateCheck:
+        """Return a check of these runs; `texts` are its further fields in order."""
         return GateCheck(self.scenario, self.strategy, quantity, finding, *texts)
 
     def _count(self, quantity: str, happened: str, then: int, today: int, *, worse: bool) -> GateCheck:
@@ -299,7 +305,7 @@ class Seeds:
             yield self.reach(self.goal.target)
 
     def final(self) -> GateCheck:
-        """Return the check of the final metric; a further seed that stalled or diverged is worse."""
+        """Return the check of the final metric; an additional stalled or diverged seed is worse."""
         then, today = (
             {run.seed for run in runs if run.status is Status.STALLED} for runs in (self.before, self.now)
         )
@@ -314,7 +320,7 @@ class Seeds:
         )
 
     def loss(self) -> GateCheck:
-        """Return the check of the federated loss at the end; a further seed without finite loss is worse."""
+        """Return the check of the federated loss at the end; an additional non-finite loss is worse."""
         pairs = [(a, b) for a, b in zip(self.before, self.now, strict=True) if a.finite and b.finite]
         values = [[runs[side].loss[-1][1] for runs in pairs] for side in (0, 1)]
         return self._at_end(
@@ -331,12 +337,12 @@ class Seeds:
         value: Callable[[float], str],
         change: Callable[[float], str],
     ) -> GateCheck:
-        """Return the check of values at the end, then and now; a further seed without a finite one is worse.
+        """Return the check of values at the end; an additional seed without a finite value is worse.
 
         Args:
             quantity: The name of the check.
-            values: Of the seeds, then and now.
-            lost: What happened to a seed without a finite value, in words.
+            values: Values in the baseline and now [2, seeds].
+            lost: The fate of a seed without a finite value, in words: "diverged".
             sign: 1 where more is better, else −1.
             value: Writes a mean.
             change: Writes the size of a difference.
@@ -345,19 +351,19 @@ class Seeds:
         then, today = (int(n) for n in (~finite).sum(axis=1))
         if then != today:
             return self._count(quantity, lost, then, today, worse=today > then)
-        both = np.asarray(values)[:, finite.all(axis=0)]
-        if not both.size:
+        finite_values = np.asarray(values)[:, finite.all(axis=0)]
+        if not finite_values.size:
             return self._check(quantity, Finding.SAME, lost, lost)
-        means = [float(mean) for mean in both.mean(axis=1)]
+        means = [float(mean) for mean in finite_values.mean(axis=1)]
 
         def signed(difference: float) -> str:
             return ("−" if difference < 0 else "+") + change(abs(difference))
 
         return self._paired(
             quantity,
-            both,
+            finite_values,
             sign=sign,
-            min_difference=LEAST * abs(means[0]),
+            min_difference=MIN_CHANGE * abs(means[0]),
             means=[value(mean) for mean in means],
             write=signed,
         )
@@ -372,11 +378,14 @@ class Seeds:
         means: Sequence[str],
         write: Callable[[float], str],
     ) -> GateCheck:
-        """Return the check of values [2, seeds], then and now; `min_difference` is the least that counts."""
+        """Return the check of values in the baseline and now [2, seeds], paired by seed.
+
+        Mean differences up to `min_difference` do not count.
+        """
         first, second = values
         changes = second - first
         spread = float(np.std(first, ddof=1)) if len(first) > 1 else 0.0
-        equal = GOLDEN * np.abs(first)
+        equal = GOLDEN_TOLERANCE * np.abs(first)
         seeds = tuple(int((side * sign * changes > equal).sum()) for side in (-1, 1))
         counts = [f"{word} in {n}" for word, n in zip(("worse", "better"), seeds, strict=True) if n]
         detail = f"{', '.join(counts)} of {many(len(first), 'seed')}" if counts else ""
@@ -396,18 +405,18 @@ class Seeds:
         )
 
     def reach(self, target: float) -> GateCheck:
-        """Return the check of updates to the target, as factors; a further evaluation is no change."""
-        both = (self.before, self.now)
-        longest = max(run.end for runs in both for run in runs)
+        """Return the check of updates to the target, as factors; one evaluation more or less is no change."""
+        builds = (self.before, self.now)
+        longest = max(run.end for runs in builds for run in runs)
         # Logarithms, since updates to the target spread by factors
-        logs = np.log([[run.reached(longest) for run in runs] for runs in both])
+        logs = np.log([[run.reached(longest) for run in runs] for runs in builds])
         means = [exp(float(mean)) for mean in logs.mean(axis=1)]
         texts = []
-        for runs, mean in zip(both, means, strict=True):
+        for runs, mean in zip(builds, means, strict=True):
             met = sum(isfinite(run.updates_to_target) for run in runs)
             missed = f" ({met} of {len(runs)} seeds met it)" if met < len(runs) else ""
             texts.append(f"{count(round(mean))}{missed}")
-        mark = max(run.mark for runs in both for run in runs)
+        mark = max(run.mark for runs in builds for run in runs)
         return self._paired(
             self.updates_to(target),
             logs,
@@ -427,9 +436,9 @@ class Seeds:
         return self._check(SCHEDULE, Finding.CHANGED, *changed[0], seeds, "none")
 
     def golden(self, tolerance: float, *, warn: bool) -> GateCheck:
-        """Return the check of the loss at every evaluation of every seed; the largest difference is shown.
+        """Return the check of the golden losses of every seed; the largest difference is shown.
 
-        One within the tolerance is rounding; with `warn` it is a finding of its own.
+        A difference within the tolerance is rounding, which is a finding only with `warn`.
         """
         for a, b in zip(self.before, self.now, strict=True):
             if [updates for updates, _ in a.loss] != [updates for updates, _ in b.loss]:
@@ -466,12 +475,13 @@ def deviation(stored: float, current: float) -> float:
 
 
 def _speeds(stored: Mapping[str, float], current: Mapping[str, float]) -> Iterator[GateCheck]:
+    """Yield the check of each strategy's speed, a ratio to the yardstick."""
     for strategy in (name for name in stored if name in current):
         factor = stored[strategy] / current[strategy]
         speeds = number(stored[strategy], 3), number(current[strategy], 3)
-        change, allowed = (f"{number(times, 3)} × the time" for times in (factor, SLOWER))
+        change, allowed = (f"{number(times, 3)} × the time" for times in (factor, MAX_SLOWDOWN))
         finding = Finding.SAME
-        if not 1 / SLOWER <= factor <= SLOWER:
+        if not 1 / MAX_SLOWDOWN <= factor <= MAX_SLOWDOWN:
             finding = Finding.WORSE if factor > 1 else Finding.BETTER
         yield GateCheck("", strategy, SPEED, finding, *speeds, change, allowed)
 

@@ -1,4 +1,7 @@
-"""The findings of the gate, for the terminal, for CI servers (JUnit XML) and for pull requests (Markdown)."""
+"""The findings of the gate, for the terminal, for CI servers (JUnit XML) and for pull requests (Markdown).
+
+`asyncfl check` prints and writes them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from xml.etree import ElementTree as ET
 from benchmarks.errors import writing
 from reports import tables
 from reports.gate.baseline import Baseline
-from reports.gate.gate import GOLDEN, WORDS, Finding, GateCheck, verdict
+from reports.gate.gate import GOLDEN_TOLERANCE, WORDS, Finding, GateCheck, verdict
 from reports.numbers import minus
 
 if TYPE_CHECKING:
@@ -20,22 +23,22 @@ if TYPE_CHECKING:
 
 # Characters that Markdown reads as markup.
 ESCAPED = str.maketrans({**{mark: f"\\{mark}" for mark in "\\|`*_<["}, "\n": " "})
-# How files begin that may be written again.
+# First texts of our own files: the command overwrites these, and no other files.
 SUMMARY = "<!-- asyncfl check -->"
 JUNIT_TITLE = "asyncfl check "
 JUNIT = f'name="{JUNIT_TITLE}'
 HEADS = ("Scenario", "Strategy", "What", "Baseline", "Now", "Change", "Allowed")
-COLOURS = {  # of what is shown, worst first
+COLOURS = {  # of the findings in tables, worst first
     Finding.WORSE: "red",
     Finding.CHANGED: "yellow",
     Finding.BETTER: "green",
     Finding.IMPROVED: "green",
     Finding.ROUNDED: "yellow",
 }
-FENCE = "`" * 8  # around text that may hold three
+FENCE = "`" * 8  # around text that may contain a fence of three
 
 
-def how_compared(baseline: Baseline, build: Baseline, tolerance: float = GOLDEN) -> str:
+def how_compared(baseline: Baseline, build: Baseline, tolerance: float = GOLDEN_TOLERANCE) -> str:
     """Return the context of a difference: commits, tolerance of losses, and reason for the tolerance."""
     sentence = f"Baseline: {_commits(baseline)}. Runs: {_commits(build)}. Golden values may differ by"
     sentence = f"{sentence} {minus(f'{tolerance:.0e}') if tolerance else 'nothing'}"
@@ -49,7 +52,7 @@ def how_compared(baseline: Baseline, build: Baseline, tolerance: float = GOLDEN)
 
 
 def _commits(baseline: Baseline) -> str:
-    # In a clone both are one.
+    """Return the commits of a baseline in words: the user's repository and asyncfl, or one if equal."""
     repository = baseline.repository if baseline.repository != baseline.commit else ""
     commits = [("your repository", repository), ("asyncfl", baseline.commit)]
     return (
@@ -110,6 +113,7 @@ def table(checks: Sequence[GateCheck]) -> RenderableType:
 
 
 def _empty(heads: Sequence[str]) -> Table:
+    """Return a table for the terminal, without rows."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -128,12 +132,17 @@ def _by_finding(checks: Sequence[GateCheck]) -> Iterator[tuple[str, str, Sequenc
 
 
 def _row(check: GateCheck) -> Sequence[str]:
+    """Return a check as cells under `HEADS`."""
     identity = (check.scenario or "all", check.strategy, check.title)
     return (*identity, check.before, check.now, check.change, check.allowed)
 
 
 def markdown(
-    checks: Sequence[GateCheck], baseline: Baseline, build: Baseline, accept: str, tolerance: float = GOLDEN
+    checks: Sequence[GateCheck],
+    baseline: Baseline,
+    build: Baseline,
+    accept: str,
+    tolerance: float = GOLDEN_TOLERANCE,
 ) -> str:
     """Return a summary for a pull request; `accept` tells how to accept results, if any."""
     failed = any(check.failed for check in checks)

@@ -1,1 +1,4 @@
-"""Records of a suite in MLflow, as plain data."""
+"""Records of a suite in MLflow, as plain data, for all reports.
+
+`store.load` reads a `RecordedSuite`; `cells` summarises the runs of a strategy over seeds.
+"""

@@ -1,4 +1,7 @@
-"""A strategy in a scenario, summarised over seeds: means, deviations, medians of times, mean curves."""
+"""A strategy in a scenario, summarised over seeds: means, deviations, medians of times, mean curves.
+
+`RecordedSuite.scenarios` makes the cells; all tables and figures of the page take their numbers from them.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,9 @@ def value_at(grid: Array, clock: Array, values: Array) -> Array:
 
 
 def common_grid(clocks: Sequence[Array]) -> Array:
-    """Return marks for comparing curves: at the k-th, each curve was evaluated k times or has ended.
+    """Return the grid for comparing curves: at its k-th point, each curve was evaluated k times or has ended.
 
-    For curves that share their marks these are the marks themselves.
+    For curves with equal clocks, the grid is the clock.
     """
     longest = max((len(clock) for clock in clocks), default=0)
     padded = [
@@ -62,8 +65,8 @@ class Reach:
     """Median time to a target over seeds, counting never as ∞."""
 
     median: float  # NaN if no run ended
-    reached: int  # seeds that did
-    of: int  # seeds that could
+    reached: int  # seeds that met the target
+    of: int  # seeds with an ended run
 
     @classmethod
     def of_times(cls, times: Sequence[float]) -> Reach:
@@ -75,9 +78,9 @@ class Reach:
 class Cell:
     """Runs of a strategy in a scenario, with summaries over seeds.
 
-    Final values are those of the runs that ended, and of those that stalled: their model would
-    not change any more. A run that diverged is counted apart; a target that it had not met until then
-    counts as never met. Runs that failed or are still running are neither.
+    Final values are taken from runs that ended or stalled: their model would not change any more. Diverged
+    runs have no final value, and are counted; a target that such a run missed counts as never met. Failed and
+    unfinished runs count for neither.
     """
 
     strategy: str
@@ -134,7 +137,7 @@ class Cell:
 
     @cached_property
     def _reach(self) -> dict[str, Reach]:
-        return {}  # by clock, once asked for
+        return {}  # clock → result of `reach`, as a cache
 
     @cached_property
     def misses_again(self) -> bool:
@@ -164,8 +167,8 @@ class CurveBand:
     mean: Array
     low: Array
     high: Array
-    n: int  # runs in it
-    lost: tuple[tuple[Array, Array], ...]  # clock and values of every diverged run
+    n: int  # seeds of the mean
+    lost: tuple[tuple[Array, Array], ...]  # clock and values of each diverged run
 
     def frame(self, **labels: str) -> pd.DataFrame:
         """Return a table with a row per point, after the labels."""
@@ -181,9 +184,9 @@ def band(cell: Cell, metric: str, clock: str) -> CurveBand:
 
 
 def over_scenarios(cells: Sequence[Cell], metric: str, clock: str) -> CurveBand:
-    """Return a strategy's curve in several scenarios: mean over scenarios by seed, then mean and range.
+    """Return a strategy's curve over several scenarios: mean over scenarios by seed, then mean and range.
 
-    Over the seeds that ended in all of the scenarios.
+    Only seeds that ended in all scenarios count.
     """
     by_seed = [
         {run.seed: _curve(run, metric, clock) for run in cell.finite if metric in run.files.curve}
@@ -199,18 +202,20 @@ def over_scenarios(cells: Sequence[Cell], metric: str, clock: str) -> CurveBand:
 
 
 def _common_marks(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> Array:
-    """Return the marks for comparing curves.
+    """Return the grid for comparing curves: all marks of all runs on the clock of their budget.
 
-    Along its budget's clock a run is evaluated at every mark at which its model is a new one: all marks.
+    On this clock all runs have the same marks, except for marks without a new model. Other clocks differ from
+    run to run, and need `common_grid`.
     """
     common = all(run.budget_clock == clock for cell in cells for run in cell.finite)
     return np.unique(np.concatenate(marks)) if common and marks else common_grid(marks)
 
 
 def _curve(run: RunResult, metric: str, clock: str) -> tuple[Array, Array]:
+    """Return clock and values of a run's metric; of an ended run, only finite values."""
     curve = run.files.curve
     marks, values = curve[clock].astype(float), curve[metric].astype(float)
     if not run.status.finite:
         return marks, values
-    finite = np.isfinite(values)  # at the marks at which it was evaluated
+    finite = np.isfinite(values)  # a training loss may be missing before the last row
     return marks[finite], values[finite]

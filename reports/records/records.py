@@ -1,4 +1,8 @@
-"""Records of a suite in MLflow as plain data and as tables: scenarios, the centralised baseline, runs."""
+"""Records of a suite in MLflow as plain data and as tables: scenarios, the centralised baseline, runs.
+
+`store.load` returns a `RecordedSuite`; sections of the page use its scenarios, and `asyncfl.results` its
+tables.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,13 @@ from reports.numbers import Measure, measure_of
 from reports.records.cells import Cell
 from reports.records.studies import RecordedStudy
 
-# Begins of the names of parameters with which bytes matter
-OF_BYTES = (NETWORK, *(f"{OF_STRATEGY}{way}." for way in ("uplink", "downlink")), f"{OF_BUDGET}{Clock.BYTES}")
+# Prefixes of the names of parameters that make bytes worth a figure
+BYTES_PREFIXES = (
+    NETWORK,
+    f"{OF_STRATEGY}uplink.",
+    f"{OF_STRATEGY}downlink.",
+    f"{OF_BUDGET}{Clock.BYTES}",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +40,13 @@ class RecordedScenario:
     """Problem × timing × budget, with the runs of every strategy."""
 
     label: str
-    place: int  # among the suite's, from 1: its name in links and in the picker
+    place: int  # number in the suite, from 1, for links and for the picker of scenarios
     problem: str
     cells: tuple[Cell, ...]
-    metric: Measure  # the one that has a target
+    metric: Measure  # the problem's metric, which has the target
     target: float | None
     columns: tuple[Measure, ...]  # of the ranking; the first one ranks
-    shown: tuple[Measure, ...]  # those with curves
+    shown: tuple[Measure, ...]  # metrics with figures of curves
     pooled: Mapping[str, tuple[float, ...]]  # metric → one value per seed
 
     @cached_property
@@ -68,13 +77,14 @@ class RecordedScenario:
 
     @property
     def clocks(self) -> list[Clock]:
-        """Clocks for axes of figures; bytes only where they are coded, take time, or end a run.
+        """Clocks for axes of figures.
 
-        Energy is one where the power of clients is given.
+        Bytes only if messages are coded, take time, or end a run; energy only if the power of clients is
+        given.
         """
         runs = [run for run in self.runs if run.files.curve]
         names = {name for run in runs for name in run.params}
-        bytes_matter = any(name.startswith(OF_BYTES) for name in names)
+        bytes_matter = any(name.startswith(BYTES_PREFIXES) for name in names)
         optional = {Clock.BYTES: bytes_matter, Clock.ENERGY: bool(runs)}
         return [
             clock
@@ -84,7 +94,7 @@ class RecordedScenario:
         ]
 
     def axis_title(self, clock: Clock) -> str:
-        """Return the clock as an axis title, with the unit of virtual time if a trace names it."""
+        """Return the clock as an axis title, with the unit of virtual time if known from a trace."""
         unit = self.runs[0].time_unit if clock is Clock.TIME else ""
         return f"{clock.heading}{f' ({unit})' if unit else ''}"
 
@@ -111,15 +121,15 @@ class RecordedSuite:
 
     name: str
     uri: str  # of the tracking store, without credentials
-    experiment: str = ""  # MLflow's id of it
+    experiment: str = ""  # MLflow's id of the experiment with the runs
     description: str = ""
     runs: tuple[RunResult, ...] = ()
     pooled: tuple[RunResult, ...] = ()  # centralised baselines
-    older: tuple[RunResult, ...] = ()  # replaced by later runs, such as of other hyper-parameters
-    studies: tuple[RecordedStudy, ...] = ()  # of its tuning campaign
-    campaign: str = ""  # the suite whose campaign found its values, where it ran as a tuned variant of that
-    highlight: tuple[str, ...] = ()  # strategies that the suite picks out
-    damaged: tuple[str, ...] = ()  # runs and trials that are left out, and what is wrong with their records
+    older: tuple[RunResult, ...] = ()  # replaced by later runs, for example with other hyper-parameters
+    studies: tuple[RecordedStudy, ...] = ()  # of the suite's tuning campaign
+    campaign: str = ""  # for a tuned variant: the suite whose campaign found the values
+    highlight: tuple[str, ...] = ()  # strategies drawn in ink
+    damaged: tuple[str, ...] = ()  # ids of runs and trials left out, with the fault of each record
 
     @cached_property
     def strategies(self) -> list[str]:
@@ -215,6 +225,7 @@ class RecordedSuite:
         return [self._scenario(by_label[label], place, index) for place, label in enumerate(labels, 1)]
 
     def _scenario(self, runs: Sequence[RunResult], place: int, index: Mapping[str, int]) -> RecordedScenario:
+        """Return a scenario from its runs: cells, metrics of tables and figures, and the baseline."""
         first = runs[0]
         by_strategy: dict[str, list[RunResult]] = {name: [] for name in self.strategies}
         for run in sorted(runs, key=lambda run: run.seed):
@@ -281,13 +292,13 @@ def latest(runs: Iterable[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunR
 def alike(run: RunResult, candidate: RunResult) -> bool:
     """Return whether runs differ in seeds alone; between commits, only common parameters count."""
     if {**run.params, SEED: ""} == {**candidate.params, SEED: ""}:
-        return True  # as nearly all are
+        return True  # a short way for nearly all pairs of runs
     ours, theirs = run.params.keys() - {SEED}, candidate.params.keys() - {SEED}
     names = ours | theirs if run.commit == candidate.commit else ours & theirs
     return all(run.params.get(name) == candidate.params.get(name) for name in names)
 
 
-READ_OFF = {*TO_TARGET, *(clock.metric for clock in Clock)}  # totals that are read off the curve
+FROM_CURVE = {*TO_TARGET, *(clock.metric for clock in Clock)}  # metrics that tables compute from the curve
 LABELS = ("scenario", "strategy", "seed")
 
 
@@ -311,13 +322,13 @@ def curve_table(suite: RecordedSuite) -> pd.DataFrame:
 
 
 def client_table(suite: RecordedSuite) -> pd.DataFrame:
-    """Return a table with a row per client of each run: labels of the run, id, and all that is recorded."""
+    """Return a table with a row per client of each run: labels of the run, id, and all recorded columns."""
     clients = ((run, run.files.clients) for run in suite.runs)
     return _stacked(clients, [Name.CLIENT, Name.DEVICE])
 
 
 def _stacked(tables: Iterable[tuple[RunResult, Columns]], names: Sequence[str]) -> pd.DataFrame:
-    """Return the tables of runs in one, with the labels of the run and these columns first."""
+    """Return the tables of all runs as a single table; the labels of the run and `names` come first."""
     first = [*LABELS, *names]
     parts = [
         pd.DataFrame({**columns, **{label: getattr(run, label) for label in LABELS}})
@@ -331,6 +342,7 @@ def _stacked(tables: Iterable[tuple[RunResult, Columns]], names: Sequence[str]) 
 
 
 def _row(suite: RecordedSuite, run: RunResult) -> dict[str, object]:
+    """Return a run's row of `run_table`, without parameters."""
     curve = run.files.curve
     clocks = TO_TARGET if run.target is not None else {}
     to_target = {
@@ -348,7 +360,7 @@ def _row(suite: RecordedSuite, run: RunResult) -> dict[str, object]:
         "reason": run.reason,
         **{name: values[-1].item() for name, values in curve.items()},
         **to_target,
-        **{name: value for name, value in run.metrics.items() if name not in curve and name not in READ_OFF},
+        **{name: value for name, value in run.metrics.items() if name not in {*curve, *FROM_CURVE}},
         "key": run.key,
     }
 

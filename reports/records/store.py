@@ -1,4 +1,8 @@
-"""Reading a suite out of an MLflow store: SQLite file, server, or any other address."""
+"""Reading a suite out of an MLflow store: SQLite file, server, or any other address.
+
+All reports, the gate and `asyncfl.results` call `load`. Tables of runs are read from one packed copy if
+current (`benchmarks/tracking/run_files.py`), otherwise from the artifacts of each run.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +41,7 @@ def load(
 ) -> RecordedSuite:
     """Return all runs and tuning studies of a suite; no runs for a name unknown to MLflow.
 
-    A warning names what is damaged, and left out.
+    Damaged records are left out, with a warning.
 
     Args:
         tracking_uri: The address of the MLflow store.
@@ -58,7 +62,7 @@ def load(
         tried = reader.results(tuning.id) if tuning else []
     must_be_current(recorded, redacted(tracking_uri))
     tags = valid_tags(experiment.tags) if experiment else {}
-    base = suite.removesuffix(VARIANT)  # of whose campaign a tuned variant has its values
+    base = suite.removesuffix(VARIANT)  # the suite whose campaign found the values of a tuned variant
     tuned = base != suite and f"{base}{CAMPAIGN}" in experiments
     faults = {run.run_id: fault for run in (*recorded, *tried) if (fault := fault_of(run))}
     kinds = [(run, run.tags.get(Tag.KIND)) for run in recorded if run.run_id not in faults]
@@ -67,7 +71,7 @@ def load(
         suite,
         redacted(tracking_uri),
         experiment.id if experiment else "",
-        # The note has links, too; of rates the page says more than the description
+        # MLflow's note adds links and a warning on rates, which the page has elsewhere
         clean(tags.get(Tag.DESCRIPTION, tags.get(MlflowTag.NOTE, ""))).removesuffix(UNTUNED).strip(),
         runs,
         tuple(cleaned(run) for run, kind in kinds if kind == Kind.POOLED),
@@ -103,7 +107,7 @@ def _warn(suite: RecordedSuite) -> None:
 
 
 def cleaned(run: RunResult) -> RunResult:
-    """Return a run with texts that can stand in a page."""
+    """Return a run with tags and parameters free of control characters, for pages."""
     tags, params = ({name: clean(text) for name, text in texts.items()} for texts in (run.tags, run.params))
     return replace(run, tags=tags, params=params)
 
@@ -111,14 +115,14 @@ def cleaned(run: RunResult) -> RunResult:
 def _with_files(
     runs: tuple[RunResult, ...],
     tracking_uri: str,
-    wanted: Collection[str] | Callable[[RunResult], bool] | None,
+    files_of: Collection[str] | Callable[[RunResult], bool] | None,
     curves_only: bool,
 ) -> tuple[RunResult, ...]:
-    """Return the runs, wanted runs with artifacts: read in place, or fetched from elsewhere."""
-    chosen = wanted if callable(wanted) else lambda run: wanted is None or run.key in wanted
+    """Return the runs, with tables for those of `files_of`: read in place, or fetched from a server."""
+    chosen = files_of if callable(files_of) else lambda run: files_of is None or run.key in files_of
     stored = [run for run in runs if chosen(run)]
     places = {run.run_id: folder for run in stored if (folder := place(run.artifact_uri, tracking_uri))}
-    if len(places) == len(stored):  # threads would only wait for each other's Python
+    if len(places) == len(stored):  # on a local disk threads gain nothing
         files = _read_in_place(stored, places, tracking_uri, curves_only)
     else:
 
@@ -135,7 +139,10 @@ def _with_files(
 def _read_in_place(
     runs: Sequence[RunResult], places: Mapping[str, Path], tracking_uri: str, curves_only: bool
 ) -> dict[str, Files]:
-    """Return the tables of runs by MLflow's id, from copies or from their folders, which then are copied."""
+    """Return the tables of runs by MLflow's id, from the packed copy or else from the folders of runs.
+
+    Tables read from folders are added to the copy.
+    """
     copies = Copies(tracking_uri, runs[0].experiment_id if runs else "")
     present, missing, files = copies.load(), {}, {}
     for run in runs:

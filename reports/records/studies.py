@@ -1,4 +1,7 @@
-"""Tuning studies recorded in MLflow: search space, every trial, and the best values."""
+"""Tuning studies recorded in MLflow: search space, every trial, and the best values.
+
+`store.load` reads them with a suite; the section on tuning shows them.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +29,7 @@ class Parameter:
     high: float = 1.0
     log: bool = False
     choices: tuple[Value, ...] = ()
-    counts: bool = False  # whether it counts something: whole, and 1 is the least there is
+    counts: bool = False  # whether values are counts: whole numbers from 1
 
     @property
     def ordered(self) -> bool:
@@ -71,7 +74,7 @@ class Parameter:
     def edge(self, value: Value) -> str:
         """Return `lower` or `upper` for a value within 5 % of an end, or at a list's end; otherwise empty.
 
-        A count's 1 is no edge: there is nothing below it that could be better.
+        The 1 of a count is no edge, since smaller counts do not exist.
         """
         if not self.to_edge(value) <= (0 if self.choices else EDGE_FRACTION) or (self.counts and value == 1):
             return ""
@@ -98,9 +101,9 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
-POINTS = 4096  # of a search space, each of which takes the result of the nearest trial
+POINTS = 4096  # of a search space; each gets the result of the nearest trial
 ROUNDING = 1e-9  # tolerance for a value exactly at the limit
-WITHIN = 0.05  # share of the best value: at least 95 % of it, or at most 5 % above where less is better
+NEAR_FRACTION = 0.05  # of the best value: results that differ by no more are near the best
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +111,7 @@ class RecordedStudy:
     """Search for a strategy's parameters in a scenario, with trials in order of number."""
 
     id: str
-    experiment: str  # MLflow's id of it
+    experiment: str  # MLflow's id of the campaign's experiment
     scenario: str
     strategy: str
     objective: str  # final, auc, updates_to_target, time_to_target
@@ -130,7 +133,7 @@ class RecordedStudy:
 
     @cached_property
     def judged(self) -> tuple[TrialResult, ...]:
-        """The counted trials with information: neither failed nor of another space."""
+        """Counted trials with a result for every parameter of the space: not failed, not of another space."""
         names = {parameter.name for parameter in self.space}
         learnt = (trial for trial in self.counted if trial.complete or trial.state is TrialState.PRUNED)
         return tuple(trial for trial in learnt if trial.parameters.keys() >= names)
@@ -175,6 +178,8 @@ def read_studies(runs: Iterable[RunResult]) -> tuple[RecordedStudy, ...]:
 
 
 def _study(run: RunResult, trials: Iterable[RunResult]) -> RecordedStudy:
+    """Return a study from the tags of its MLflow run and the runs of its trials."""
+
     def read(tag: Tag, otherwise: str = "") -> str:
         return clean(run.tags.get(tag, "")) or otherwise
 
@@ -232,6 +237,7 @@ def _trials(
 def _trial(
     number_: int, runs: Sequence[RunResult], space: Iterable[Parameter], seeds: Collection[int], pruned: bool
 ) -> TrialResult:
+    """Return a trial from its runs; parameters are read from the first run's."""
     first = runs[0]
     texts = {clean(name): clean(text) for name, text in first.params.items()}
     values = {
@@ -254,15 +260,15 @@ def _trial(
 class Sensitivity:
     """Shares of a search space near the best, and of divergence: wide basins need little tuning.
 
-    Shares from 0 to 1; NaN where nothing is known. For grids and random trials, which are spread evenly, it
-    is the share of trials. Other samplers concentrate on good regions; for them it is the share of the space,
-    by the nearest trial: POINTS points, spread evenly over the space (logarithms of rates) by a Halton
-    sequence, take the result of the nearest trial.
+    Shares from 0 to 1; NaN if unknown. Grids and random trials are spread evenly, so shares of trials are
+    taken. Other samplers concentrate on good regions; for these, shares of the space are estimated: POINTS
+    points, spread evenly over the space (logarithms of rates) by a Halton sequence, get the result of the
+    nearest trial.
     """
 
-    near: float  # within 5 % of the best
-    diverges: float  # a seed of it
-    of_space: bool  # or of the trials
+    near: float  # share within 5 % of the best
+    diverges: float  # share with a diverged seed
+    of_space: bool  # whether these are shares of the space, not of the trials
 
 
 def sensitivity(study: RecordedStudy) -> Sensitivity:
@@ -285,7 +291,7 @@ def sensitivity(study: RecordedStudy) -> Sensitivity:
 
 def is_near(trial: TrialResult, best: TrialResult) -> bool:
     """Return whether a trial is complete and within 5 % of the best."""
-    room = WITHIN * abs(best.worth) * (1 + ROUNDING)
+    room = NEAR_FRACTION * abs(best.worth) * (1 + ROUNDING)
     return trial.complete and abs(trial.worth - best.worth) <= room
 
 

@@ -1,4 +1,7 @@
-"""Figures over clients: fairness, staleness, participation, and where their time goes."""
+"""Sections over clients: fairness, staleness, participation, and how clients spend their time.
+
+`reports/page.py` calls `fairness`, `staleness`, `participation` and `phases`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,7 +49,7 @@ PART_GAP = 0.0025  # between the parts of a bar, as a share of the axes
 
 
 def client_values(cells: Sequence[Cell], metric: Measure) -> pd.DataFrame:
-    """Return a table with a row for every client of an ended run: the final metric or loss, if finite."""
+    """Return a table with the final metric or loss, if finite, of every client of every ended run."""
     runs = [
         (cell.strategy, run) for cell in cells for run in cell.finite if metric.short in run.files.clients
     ]
@@ -113,6 +116,7 @@ def compared_by(scenario: RecordedScenario) -> Measure:
 def _draw_fairness(
     scenario: RecordedScenario, metric: Measure, values: pd.DataFrame, summary: pd.DataFrame
 ) -> svg.Drawing:
+    """Return the figure of a scenario: a stroke for each client, marks for the mean and the worst client."""
     cells = [cell for cell in scenario.cells if cell.strategy in summary.index]
     worst = summary["worst"].map(metric.with_unit)
     texts = [(cell, f"{cell.strategy}: worst client {worst[cell.strategy]}") for cell in cells]
@@ -157,7 +161,7 @@ def _binned(occurred: Array) -> Array:
 
 
 def bin_text(at: int) -> str:
-    """Return the greatest staleness of a bin."""
+    """Return the largest staleness of a bin, which is its name in figures."""
     return "0" if at == 0 else tick(2.0 ** (at - 1)) if at < 15 else f"2^{at - 1}"
 
 
@@ -189,6 +193,7 @@ def _typical_staleness(share: Array) -> str:
 
 
 def _paint_staleness(drawn: Rows, axes: svg.Axes) -> None:
+    """Draw a row of bars for each strategy: the share of updates by staleness."""
     tallest = max(float(share.max()) for _, share in drawn)
     bins = max(len(share) for _, share in drawn)
     for y, (cell, share) in enumerate(drawn):
@@ -217,6 +222,7 @@ def participation_shares(cell: Cell) -> Array:
 
 
 def _participation(run: RunResult) -> Array:
+    """Return each client's share of the updates of a run [n], the fastest client first."""
     counts, table = run.files.participation, run.files.clients
     slowness = np.zeros(len(counts))
     slowness[table[Name.CLIENT].astype(int)] = table[Name.MEAN_TIME]
@@ -265,6 +271,7 @@ def _fast_to_slow(share: Array) -> str:
 
 
 def _paint_participation(drawn: Rows, axes: svg.Axes) -> None:
+    """Draw a row for each strategy: a stroke for each client, marks for the fastest and slowest fifth."""
     from matplotlib.ticker import LogLocator
 
     points_of = [
@@ -300,6 +307,7 @@ def phase_shares(cell: Cell) -> Array:
 
 
 def _phases(run: RunResult) -> Array:
+    """Return the shares of all clients' time in a run [6], in the order of `PHASE_SHADES`."""
     clients = run.files.clients
     spent = np.array([clients[part].sum() if part in clients else 0.0 for part in PHASE_COLUMNS])
     total = float(run.files.curve[TIME][-1]) * len(clients[Name.CLIENT]) or 1.0  # a run may end at time 0
@@ -328,12 +336,13 @@ def phases(results: Results) -> Section | None:
 
 
 def _phases_text(share: Array) -> str:
-    """Return the shares in words, those of phases that took time."""
+    """Return the shares in words, without phases that took no time."""
     shares = zip(PHASE_SHADES, share, strict=True)
     return ", ".join(f"{word} {numbers.percent(part)} %" for word, part in shares if part or word == WAITING)
 
 
 def _paint_phases(drawn: Rows, axes: svg.Axes) -> None:
+    """Draw a bar for each strategy, in parts by phase."""
     for y, (cell, share) in enumerate(drawn):
         style = svg.style(cell.index)
         for start, part, shade in zip(np.cumsum(share) - share, share, PHASE_SHADES.values(), strict=True):

@@ -1,4 +1,7 @@
-"""Cost: communication, memory and computation of every strategy."""
+"""Section on cost: communication, memory and computation of every strategy.
+
+`reports/page.py` calls `section`.
+"""
 
 from collections.abc import Callable, Sequence
 from math import isnan
@@ -18,7 +21,7 @@ NOTE = (
     "are updates, received are models and what comes with them. Wall time depends on the machine and on how "
     "jobs were computed."
 )
-OF_COLUMN = {  # what a column adds to the note
+COLUMN_NOTES = {  # sentences added to the note, by heading of a column
     "Sent to target": "Sent to target: until the target was met, ∞ where the median run never met it.",
     "Energy": "Energy: of all clients, in every phase and idle.",
     "Not finite": "Not finite: updates with an infinity or NaN, over the runs that had any.",
@@ -32,7 +35,7 @@ OF_COLUMN = {  # what a column adds to the note
     ),
 }
 SENT_TO_TARGET = "uploads_to_target"
-# By heading: the column in the table of runs, and how to write it.
+# Heading → column in the table of runs, and the function that formats its numbers
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "Updates": (UPDATES, numbers.count),
     "Not finite": (Total.NON_FINITE, numbers.count),
@@ -68,24 +71,27 @@ def section(results: Results) -> Section | None:
         for costs, (_, rows) in zip(tables, problems, strict=True)
     ]
     headings = {heading for costs in tables for heading in costs.headings}
-    note = " ".join([NOTE, *(text for heading, text in OF_COLUMN.items() if heading in headings)])
+    note = " ".join([NOTE, *(text for heading, text in COLUMN_NOTES.items() if heading in headings)])
     return Section("cost", "Cost", "cost.html.j2", note, {"blocks": blocks}, tables=tables)
 
 
 def table(problem: str, rows: pd.DataFrame) -> PageTable:
     """Return a table of a problem: a line per strategy for printing, a row of numbers per ended run."""
-    shown = {
+    columns_by_heading = {
         heading: (column, write)
         for heading, (column, write) in COLUMNS.items()
         if column in rows and rows[column].notna().any()
     }
     strategies = sorted(rows.groupby("strategy"), key=lambda group: str(group[0]).casefold())
     lines = [
-        (TableEntry(str(strategy)), *(entry(runs[column], write) for column, write in shown.values()))
+        (
+            TableEntry(str(strategy)),
+            *(entry(runs[column], write) for column, write in columns_by_heading.values()),
+        )
         for strategy, runs in strategies
     ]
-    columns = ["scenario", "strategy", "seed", *(column for column, _ in shown.values()), "key"]
-    return PageTable(problem or "problem", rows[columns], ["Strategy", *shown], lines)
+    columns = ["scenario", "strategy", "seed", *(column for column, _ in columns_by_heading.values()), "key"]
+    return PageTable(problem or "problem", rows[columns], ["Strategy", *columns_by_heading], lines)
 
 
 def entry(values: Sequence[float] | pd.Series, write: Callable[[float], str]) -> TableEntry:

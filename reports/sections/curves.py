@@ -1,4 +1,8 @@
-"""Learning curves: every shown metric against every clock, mean and range over seeds."""
+"""Section of learning curves: every shown metric against every clock, mean and range over seeds.
+
+`reports/page.py` calls `section`; `plot` also draws the leaders' curves at the top of the page, and the
+figures of `asyncfl.plot`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +19,7 @@ from reports.records.records import RecordedScenario
 from reports.sections.section import Card, Results, Section, cards_section, legend, over
 from reports.tables import PageTable, download
 
-TEXT = 0.08  # height of a text at a line, as a share of the axes
+TEXT_HEIGHT = 0.08  # of a text at a line, as a share of the axes
 
 Bands = Mapping[tuple[str, Clock], Sequence[CurveBand]]  # by scenario and clock
 
@@ -58,6 +62,7 @@ def frame(everything: Mapping[Measure, Bands]) -> pd.DataFrame:
 
 
 def _note(results: Results) -> str:
+    """Return the note on lines and bands, by the number of seeds."""
     seeds = [len(cell.finite) for scenario in results.scenarios for cell in scenario.cells if cell.finite]
     if not seeds:
         return "No run has come to its end."
@@ -72,6 +77,7 @@ def _note(results: Results) -> str:
 def _cards(
     metric: Measure, scenarios: Sequence[RecordedScenario], bands: Bands, results: Results
 ) -> list[Card]:
+    """Return a card for each scenario with values of a metric; scenarios of a problem share the axis."""
     cards = []
     for scenario in scenarios:
         lines = bands[scenario.label, Clock.UPDATES]
@@ -102,8 +108,8 @@ def levels(scenario: RecordedScenario, metric: Measure) -> list[tuple[str, float
 def scale(metric: Measure, scenarios: Sequence[RecordedScenario], drawn: Sequence[CurveBand]) -> Scale:
     """Return the vertical axis shared by all scenarios of a problem.
 
-    It has room for results, baseline and target, and for the name of one of these below all. The untrained
-    model may lie outside: the curves are cut there, not compressed.
+    The axis has room for results, baseline and target, and for a label below the lowest line. The untrained
+    model may lie outside the axis: curves are cut there, not compressed.
     """
     seen = [edge[1:] if len(edge) > 2 else edge for line in drawn for edge in (line.low, line.high)]
     if not any(len(edge) for edge in seen):
@@ -112,7 +118,7 @@ def scale(metric: Measure, scenarios: Sequence[RecordedScenario], drawn: Sequenc
     values = np.concatenate([*seen, np.array(lines, float)])
     axis = Scale.around(values, higher=metric.higher, share=metric.share)
     if axis.kind == "linear" and lines and min(lines) <= np.nanmin(values):
-        axis = replace(axis, low=axis.low - TEXT * (axis.high - axis.low))
+        axis = replace(axis, low=axis.low - TEXT_HEIGHT * (axis.high - axis.low))
     return axis
 
 
@@ -153,6 +159,7 @@ def plot(
 
 
 def _paint_band(axes: svg.Axes, line: CurveBand, scale: Scale) -> None:
+    """Draw a strategy's mean, the range over seeds, and each diverged seed as a thin line."""
     index = line.cell.index
     style = svg.style(index)
     if look.quiet(index):
@@ -191,4 +198,4 @@ def _paint_level(
 def _room(axes: svg.Axes, heights: Sequence[float]) -> bool:
     """Return whether a text has room between horizontal lines."""
     places = [axes.transAxes.inverted().transform(axes.transData.transform((1, y)))[1] for y in heights]
-    return len(places) < 2 or abs(places[0] - places[1]) > TEXT
+    return len(places) < 2 or abs(places[0] - places[1]) > TEXT_HEIGHT

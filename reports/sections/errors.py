@@ -1,4 +1,7 @@
-"""Error decomposition of a strategy's updates, measured on the run."""
+"""Section on the error decomposition of a strategy's updates, for runs with `diagnostics: {errors: …}`.
+
+`reports/page.py` calls `section`. The terms are measured in `fl_core/diagnostics/error_terms.py`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +20,7 @@ from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
 SIZE, MARGINS = (270, 225), (48, 10, 30, 44)
 POINTS = 60  # points per line; of more iterations, neighbours are averaged
-DEEP = 1e6  # relative to the greatest value, the level of rounding
+ROUNDING_RATIO = 1e6  # smaller values, relative to the largest, are rounding errors
 
 SYMBOLS = {
     Name.NOISE: "A",
@@ -134,7 +137,7 @@ def _caption(scenario: RecordedScenario, errors: Lines, scale: Scale) -> str:
 
 
 def _table(label: str, cells: Sequence[Cell], means: pd.DataFrame) -> PageTable:
-    """Return means over the whole run; the least of each column in bold."""
+    """Return the table of means over the whole run; the smallest of each column in bold."""
     columns = {}
     for term, rows in means.groupby("term", sort=False):
         values = dict(zip(rows["strategy"], rows["mean"], strict=True))
@@ -158,12 +161,13 @@ def _scale(curves: Sequence[Array]) -> Scale:
     largest = float(values[np.isfinite(values)].max(initial=0.0))
     if not largest:
         return Scale(0.1, 1.0, "log")
-    return Scale(float(values[values > largest / DEEP].min()) / 1.5, largest * 1.5, "log")
+    return Scale(float(values[values > largest / ROUNDING_RATIO].min()) / 1.5, largest * 1.5, "log")
 
 
 def _draw(
     scenario: RecordedScenario, term: str, curves: Mapping[str, tuple[Array, Array]], scale: Scale
 ) -> svg.Drawing:
+    """Return the figure of a term over server iterations, with a line per strategy."""
     about = f"{TERMS[term]} over server iterations by strategy, {scenario.label}"
     cells = [cell for cell in scenario.cells if cell.strategy in curves]
 

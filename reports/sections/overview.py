@@ -1,4 +1,8 @@
-"""First part of the page: what ran, differences between strategies, the standings and the leaders' curves."""
+"""The top of the page: size of the suite, caveats, headline, standings, and the leaders' curves.
+
+`reports/page.py` calls `headline`, `how_tested`, `what_is_open`, `remarks` and `leaders`; the terminal shows
+the headline and the caveats, too.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,7 +30,7 @@ from reports.tables import PageTable, TableEntry, download
 MEASURED = "problem.measured"  # the parameter of runs whose job lengths were measured
 MESSAGE = "timing.network.message"  # the parameter of runs with messages of a given size
 SMALL_TRANSFER_SHARE = 0.01  # of the clients' working time, below which links hardly matter
-NAMED = 3  # strategies named in a caption; of more, their number
+MAX_NAMED = 3  # strategies named in a caption; of more, only the number is given
 MAX_HEADLINE_WORDS = 20  # in each sentence
 LEADER_ROW = 31
 MAX_LEADERS = 10  # strategies in the first figure
@@ -90,7 +94,7 @@ def measured_times(suite: RecordedSuite) -> str:
 
 
 def transfers(suite: RecordedSuite) -> str:
-    """Return the share of time that transfers take, with advice if it is small; empty without links."""
+    """Return a remark on the share of time spent in transfers, with advice if small; empty without links."""
     shares = [share for run in suite.runs if (share := run.metrics.get(Total.TRANSFER_SHARE)) is not None]
     if not shares:
         return ""
@@ -114,7 +118,7 @@ def one_seed(suite: RecordedSuite) -> str:
 
 
 def headline(results: Results) -> list[str]:
-    """Return at most two sentences: the largest difference that holds, and the leader; empty without either.
+    """Return at most two sentences: the largest significant difference, and the leader.
 
     Each has at most `MAX_HEADLINE_WORDS` words if a name of a strategy or scenario counts as a single word.
     """
@@ -123,7 +127,7 @@ def headline(results: Results) -> list[str]:
 
 
 def _largest_difference(results: Results) -> str:
-    """Return the largest contrast that holds, times to target first; empty where none was tested."""
+    """Return a sentence on the largest significant contrast; empty if no contrast was tested."""
     contrasts = results.contrasts
     if not contrasts:
         return ""
@@ -134,7 +138,7 @@ def _largest_difference(results: Results) -> str:
 
 
 def _foremost(contrasts: Sequence[PairedContrast]) -> PairedContrast | None:
-    """Return the largest contrast that holds, times to target first; None where none holds."""
+    """Return the largest significant contrast, times to target first; None without a significant one."""
     holding = [contrast for contrast in contrasts if contrast.holds]
     return min(holding, key=lambda contrast: [*Question].index(contrast.question), default=None)
 
@@ -158,7 +162,7 @@ def who_leads(results: Results) -> str:
 
 
 def _open(standings: Standings) -> str:
-    """Return the strategies behind the leader but not separated from it; empty without any."""
+    """Return the strategies behind the leader but not separated from the leader; empty without any."""
     best = standings.leader.score.mean
     names = [line.strategy for line in standings.open if line.score.mean != best]
     return f", not separated from {names[0] if len(names) == 1 else f'{len(names)} others'}" if names else ""
@@ -166,7 +170,7 @@ def _open(standings: Standings) -> str:
 
 def _named(names: Sequence[str], noun: str) -> str:
     """Return a few strategies by name, or the number of many."""
-    return ", ".join(names) if len(names) <= NAMED else f"{len(names)} {noun}"
+    return ", ".join(names) if len(names) <= MAX_NAMED else f"{len(names)} {noun}"
 
 
 def how_tested(results: Results) -> str:
@@ -188,7 +192,7 @@ def how_tested(results: Results) -> str:
 
 
 def what_is_open(results: Results) -> str:
-    """Return the seeds that would show the largest contrast; empty where one holds already."""
+    """Return the seeds that would show the largest contrast; empty if a contrast is significant already."""
     contrasts = results.contrasts
     if any(contrast.holds for contrast in contrasts) or not (needed := seeds_to_show(contrasts)):
         return ""
@@ -201,7 +205,7 @@ def what_is_open(results: Results) -> str:
 
 
 def _place(contrast: PairedContrast, results: Results) -> str:
-    """Return the scenario, by the conditions that not all scenarios share; empty for a single scenario."""
+    """Return the scenario's conditions that differ between scenarios; empty for a single scenario."""
     if len(results.scenarios) == 1:
         return ""
     conditions = varying([scenario.conditions for scenario in results.scenarios])
@@ -219,6 +223,7 @@ def _times(contrast: PairedContrast) -> str:
 
 
 def _time(cell: Cell, contrast: PairedContrast, unit: str = "") -> str:
+    """Return when a strategy met the target: the median time, the number of seeds, or never."""
     reach = cell.reach(Clock.TIME)
     if isfinite(reach.median):
         return f"after {numbers.moment(reach.median)}{unit}"
@@ -340,7 +345,7 @@ def _draw_standings(
             index, score = results.index[line.strategy], line.score
             if isfinite(score.low):
                 low, high = score.low, score.high
-                if by_rank:  # there is no rank beyond
+                if by_rank:  # ranks end at 1 and n
                     low, high = max(low, low_x), min(high, high_x)
                 svg.interval(axes, index, y, (low, high), edges)
             mark, size = ("D", 7.5) if line is standings.leader else ("o", 8)

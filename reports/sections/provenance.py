@@ -1,4 +1,7 @@
-"""Provenance: strategies with hyper-parameters, errata, and the MLflow runs behind each number."""
+"""Sections on provenance: strategies with hyper-parameters, errata, and the MLflow runs behind each number.
+
+`reports/page.py` calls `strategies`, `errata` and `section`.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -50,7 +53,7 @@ def hyperparameters(runs: list[RunResult]) -> list[tuple[str, str]]:
 
 def errata(results: Results) -> Section | None:
     """Return the section with the errata concerning the suite; None without any."""
-    runs = {  # seeds concern nothing
+    runs = {  # a run for each set of parameters: errata do not depend on the seed
         (*((name, value) for name, value in run.params.items() if name != SEED), run.show): run
         for run in results.suite.runs
     }.values()

@@ -1,4 +1,8 @@
-"""Ranking of every strategy in every scenario, and distances behind the best, paired over seeds."""
+"""Sections of the ranking in every scenario, and of distances behind the best, paired over seeds.
+
+`reports/page.py` calls `section` and `behind_the_best`. Ranks come from `reports/rankings.py`, gaps and
+p-values from `reports/comparisons.py`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, isfinite, isnan, nan
@@ -55,6 +59,7 @@ def frame(scenarios: Sequence[RecordedScenario]) -> pd.DataFrame:
 
 
 def _record(scenario: RecordedScenario, cell: Cell) -> dict[str, object]:
+    """Return the row of a strategy in a scenario, for other programs."""
     record: dict[str, object] = {
         "scenario": scenario.label,
         "strategy": cell.strategy,
@@ -124,6 +129,7 @@ def _finding(ranking: Ranking, gaps: Mapping[str, Gap]) -> str:
 
 
 def _note(rankings: Sequence[Ranking], compared: bool) -> str:
+    """Return the sentences that explain the tables, as far as they apply."""
     cells = [cell for ranking in rankings for cell in ranking.scenario.cells]
     first = {ranking.scenario.columns[0].in_text for ranking in rankings}
     by = f"final {first.pop()}" if len(first) == 1 else "the first column"
@@ -149,7 +155,7 @@ def _note(rankings: Sequence[Ranking], compared: bool) -> str:
 
 
 def _steps(rankings: Sequence[Ranking]) -> str:
-    """Return in words how far evaluations are apart, and thus how exact times to target are."""
+    """Return a sentence on the distance of evaluations, which limits the precision of times to target."""
     scenarios = [ranking.scenario for ranking in rankings if ranking.scenario.target]
     all_steps = [scenario.evaluation_step(Clock.TIME) for scenario in scenarios]
     if not (steps := [step for step in all_steps if not isnan(step)]):
@@ -163,7 +169,7 @@ def _steps(rankings: Sequence[Ranking]) -> str:
 def at_a_glance(results: Results) -> dict[str, Any]:
     """Return a table of the final values of all strategies, in the order of the standings, in all scenarios.
 
-    The longer side goes down the page: it has no end on a phone.
+    The longer side goes down the page, where a phone can scroll.
     """
     order, scenarios = results.order, results.scenarios
     ranks = {scenario.columns[0] for scenario in scenarios}
@@ -249,6 +255,7 @@ def behind_the_best(results: Results) -> Section | None:
 
 
 def _behind_note(compared: Sequence[Compared]) -> str:
+    """Return the note that explains marks and intervals."""
     n = [gap.effect.n for _, gaps in compared for gap in gaps.values()]
     over = many(max(n), "seed") if min(n) == max(n) else f"{min(n)} to {max(n)} seeds"
     text = (
@@ -315,6 +322,7 @@ def difference_frame(compared: Sequence[Compared]) -> pd.DataFrame:
 
 
 def _draw_behind(scenario: RecordedScenario, gaps: Mapping[str, Gap], foremost: Sequence[str]) -> svg.Drawing:
+    """Return the figure of a scenario with a row per strategy: seeds, mean and interval behind the best."""
     metric, best = scenario.columns[0], scenario.ranked[0]
     rows = [
         (cell, gaps.get(cell.strategy))
@@ -333,9 +341,9 @@ def _draw_behind(scenario: RecordedScenario, gaps: Mapping[str, Gap], foremost: 
     description = f"How far strategies stay behind {best.strategy}, {scenario.label}: {caption}"
 
     def paint(axes: svg.Axes) -> None:
-        shown = [gap for _, gap in rows if gap]
-        seen = [0.0, *(value for gap in shown for value in gap.values)]
-        ends = [*seen, *(end for gap in shown for end in (gap.effect.low, gap.effect.high))]
+        drawn_gaps = [gap for _, gap in rows if gap]
+        seen = [0.0, *(value for gap in drawn_gaps for value in gap.values)]
+        ends = [*seen, *(end for gap in drawn_gaps for end in (gap.effect.low, gap.effect.high))]
         reach = max(map(abs, seen)) or 1.0
         low = max(min(ends), min(seen) - MAX_OVERHANG * reach / 2)
         high = min(max(ends), max(seen) + MAX_OVERHANG * reach / 2)

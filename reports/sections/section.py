@@ -1,4 +1,7 @@
-"""Input and output of every part of the page, and figures with a row per strategy."""
+"""Input (`Results`) and output (`Section`, `Card`) of every section, and figures with a row per strategy.
+
+`reports/page.py` prepares the `Results` of a suite once; the modules beside this one turn them into sections.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from reports.records.cells import Array, Cell
 from reports.records.records import RecordedScenario, RecordedSuite
 from reports.tables import Download, PageTable
 
-LEADERS = 6  # strategies in colour where there are many
+LEADERS = 6  # strategies in colour, if a suite has too many for all to be
 ROW_HEIGHT = 30  # height in pixels
 WIDTH = svg.SIZE[0]
 TOP, BOTTOM, RIGHT = 8, 44, 16
 LETTER_WIDTH = 7.6  # pixels, about
 MAX_LETTERS = 19  # letters per line
 
-Rows = Sequence[tuple[Cell, Array]]  # strategies, and what is drawn of each
+Rows = Sequence[tuple[Cell, Array]]  # strategies, and the numbers drawn for each
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,7 @@ class Results:
     index: Mapping[str, int]  # of every strategy: its colour, dash and marker
 
     @classmethod
-    @lru_cache(maxsize=1)  # the terminal and the page show the same
+    @lru_cache(maxsize=1)  # the terminal and the page ask for the same suite, one after the other
     def of(cls, suite: RecordedSuite) -> Results:
         """Return the results of a suite.
 
@@ -115,12 +118,12 @@ class Section:
 
     anchor: str
     title: str
-    template: str | Template  # of reports/templates, or from elsewhere
-    note: str  # what all of its figures or tables have in common
+    template: str | Template  # a file in reports/templates, or a compiled template
+    note: str  # the text that explains all figures or tables of the section
     shows: Mapping[str, Any] = field(default_factory=dict)
-    figures: Sequence[tuple[str, svg.Drawing]] = ()  # by their content, in words
+    figures: Sequence[tuple[str, svg.Drawing]] = ()  # by the names of their files, in words
     tables: Sequence[PageTable] = ()
-    downloads: Sequence[Download] = ()  # links at its end
+    downloads: Sequence[Download] = ()  # links at the end of the section
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ class Card:
 
     scenario: str
     figures: Mapping[Clock, svg.Drawing] | Mapping[None, svg.Drawing]  # by clock, or a single one
-    caption: str = ""  # beyond its note
+    caption: str = ""  # in addition to the section's note
     legend: Sequence[tuple[int, str]] = ()  # strategies' indices and labels, if not named in the figure
     places: Sequence[int] = ()  # the scenarios, by their places on the page
     runs: int = 0  # the runs behind it
@@ -174,8 +177,8 @@ def draw_rows(
     """Return axes with a row for each strategy: rows are 0, 1, … from the top.
 
     Args:
-        texts: The strategies, the first one at the top, and what pointing at each says.
-        paint: Draws what the rows show.
+        texts: The strategies, from top to bottom, with their tooltips.
+        paint: Draws the content of all rows.
         description: For screen readers.
         row: The height of a row in pixels.
     """
@@ -212,13 +215,13 @@ def rows_section(
     Args:
         results: The scenarios.
         anchor: The section's name in links.
-        title: Its heading.
-        note: What all of its figures have in common.
+        title: The section's heading.
+        note: The text that explains all figures of the section.
         measured: The numbers of a strategy in a scenario.
         paint: Draws the rows, one for each foremost strategy with numbers.
         row: The height of a row in pixels.
-        about: What is drawn, for those who do not see it.
-        words: What a strategy's numbers show, in words.
+        about: The topic of the figures, for screen readers.
+        words: Returns a strategy's numbers in words, for tooltips and screen readers.
         all_strategies: Whether all strategies have a row, and not only the foremost.
     """
     groups: dict[tuple[tuple[str, bytes], ...], tuple[list[RecordedScenario], Rows]] = {}

@@ -1,4 +1,8 @@
-"""Time to target of each seed, with a row per strategy."""
+"""Section on the time to target of each seed, with a row per strategy.
+
+`reports/page.py` calls `section`. The rule for runs that never meet the target is in
+`fl_core/time_to_target.py`.
+"""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -14,8 +18,7 @@ from reports.records.records import RecordedScenario
 from reports.sections.section import Card, Results, Section, cards_section, draw_rows
 from reports.tables import PageTable, download
 
-NEVER = 0.1  # of the width, beyond the last run: the place of seeds that never met the target
-
+NEVER_MARGIN = 0.1  # of the width, beyond the last run: the place of seeds that never met the target
 
 Rows = Sequence[tuple[Cell, pd.DataFrame]]  # strategies, and the rows of their runs
 
@@ -43,7 +46,7 @@ def times_to_target(scenario: RecordedScenario) -> pd.DataFrame:
 def section(results: Results) -> Section | None:
     """Return the section with a card per scenario with a target, and a figure per clock.
 
-    None where no target was met, or there is one seed: that is in the ranking already.
+    None if no target was met, or for a single seed, whose times are in the ranking already.
     """
     if len(results.suite.seeds) < 2:
         return None
@@ -106,6 +109,7 @@ def _caption(rows: Rows) -> str:
 
 
 def _draw(scenario: RecordedScenario, clock: Clock, rows: Rows) -> svg.Drawing:
+    """Return the figure of a scenario against a clock: a stroke for each seed, a mark for the median."""
     cell, runs = rows[0]
     finding = "the median seed of no strategy met it"
     if isfinite(median := _median(runs)):
@@ -118,15 +122,15 @@ def _draw(scenario: RecordedScenario, clock: Clock, rows: Rows) -> svg.Drawing:
     ]
 
     def paint(axes: svg.Axes) -> None:
-        every = pd.concat([runs for _, runs in rows])
-        met = np.isfinite(every["met at"])
-        times = every.loc[met, "met at"]
-        ends = every.loc[~met, "end"]  # how long the other runs were observed
-        last = float(max([*times, *ends])) or 1.0  # met at time 0, and over
+        all_runs = pd.concat([runs for _, runs in rows])
+        met = np.isfinite(all_runs["met at"])
+        times = all_runs.loc[met, "met at"]
+        ends = all_runs.loc[~met, "end"]  # the last clock reading of runs that missed the target
+        last = float(max([*times, *ends])) or 1.0  # all runs may end at time 0
         first = float(min(times[times > 0], default=last))
         log = last > svg.WIDE * first
         start = first / 1.5 if log else 0.0
-        edge = last * (last / start) ** NEVER if log else last * (1 + NEVER)
+        edge = last * (last / start) ** NEVER_MARGIN if log else last * (1 + NEVER_MARGIN)
         for y, (cell, of_strategy) in enumerate(rows):
             reached = np.sort(of_strategy.loc[met.loc[of_strategy.index], "met at"])
             if len(reached) > 1:

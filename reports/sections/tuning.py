@@ -1,4 +1,7 @@
-"""Tuning campaign: best values, sensitivity, trials over time, and landscapes of parameters."""
+"""Section on a tuning campaign: best values, sensitivity, trials over time, and landscapes of parameters.
+
+`reports/page.py` calls `section`. The numbers of a study are in `reports/records/studies.py`.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -42,12 +45,12 @@ NOTE = (
 )
 SAMPLERS = {"tpe": "TPE", "gp": "Gaussian processes", "cmaes": "CMA-ES"}
 SIZE, MARGINS = (360, 300), (46, 14, 40, 44)
-LOCAL, SERVER = ("local_lr", "c"), "server_lr"
+LOCAL_RATES, SERVER_RATE = ("local_lr", "c"), "server_lr"  # parameters on the axes of a landscape
 TITLES = {"local_lr": "Local rate", "c": "Factor c of the local rate", "server_lr": "Server rate"}
-ROOM = 0.05  # of an axis, beyond each end of a range
-RATIO = 10  # ratio from which on a list of positive numbers is shown on a log scale
+AXIS_MARGIN = 0.05  # of an axis, beyond each end of a range
+MIN_LOG_RATIO = 10  # ratio from which on a list of positive numbers is shown on a log scale
 LEVELS = len(look.LIGHT_AMOUNTS)
-LETTERS = 16  # letters of a name at an axis
+MAX_LETTERS = 16  # of a name at an axis
 
 
 def section(results: Results) -> Section | None:
@@ -97,6 +100,7 @@ def by_scenario(studies: Sequence[RecordedStudy]) -> list[list[RecordedStudy]]:
 def _block(
     studies: Sequence[RecordedStudy], index: Mapping[str, int], basins: Sensitivities
 ) -> dict[str, Any]:
+    """Return the values of the template for the studies of a scenario: table, landscapes, history."""
     measure, colours = studies[0].measure, [index[study.strategy] for study in studies]
     complete = [trial for study in studies for trial in study.judged if trial.complete]
     fine = [trial for trial in complete if not trial.diverged] or complete
@@ -182,6 +186,7 @@ def remarks(suite: RecordedSuite) -> list[str]:
 
 
 def _range(counts: Iterable[int], thing: str) -> str:
+    """Return the smallest to the largest count, with a noun."""
     ordered = sorted(counts)
     lowest, highest = ordered[0], ordered[-1]
     return many(lowest, thing) if lowest == highest else f"{lowest} to {many(highest, thing)}"
@@ -214,6 +219,7 @@ def table(studies: Sequence[RecordedStudy], basins: Sensitivities) -> PageTable:
 
 
 def _objective(study: RecordedStudy, top: str) -> TableEntry:
+    """Return the best trial's objective with the deviation over seeds; bold if it reads as `top`."""
     if study.best is None:
         return replace(UNKNOWN, detail="no trial is complete")
     text = study.measure.text(study.best.worth)
@@ -222,12 +228,14 @@ def _objective(study: RecordedStudy, top: str) -> TableEntry:
 
 
 def _near(basin: Sensitivity) -> TableEntry:
+    """Return the share of the space, or of the trials, within 5 % of the best."""
     if isnan(basin.near):
         return UNKNOWN
     return TableEntry(percent(basin.near), "of the space" if basin.of_space else "of trials", basin.near)
 
 
 def _diverged(study: RecordedStudy, basin: Sensitivity) -> TableEntry:
+    """Return the share of trials with a diverged seed."""
     lost, counted = len(study.diverged), len(study.counted)
     if not counted:
         return UNKNOWN
@@ -236,6 +244,7 @@ def _diverged(study: RecordedStudy, basin: Sensitivity) -> TableEntry:
 
 
 def _best(study: RecordedStudy, name: str) -> TableEntry:
+    """Return the best value of a parameter, with the distance from the nearest end of its range."""
     parameter = next((parameter for parameter in study.space if parameter.name == name), None)
     if parameter is None or study.best is None:
         return UNKNOWN
@@ -248,6 +257,7 @@ def _best(study: RecordedStudy, name: str) -> TableEntry:
 
 
 def _importance(study: RecordedStudy) -> TableEntry:
+    """Return the parameters with their importance, the most important first."""
     order = sorted(study.importance.items(), key=lambda item: -item[1])
     if not order:
         return UNKNOWN
@@ -385,8 +395,8 @@ def landscape(study: RecordedStudy, scale: Scale) -> svg.Drawing:
 def axes_of(study: RecordedStudy) -> tuple[Parameter, Parameter | None]:
     """Return the horizontal axis, the local rate if searched, and the vertical, the server rate or none."""
     by_name = {parameter.name: parameter for parameter in study.space}
-    across = by_name[next((name for name in LOCAL if name in by_name), next(iter(by_name)))]
-    up = by_name.get(SERVER)
+    across = by_name[next((name for name in LOCAL_RATES if name in by_name), next(iter(by_name)))]
+    up = by_name.get(SERVER_RATE)
     return across, None if up is across else up
 
 
@@ -402,37 +412,39 @@ def title(parameter: Parameter) -> str:
 
 
 def scale_axis(axes: svg.Axes, parameter: Parameter, direction: Literal["x", "y"]) -> None:
-    """Set an axis to the whole range of a parameter, or to its names, with a small margin."""
+    """Set an axis to the whole range of a parameter, or to the names of choices, with a small margin."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     axis = axes.xaxis if direction == "x" else axes.yaxis
     if not parameter.ordered:
-        names = [svg.two_lines(str(value), LETTERS) for value in parameter.choices]
+        names = [svg.two_lines(str(value), MAX_LETTERS) for value in parameter.choices]
         axis.set_ticks(range(len(names)), names)
         axes.set(**{f"{direction}lim": (-0.5, len(names) - 0.5)})
         return
     low, high = _ends(parameter)
     if _in_logs(parameter):
-        room = (high / low) ** ROOM
+        room = (high / low) ** AXIS_MARGIN
         axes.set(**{f"{direction}scale": "log", f"{direction}lim": (low / room, high * room)})
         few = log10(high / low) < 2.5
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
         axis.set_minor_locator(NullLocator())
     else:
-        room = ROOM * (high - low) or abs(low) or 1.0
+        room = AXIS_MARGIN * (high - low) or abs(low) or 1.0
         axes.set(**{f"{direction}lim": (low - room, high + room)})
         axes.locator_params(axis=direction, nbins=6)
     axis.set_major_formatter(svg.tick_text(share=False))
 
 
 def _ends(parameter: Parameter) -> tuple[float, float]:
+    """Return the ends of the range of a parameter, or of its choices."""
     if parameter.choices:
         return float(parameter.choices[0]), float(parameter.choices[-1])
     return parameter.low, parameter.high
 
 
 def _in_logs(parameter: Parameter) -> bool:
+    """Return whether an axis has a log scale: as searched, or for choices over a wide range."""
     if not parameter.ordered or not parameter.choices:
         return parameter.log
     low, high = _ends(parameter)
-    return low > 0 and high / low >= RATIO
+    return low > 0 and high / low >= MIN_LOG_RATIO

@@ -16,12 +16,12 @@ from fl_core.schema import Status
 from reports.gate import baseline, gate
 from reports.gate.baseline import Baseline, BaselineRun, GateGoal
 from reports.gate.gate import (
-    GOLDEN,
-    LEAST,
+    GOLDEN_TOLERANCE,
     LOSS,
+    MAX_SLOWDOWN,
     MEAN_SPREADS,
+    MIN_CHANGE,
     SEED_SPREADS,
-    SLOWER,
     Finding,
     GateQuestion,
     compare,
@@ -437,9 +437,9 @@ def test_one_golden_value(seed: int, at: int) -> None:
         return changed(before, loss=losses)
 
     before = record()
-    assert failures(before, shifted(2 * GOLDEN)) == [("FedBuff", "Golden", "changed")]
-    assert failures(before, shifted(-2 * GOLDEN)) == [("FedBuff", "Golden", "changed")]
-    assert failures(before, shifted(GOLDEN / 2)) == []
+    assert failures(before, shifted(2 * GOLDEN_TOLERANCE)) == [("FedBuff", "Golden", "changed")]
+    assert failures(before, shifted(-2 * GOLDEN_TOLERANCE)) == [("FedBuff", "Golden", "changed")]
+    assert failures(before, shifted(GOLDEN_TOLERANCE / 2)) == []
 
 
 @pytest.mark.parametrize(
@@ -461,12 +461,13 @@ def test_other_evaluations_are_no_golden_values() -> None:
 def test_speed() -> None:
     """Half as long again fails, and only then; who was not measured is not judged."""
     before = record()
-    slow = before.model_copy(update={"speed": {**before.speed, "ACE": 0.8 / (1.01 * SLOWER)}})
+    slow = before.model_copy(update={"speed": {**before.speed, "ACE": 0.8 / (1.01 * MAX_SLOWDOWN)}})
     assert failures(before, slow) == [("ACE", "Speed", "worse")]
     assert gate.too_slow(before.speed, slow.speed) == ["ACE"]
     assert (
         failures(
-            before, before.model_copy(update={"speed": dict.fromkeys(STRATEGIES, 0.8 / (0.99 * SLOWER))})
+            before,
+            before.model_copy(update={"speed": dict.fromkeys(STRATEGIES, 0.8 / (0.99 * MAX_SLOWDOWN))}),
         )
         == []
     )
@@ -486,7 +487,7 @@ def test_the_rate_of_false_alarms(seeds: int, most: float) -> None:
     rng, alarms, draws = np.random.default_rng(0), 0, 10_000
     for _ in range(draws):
         then, now = rng.standard_normal((2, seeds))
-        alarms += judged(now - then, float(np.std(then, ddof=1)), LEAST) is Finding.WORSE
+        alarms += judged(now - then, float(np.std(then, ddof=1)), MIN_CHANGE) is Finding.WORSE
     assert alarms / draws < most
 
 
