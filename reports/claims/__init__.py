@@ -1,1 +1,5 @@
-"""Verdicts on claims and main results from stored numbers, with pages and tables."""
+"""Verdicts on claims and main results from stored numbers, with pages and tables.
+
+`asyncfl claims` calls it. Start with `verdicts` for the rules, `readings` for the data, `markdown` for the
+docs.
+"""

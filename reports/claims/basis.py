@@ -1,4 +1,7 @@
-"""Workloads and networks behind the outcomes of main results, and readings to be gained with a GPU."""
+"""Workloads and networks behind the outcomes of main results, and readings to be gained with a GPU.
+
+The pages of claims (`html`, `markdown`) list main results by these.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +17,9 @@ NO_NETWORK = {"logistic", "linear"}
 
 
 def ran_on(reading: Reading) -> str:
-    """Return data and network of a reading (`mnist, logistic`); empty if code needs to be allowed.
+    """Return data and network of a reading (`mnist, logistic`), or the name of a theorem's test.
 
-    Of a theorem, the name of its test.
+    Empty if the suite uses code of the user's that is not allowed.
     """
     if isinstance(reading.claim, Theorem):
         return reading.claim.function
@@ -31,8 +34,8 @@ class Basis:
     """Best workload of a main result's decided readings, with counts of holding and decided readings."""
 
     outcome: Outcome
-    scope: Scope | None  # None where none is decided
-    network: bool = False  # whether one was trained on it
+    scope: Scope | None  # None without decided readings
+    network: bool = False  # whether a neural network was trained
     holding: int = 0
     decided: int = 0
 

@@ -1,4 +1,7 @@
-"""Cost of deciding open claims, in missing seeds and runs."""
+"""Cost of deciding open claims, in missing seeds and runs.
+
+`asyncfl claims run` starts with the claims that need the fewest runs, and stores numbers with `merged`.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,9 +21,9 @@ class Open:
     """An open claim, with the seeds and runs needed for a decision."""
 
     claim: Claim
-    seeds: tuple[int, ...]  # missing up to the look that would decide it
-    next_look: tuple[int, ...]  # those of them that its next look needs
-    runs: frozenset[str]  # keys of its runs under one seed
+    seeds: tuple[int, ...]  # missing seeds up to the deciding look
+    next_look: tuple[int, ...]  # missing seeds up to the next look
+    runs: frozenset[str]  # keys of the claim's runs under one seed
 
     def under(self, seeds: Iterable[int]) -> set[tuple[str, int]]:
         """Return the runs under the given seeds as pairs of key and seed; claims share runs."""
@@ -33,7 +36,7 @@ class Open:
 
 
 def still_open(plan: ClaimPlan, folder: Path = RESULTS) -> list[Open]:
-    """Return claims of a plan that more seeds may decide, fewest missing runs first; they may share runs."""
+    """Return claims of a plan that more seeds may decide, fewest missing runs first; runs may be shared."""
     paper, scale = plan.paper, plan.scale
     verdicts = {reading.claim.id: reading.verdict for reading in readings(paper, scale, folder)}
     stored = stored_numbers.read(stored_numbers.path(paper.name, scale, folder))
@@ -47,7 +50,7 @@ def still_open(plan: ClaimPlan, folder: Path = RESULTS) -> list[Open]:
             continue
         enough = next((look for look in later if look >= (verdict.more or 0)), later[-1])
         missing, soon = (tuple(sorted(set(range(look)) - stored_seeds)) for look in (enough, later[0]))
-        picked = plan_of_seed(paper, scale, 0).picked(claim)  # keys of one seed stand for those of all
+        picked = plan_of_seed(paper, scale, 0).picked(claim)  # the keys under seed 0 stand for all seeds
         runs = frozenset(run.key for by_seed in picked.values() for run in by_seed[0])
         undecided.append(Open(claim, missing, soon, runs))
     return sorted(undecided, key=lambda waiting: waiting.missing)
@@ -56,7 +59,7 @@ def still_open(plan: ClaimPlan, folder: Path = RESULTS) -> list[Open]:
 def current(paper: Paper, scale: str, stored: Sequence[Number]) -> list[Number]:
     """Return stored numbers of the runs selected by current entries; none for a changed entry.
 
-    A change concerns all seeds of an entry, so that the first of them is compared.
+    A changed entry has other keys under every seed, so only the first seed is compared.
     """
     by_claim: dict[str, list[Number]] = {}
     for number in stored:

@@ -1,4 +1,7 @@
-"""Forest plots of verdicts: effect, interval and claimed range, with an axis for each row of claims."""
+"""Forest plots of verdicts: effect, interval and claimed range, with an axis for each row of claims.
+
+`html` draws a `strip` for each claim of the page.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from reports import numbers
 from reports.claims.rules import Verdict, Word
 
 WIDTH, HEIGHT, EDGE = 240.0, 18.0, 8.0  # units of a strip; free at both ends
-ROOM = 3.0  # times the spread of effects and edges, beyond which intervals are cut
+MAX_OVERHANG = 3.0  # times the spread of effects and edges; longer intervals are cut
 # Marks differ by their shapes, too: filled where decided.
 MARKS: dict[Word, str] = {
     "confirmed": '<circle r="4.5"/>',
@@ -32,7 +35,7 @@ class DrawnEffect:
     found: float
     low: float
     high: float
-    claimed: tuple[float, float]  # the claim holds inside; infinite where it is open
+    claimed: tuple[float, float]  # range in which the claim holds; an end may be infinite
     margin: float = 0.0  # around 0, within which there is no difference
 
 
@@ -76,8 +79,8 @@ class Axis:
             fixed += [edge for edge in (*effect.claimed, effect.margin, -effect.margin) if isfinite(edge)]
         spread = (max(fixed) - min(fixed)) or abs(fixed[0]) or 1.0
         ends = [end for effect in effect_list for end in (effect.low, effect.high) if isfinite(end)]
-        low = max(min([*fixed, *ends]), min(fixed) - ROOM * spread)
-        high = min(max([*fixed, *ends]), max(fixed) + ROOM * spread)
+        low = max(min([*fixed, *ends]), min(fixed) - MAX_OVERHANG * spread)
+        high = min(max([*fixed, *ends]), max(fixed) + MAX_OVERHANG * spread)
         room = 0.03 * (high - low) or 1.0
         return cls(low - room, high + room)
 
@@ -106,7 +109,7 @@ def strip(drawn: DrawnEffect, axis: Axis, word: Word, description: str) -> Marku
     ends = [axis.place(drawn.low), axis.place(drawn.high)]
     parts.append(f'<path class="interval" d="M{ends[0]:.1f} {middle:g}H{ends[1]:.1f}"/>')
     for end, place, turn in ((drawn.low, ends[0], -1), (drawn.high, ends[1], 1)):
-        if not axis.low <= end <= axis.high:  # it goes on
+        if not axis.low <= end <= axis.high:  # an arrow where the interval is cut
             parts.append(f'<path d="M{place:.1f} {middle - 4:g}l{5 * turn} 4l{-5 * turn} 4Z"/>')
     mark = MARKS.get(word, OPEN)
     parts.append(f'<g transform="translate({axis.place(drawn.found):.1f} {middle:g})">{mark}</g>')
@@ -119,4 +122,5 @@ def strip(drawn: DrawnEffect, axis: Axis, word: Word, description: str) -> Marku
 
 
 def _box(name: str, low_x: float, high_x: float, top: float, bottom: float) -> str:
+    """Return a filled rectangle of a CSS class."""
     return f'<path class="{name}" d="M{low_x:.1f} {top:g}H{high_x:.1f}V{bottom:g}H{low_x:.1f}Z"/>'

@@ -1,4 +1,7 @@
-"""Page of all claims, with a forest plot for every block, and the claims section of report pages."""
+"""Page of all claims, with a forest plot for every block, and the claims section of report pages.
+
+`asyncfl claims --html` calls `write`; `asyncfl report` adds `sections` to the page of a suite of claims.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,9 +39,9 @@ class Row:
     """The claims of a row, with effects on a shared axis."""
 
     name: str
-    entries: Sequence[tuple[Reading, Markup | None]]  # with a line of the plot
-    ends: tuple[str, str] | None  # of the axis
-    what: str  # is drawn
+    entries: Sequence[tuple[Reading, Markup | None]]  # readings, each with a line of the plot
+    ends: tuple[str, str] | None  # numbers at the ends of the axis; None without a plot
+    what: str  # the plotted quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Block:
     scale: str
     title: str
     rows: Sequence[Row]
-    left: str  # what has not run, in a sentence
+    left: str  # sentence on claims not run; empty if all ran
 
 
 def blocks(readings: Sequence[Reading]) -> list[Block]:
@@ -59,6 +62,7 @@ def blocks(readings: Sequence[Reading]) -> list[Block]:
 
 
 def _block(group: Sequence[Reading]) -> Block:
+    """Return the block of a paper at a scale, with counts of verdicts in its title."""
     paper, scale = group[0].paper, group[0].scale
     words = Counter(reading.word for reading in group)
     title = "theorems" if scale == THEOREM else f"scale {scale}"
@@ -83,6 +87,7 @@ def _rows(group: Sequence[Reading]) -> Iterator[Row]:
 
 
 def _strip(reading: Reading, effect: forest.DrawnEffect | None, axis: forest.Axis | None) -> Markup | None:
+    """Return the line of a reading in the plot; None without an effect."""
     if effect is None or axis is None:
         return None
     return forest.strip(effect, axis, reading.word, f"{worded(reading)}: {found(reading)}")
@@ -146,7 +151,7 @@ NOTE = (
 def sections(suite: str) -> list[Section]:
     """Return the section with a paper's verdicts at the scale of a suite, theorems included.
 
-    None for any other suite, and where the package has no stored numbers, as from a wheel.
+    Empty for other suites, and for a package without stored numbers, such as a wheel.
     """
     name, _, scale = suite.removeprefix(CLAIMS).rpartition("-")
     if not suite.startswith(CLAIMS) or not RESULTS.is_dir() or not (paper := papers().get(name)):

@@ -1,21 +1,23 @@
 """Outcomes of a paper's main results: a word for the share of holding readings, and counts by scope.
 
+Pages, the plot of main results and `asyncfl claims` call `outcomes`.
+
     holds         all decided readings hold, and none leans against
     mostly holds  at least 80 %
-    mixed         less, and more than 20 %; what divides them is said
+    mixed         less, and more than 20 %; a dividing condition is named
     mostly fails  at most 20 %
     fails         none holds, and none leans for
     undecided     readings have run, none is decided
     not run       none has run
 
 The scope of a reading is its workload: the paper's, a stand-in, or a toy, which is a quadratic or the test of
-a theorem. A printed table of which the check does not pass (`printed_tables`) is mixed at best.
+a theorem. A result with a printed table that does not pass its check (`printed_tables`) is mixed at best.
 
 A comparison that is equal within its margin, or without any effect, is decided and does not hold. A reading
-that leans, with all of its seeds on one side where no test decides, gives no word, but takes a uniform one
-away. What is compatible with a printed number, and imprecise, counts on neither side. Three sorts of readings
-are shown and decide nothing: statements of ours; entries outside the paper's conditions; and twins, which
-repeat the comparison of another entry on runs that they share.
+that leans (all seeds on one side, but no test decides) is not counted, but turns *holds* into *mostly holds*
+and *fails* into *mostly fails*. A reading compatible with a printed number, but imprecise, counts for neither
+side. Three sorts of readings are shown and not counted: statements of ours; entries outside the paper's
+conditions; and twins, which repeat the comparison of another entry on shared runs.
 """
 
 from collections import Counter
@@ -34,8 +36,8 @@ from reports.claims.rules import DECIDED, OPEN
 MainWord = Literal["holds", "mostly holds", "mixed", "mostly fails", "fails", "undecided", "not run"]
 Scope = Literal["paper's workload", "stand-ins", "toy"]
 SCOPES: tuple[Scope, ...] = ("paper's workload", "stand-ins", "toy")  # the best first
-MOSTLY = 0.8  # share of decided readings from which a result mostly holds
-MAX_VALUES = 6  # of a condition that is shown
+MOSTLY = 0.8  # smallest share of holding readings for *mostly holds*
+MAX_VALUES = 6  # of a dividing condition
 GENERAL_CONDITIONS = ("arrangement", "workload", "scale")  # of every reading, whatever its case
 
 
@@ -45,7 +47,7 @@ class Divide:
 
     name: str  # arrangement, workload, scale, or one of the entries' case
     counts: Mapping[str, tuple[int, int]]  # value → holding and decided readings
-    few: bool = False  # too few readings to tell by adjusted R² whether it separates
+    few: bool = False  # whether readings are too few for an adjusted R² above 0
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Outcome:
     def divide(self) -> Divide | None:
         """Condition best dividing the readings, by adjusted R²; None if no condition divides.
 
-        With few readings none may have an adjusted R² above 0: then the entries' own of largest R².
+        If no adjusted R² is above 0, for want of readings, the entries' own condition of largest R² is taken.
         """
         cases = [(_conditions(reading), reading.word == "confirmed") for reading in self.decided]
         best, largest = None, (0.0, 0.0)
@@ -142,13 +144,13 @@ def _explained(counts: Sequence[tuple[int, int]]) -> tuple[float, float]:
 
 
 def tally(readings: Iterable[Reading]) -> tuple[int, int]:
-    """Return the number of decided readings that hold, and of all decided readings."""
+    """Return the number of holding readings, and of all decided readings."""
     words = [reading.word for reading in readings if reading.word in DECIDED]
     return words.count("confirmed"), len(words)
 
 
 def word_of(holding: int, decided: int) -> MainWord:
-    """Return the word for a share of decided readings, of which there is one at least."""
+    """Return the word for a number of holding readings among `decided`, one or more."""
     if holding in {0, decided}:
         return "holds" if holding else "fails"
     share = holding / decided

@@ -1,4 +1,8 @@
-"""Verdicts as Markdown: counts for the README, docs/claims.md, and docs/claims/PAPER.md for each paper."""
+"""Verdicts as Markdown: counts for the README, docs/claims.md, and docs/claims/PAPER.md for each paper.
+
+`asyncfl claims --markdown` calls `write`. These pages are generated: edit this module or the entries, not
+them.
+"""
 
 import re
 from collections import Counter
@@ -31,8 +35,8 @@ KINDS: dict[Evidence, str] = {
     "bound": "Further proven bounds, seen to hold",
 }
 HEADER = ("Claim", "Verdict", "Claimed", "Found", "Seeds", "Arrangement")
-UNTRACED = "†"  # marks the seeds of a reading
-WITHIN_A_DAY = {"ten minutes", "two hours", "half a day", "17 hours", "a day"}  # of a GPU
+UNTRACED = "†"  # mark of readings with numbers from an unknown commit
+WITHIN_A_DAY = {"ten minutes", "two hours", "half a day", "17 hours", "a day"}  # on a GPU, as in entries
 COSTS = """\
 These are rough estimates: the number of gradients times the operations of a gradient. A core does 60 GFLOP/s
 (measured with a network of seven layers), and a GPU does 10 TFLOP/s (assumed). Each line is a different set
@@ -145,7 +149,7 @@ def _rate(results: Path) -> dict[str, object]:
 
 
 def _provenance(papers: Iterable[Paper], results: Path) -> dict[str, object]:
-    """Return counts of the stored numbers that can be traced to a commit; nothing without numbers."""
+    """Return counts of stored numbers, in all and traceable to a commit; empty without numbers."""
     files = (stored_numbers.path(paper.name, scale, results) for paper in papers for scale in SCALES)
     stored = [number for file in files for number in stored_numbers.read(file)]
     if not stored:
@@ -199,8 +203,8 @@ def _joined(parts: Iterable[str]) -> str:
 
 def _entries(entries: Sequence[Reading]) -> Iterator[str]:
     """Yield a table of the entries with numbers, and numbered notes below, each note once."""
-    shown = [reading for reading in entries if _shown(reading)]
-    if not (entries := [*ranked(shown), *(reading for reading in shown if not reading.ran)]):
+    with_numbers = [reading for reading in entries if _shown(reading)]
+    if not (entries := [*ranked(with_numbers), *(reading for reading in with_numbers if not reading.ran)]):
         return
     texts = (text for reading in entries for text in (reading.claim.note, _reason(reading)) if text)
     notes = {text: f"(note {number})" for number, text in enumerate(dict.fromkeys(texts), start=1)}
@@ -222,6 +226,7 @@ def _reason(reading: Reading) -> str:
 
 
 def _row(reading: Reading, notes: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a reading as cells under `HEADER`."""
     claim, verdict, ran_on = reading.claim, reading.verdict, basis.ran_on(reading)
     place = ": ".join(filter(None, (f"{reading.scale} scale", ran_on))) if claim.needs_runs else f"`{ran_on}`"
     statement = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
@@ -254,8 +259,8 @@ def _of_all_seeds(reading: Reading) -> str:
     if len(seeds) <= verdict.seeds or not np.isfinite(values).all():
         return ""
     effect = paired_effect(values)
-    shown = numbers.interval(effect.low, effect.high, partial(numbers.number, digits=3))
-    return f"all {len(seeds)} seeds: {numbers.number(effect.mean, 3)} {shown}"
+    interval_text = numbers.interval(effect.low, effect.high, partial(numbers.number, digits=3))
+    return f"all {len(seeds)} seeds: {numbers.number(effect.mean, 3)} {interval_text}"
 
 
 def _claimed(claim: Claim) -> str:
@@ -281,6 +286,7 @@ def _claimed(claim: Claim) -> str:
 
 
 def _printed(claim: Theorem) -> str:
+    """Return the printed result of a theorem: a truth, a number, or how many numbers."""
     if isinstance(claim.printed, str):
         return f"printed {claim.printed}"
     if isinstance(claim.printed, bool):
@@ -292,6 +298,7 @@ def _printed(claim: Theorem) -> str:
 
 
 def _band(band: Band) -> str:
+    """Return a band in words; an open end is None."""
     low, high = band
     if low is None or high is None:
         return f"below {numbers.short(high)}" if high is not None else f"above {numbers.short(low or 0.0)}"

@@ -1,4 +1,7 @@
-"""Matrix of main results by arrangement and workload of readings, and summaries in sentences."""
+"""Matrix of main results by arrangement and workload of readings, and summaries in sentences.
+
+The terminal, the pages of claims and the plot of main results take their texts from here.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,11 +30,11 @@ OUTCOMES: dict[MainWord, str] = {
     "undecided": "⬜",
     "not run": "⬜",
 }
-NEARLY = 1.1  # times the error of a table's own numbers
+NEARLY = 1.1  # largest ratio of a placebo's error to the table's own for *fits nearly as well*
 LEGEND = "2/21: 2 of 21 decided readings hold with this arrangement; * on a stand-in."
 Column = tuple[Arrangement, Workload]
 COLUMNS: tuple[Column, ...] = tuple(product(get_args(Arrangement), get_args(Workload)))
-BAR = 5  # squares, at most
+MAX_SQUARES = 5  # of a bar
 OF = {**{str(name): words for name, words in ARRANGED.items()}, "stand-in": "a stand-in"}
 KINDS: dict[Evidence, str] = {"experiment": "experiment", "statement": "tested statement", "bound": "bound"}
 
@@ -83,7 +86,7 @@ def bar(readings: Sequence[Reading]) -> str:
     """Return a coloured square for each reading; beyond five, shares, with a square for each colour."""
     counts = Counter(SAID[reading.word].square for reading in readings)
     drawn = dict.fromkeys(counts, 1)
-    while sum(drawn.values()) < min(BAR, len(readings)):
+    while sum(drawn.values()) < min(MAX_SQUARES, len(readings)):
         drawn[max(counts, key=lambda square: counts[square] / drawn[square])] += 1
     return "".join(square * n for square, n in drawn.items())
 
@@ -180,8 +183,8 @@ def written(part: PooledEffect) -> str:
     scale: Callable[[float], float] = exp if part.log else float
     over = f"over {many(part.readings, 'reading')} of {many(len(means), 'cluster')}, {measured_in(part)}"
     if effect is None:
-        shown = " and ".join(write(scale(mean)) for mean in means)
-        return f"mean{'s' if len(means) > 1 else ''} {over}: {shown}, too few clusters to pool"
+        values = " and ".join(write(scale(mean)) for mean in means)
+        return f"mean{'s' if len(means) > 1 else ''} {over}: {values}, too few clusters to pool"
     interval = numbers.interval(scale(effect.low), scale(effect.high), write)
     low, high = effect.predicted
     predicted = numbers.interval(scale(low), scale(high), write)

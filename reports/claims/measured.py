@@ -1,8 +1,9 @@
 """Numbers of claims from recorded runs: metrics of samples, and functions of the runs of a seed.
 
-Where no column holds a number, an entry names a function as its `metric`, as
-`reports.claims.measured:kept_bytes`. Of training losses (fp/*, sp/*) it reads the last row only, unless the
-scenario says `evaluate: clients`.
+`asyncfl claims run` calls `measured`, and stores the numbers. If no column has the needed number, an entry
+names a function as its `metric`, for example `reports.claims.measured:kept_bytes`: `zigzag` and the like are
+used from benchmarks/claims/. Such a function can read training losses (fp/*, sp/*) in the last row only,
+unless the scenario has `evaluate: clients`.
 """
 
 import math
@@ -52,12 +53,12 @@ def other_accuracy(runs: Sequence[RunResult]) -> float:
 
 
 def unusable_share(runs: Sequence[RunResult]) -> float:
-    """Share of recorded runs, for pairs of η_l and K, diverging or ending above twice the least loss."""
+    """Share of recorded runs, for pairs of η_l and K, diverging or ending above twice the smallest loss."""
     finals = [float(run.files.curve[FP_LOSS][-1]) if run.status.finite else math.inf for run in runs]
     return sum(final > 2 * min(finals) for final in finals) / len(finals)
 
 
-# Of several runs; one that diverged has no number, and is never the best.
+# Reductions over several runs. A diverged run has no number (NaN), and is never the best.
 OVER: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": np.mean,
     "min": np.fmin.reduce,
@@ -81,6 +82,7 @@ def measured(plan: ClaimPlan, claim: Claim, recorded: Mapping[str, RunResult]) -
 
 
 def _of_seed(claim: Claim, seed: int, runs: Mapping[str, Sequence[RunResult]]) -> list[Number]:
+    """Return a number for each sample of a claim under a seed."""
     shared = _shared(claim, runs)
     return [
         Number(
@@ -103,6 +105,7 @@ def _shared(claim: Claim, runs: Mapping[str, Sequence[RunResult]]) -> float:
 
 
 def _column(claim: Claim) -> str:
+    """Return the column of the clock of a claim; client updates by default."""
     return BY_BUDGET[claim.clock] if claim.clock else Clock.UPDATES
 
 
@@ -117,6 +120,7 @@ def _number(claim: Claim, sample: Sample, runs: Sequence[RunResult], at: float |
 
 
 def _of_run(claim: Claim, sample: Sample, run: RunResult, end: float) -> float:
+    """Return the value of a sample in one run, read up to `end` on the claim's clock."""
     metric = sample.metric or ""
     if metric == DIVERGED.name:
         return float(run.status is Status.DIVERGED)
@@ -138,12 +142,14 @@ def _of_run(claim: Claim, sample: Sample, run: RunResult, end: float) -> float:
 
 
 def _along(function: str, column: np.ndarray) -> float:
+    """Return a statistic of a curve by name: NumPy's `mean`, `std`, …, or one of `Volatility`."""
     if function in {"step_std", "spikes"}:
         return float(getattr(volatility(list(column)), function)) if len(column) > 2 else nan
     return float(getattr(np, function)(column)) if len(column) else nan
 
 
 def _function(path: str) -> Callable[..., Any]:
+    """Return the function at an import path; only this package's, unless code is allowed."""
     if not path.startswith("reports.claims.") and not import_guard.ALLOWED.get():
         raise UserError(f"{path} is not imported, since a claims file names it: {import_guard.HOW}")
     try:

@@ -1,5 +1,7 @@
 """Forest plot of main results: first a bar for each paper, then a row each, with word, counts, and effect.
 
+`html` shows the `figure`, `markdown` writes it as docs/claims.svg (`file`).
+
 The axis is one of points of accuracy: effects of other measures stand as text on the pages of the papers, and
 in a table beside the plot. Results that rest on toys and theorems alone come last.
 """
@@ -93,14 +95,14 @@ def _groups(results: Sequence[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
     """Yield main results by paper; toys alone come last."""
     toys = [outcome for outcome in results if set(outcome.scopes) == {"toy"}]
     for mine in matrix.by_paper(results):
-        if others := [outcome for outcome in mine if set(outcome.scopes) != {"toy"}]:
-            yield mine[0].paper.title, others
+        if not_toys := [outcome for outcome in mine if set(outcome.scopes) != {"toy"}]:
+            yield mine[0].paper.title, not_toys
     if toys:
         yield TOYS, toys
 
 
 def _summaries(results: Sequence[Outcome]) -> Iterator[str]:
-    """Yield a bar for each paper, of its main results by word, with counts as text."""
+    """Yield a bar for each paper with its main results by word, and counts as text."""
     yield _text(LEFT, 18, "Main results of each paper, by word", "head")
     widest = max((len(mine) for mine in matrix.by_paper(results)), default=1)
     for at, mine in enumerate(matrix.by_paper(results)):
@@ -140,6 +142,7 @@ def _head(top: float) -> Iterator[str]:
 
 
 def _row(row: PlotRow) -> Iterator[str]:
+    """Yield the elements of a row: the words of the result, its outcome, the bar, and the effects."""
     outcome, middle = row.outcome, row.middle
     colour = f"var(--{COLOURS[outcome.word]})"
     yield f'<path class="rule" d="M{LEFT} {row.top:.1f}H{WIDTH - LEFT}"/>'
@@ -180,6 +183,7 @@ def in_points(effect: PooledEffect) -> bool:
 
 
 def _drawn(pooled: PooledEffect, middle: float, colour: str) -> Iterator[str]:
+    """Yield the marks of a pooled effect: margin, zero, prediction interval, interval and mean."""
     effect, claim = pooled.effect, pooled.typical
     if isinstance(claim, Same | Value):
         low, high = _place(-claim.allowed), _place(claim.allowed)
@@ -197,6 +201,7 @@ def _drawn(pooled: PooledEffect, middle: float, colour: str) -> Iterator[str]:
 
 
 def _line(ends: Iterable[float], middle: float, colour: str, name: str) -> Iterator[str]:
+    """Yield the line of an interval, with an arrow at an end beyond the axis."""
     low, high = ends
     low_x, high_x = _place(low), _place(high)
     yield f'<path class="{name}" stroke="{colour}" d="M{low_x:.1f} {middle:.1f}H{high_x:.1f}"/>'
@@ -213,6 +218,7 @@ def _place(effect: float) -> float:
 
 
 def _text(x: float, y: float, text: str, name: str = "", **style: str) -> str:
+    """Return a text element of a CSS class; `style` are further attributes."""
     attributes = {"class": name, **{key.replace("_", "-"): value for key, value in style.items()}}
     more = "".join(f' {key}="{value}"' for key, value in attributes.items() if value)
     return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{escape(text)}</text>'

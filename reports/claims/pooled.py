@@ -1,10 +1,10 @@
 """Effects of a main result pooled over clusters: random effects, with a prediction interval.
 
-A cluster is an arrangement, a delay or routing, a workload and a scale: the readings of one scenario at one
-scale, on one data set. Its effect is the mean of theirs; so is its standard error, since they share seeds and
-runs. Twins, which repeat a comparison on runs that they share with another reading, do not enter. Comparisons
-that different methods are to lead are pooled apart. Times, energies and counts of iterations or updates are
-pooled as logarithms of ratios.
+The outcome of a main result (`main_results`) has one for each leading method. A cluster is an arrangement, a
+delay or routing, a workload and a scale: the readings of one scenario at one scale, on one data set. Effect
+and standard error of a cluster are the means over its readings, which share seeds and runs. Twins, which
+repeat a comparison on shared runs, do not enter. Comparisons with different claimed leaders are pooled
+separately. Times, energies and counts of iterations or updates are pooled as logarithms of ratios.
 
 The variance between clusters is estimated as by Paule and Mandel (Journal of Research of the National Bureau
 of Standards 87, 1982), the interval of the mean as by Hartung and Knapp (Statistics in Medicine 20, 2001),
@@ -44,12 +44,12 @@ class RandomEffects:
 
 @dataclass(frozen=True, slots=True)
 class PooledEffect:
-    """Effects of readings with equal measures, by cluster, and their random-effects mean."""
+    """Mean effects of clusters of readings with equal measures, and the random-effects mean."""
 
     means: tuple[float, ...]  # of the clusters; logarithms where `log`
     effect: RandomEffects | None  # None for fewer than three clusters
-    typical: Claim  # one of the claims that it is pooled from: metric, unit, and what they claim
-    readings: int  # that it is pooled from
+    typical: Claim  # one of the pooled claims, for metric and unit
+    readings: int  # number of pooled readings
     log: bool  # whether effects are logarithms of ratios
 
 
@@ -62,7 +62,7 @@ def random_effects(effects: Sequence[float], errors: Sequence[float], level: flo
     between = _between(y, variance)
     weights = 1 / (variance + between)
     mean = float(weights @ y / weights.sum())
-    ratio = float(weights @ (y - mean) ** 2) / (k - 1)  # Hartung and Knapp: 1 where the weights are right
+    ratio = float(weights @ (y - mean) ** 2) / (k - 1)  # Hartung and Knapp: 1 if the weights are right
     error = sqrt(max(1.0, ratio) / weights.sum())
     half = t_quantile(k, level) * error
     away = t_quantile(k - 1, level) * sqrt(between + error**2)
@@ -103,6 +103,7 @@ def pooled(readings: Iterable[Reading]) -> tuple[PooledEffect, ...]:
 
 
 def _pooled(clusters: Sequence[Sequence[tuple[Reading, float, float]]]) -> PooledEffect:
+    """Return the pooled effect of clusters of readings, each with effect and standard error."""
     means = [float(np.mean([effect for _, effect, _ in inside])) for inside in clusters]
     errors = [float(np.mean([error for _, _, error in inside])) for inside in clusters]
     effect = random_effects(means, errors) if len(means) >= MIN_CLUSTERS else None
@@ -111,7 +112,7 @@ def _pooled(clusters: Sequence[Sequence[tuple[Reading, float, float]]]) -> Poole
 
 
 def leader(claim: Claim) -> str:
-    """Return the method that a comparison claims to be ahead, or the same; empty for other claims."""
+    """Return the name of the claimed leader of a comparison; empty for other claims."""
     if not isinstance(claim, Better):
         return ""
     return str((claim.samples["a"].strategy or {}).get("name", ""))
@@ -126,7 +127,7 @@ def logs(claim: Claim) -> bool:
 
 
 def estimate(reading: Reading) -> tuple[float, float]:
-    """Return the effect of a reading with its standard error; ∞ where there is none."""
+    """Return the effect of a reading and the standard error; ∞ for an unknown error."""
     claim, verdict = reading.claim, reading.verdict
     if not logs(claim) or isinstance(claim, Contrast):
         return found(reading), standard_error(reading)
@@ -170,7 +171,7 @@ def found(reading: Reading) -> float:
 
 
 def standard_error(reading: Reading) -> float:
-    """Return the standard error of an effect from the interval; ∞ without one, and for ratios of spreads."""
+    """Return the standard error of an effect from the interval; ∞ if unknown, and for ratios of spreads."""
     claim, verdict = reading.claim, reading.verdict
     ends = verdict.low, verdict.high
     if not claim.needs_runs or verdict.level is None or verdict.seeds < 2 or None in ends:

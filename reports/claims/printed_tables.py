@@ -1,9 +1,11 @@
 """Printed tables: a joint check of all cells already run, and checks of placebos.
 
-A table passes if none of its cells fails and no group of cells differs, those with one value of a condition:
-if no group's mean difference from the printed numbers is both significant and beyond the margin. A placebo is
-the table with wrong numbers: those of two neighbouring values of a condition exchanged, such as of p, or of
-two algorithms. A rule by which placebos pass says nothing, nor does one that a table's own numbers fail.
+A main result rests on these checks if its readings are cells of a printed table (`main_results`). A table
+passes if none of its cells fails and no group differs. A group has all cells with one value of a condition;
+it differs if its mean difference from the printed numbers is both significant and beyond the margin. A
+placebo is the table with wrong numbers: printed numbers of two neighbouring values of a condition are
+exchanged, for example of p, or of two algorithms. If placebos pass, or the table's own numbers fail, the
+check says little.
 """
 
 from collections import Counter
@@ -32,18 +34,18 @@ class GroupDifference:
     condition: str
     value: str
     difference: Effect
-    above: int  # cells in which ours is above what is printed
-    differs: bool  # 0 is outside of the interval, and the mean beyond the margin
+    above: int  # cells with our number above the printed number
+    differs: bool  # whether 0 is outside the interval, and the mean beyond the margin
 
 
 @dataclass(frozen=True, slots=True)
 class TableCheck:
     """Result of the rule for a table or a placebo."""
 
-    name: str  # of the condition whose values are exchanged; empty for the table's own numbers
-    correlation: float  # of ours with the printed numbers
+    name: str  # the condition with exchanged values; empty for the table's own numbers
+    correlation: float  # of our numbers with the printed numbers
     error: float  # root mean square of ours − printed
-    words: Mapping[Word, int]  # of its cells
+    words: Mapping[Word, int]  # number of cells by verdict
     groups: tuple[GroupDifference, ...]
 
     @property
@@ -56,17 +58,17 @@ class TableCheck:
 class PrintedTable:
     """Comparison of our numbers with a printed table as a whole."""
 
-    name: str  # Table 2
-    cells: int  # that have run
-    margin: float  # within which of its printed number a cell holds
-    outside: int  # cells whose printed number is outside of its 95 % interval
-    difference: Effect  # ours − printed: its mean over cells, with an interval
+    name: str  # for example Table 2
+    cells: int  # number of cells already run
+    margin: float  # largest difference from the printed number for a cell to hold
+    outside: int  # cells with a printed number outside the 95 % interval
+    difference: Effect  # ours − printed, mean over cells with an interval
     own: TableCheck
     placebos: tuple[TableCheck, ...]
 
 
 def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
-    """Return the comparisons with all printed tables of the readings, whose cells are those that have run."""
+    """Return the comparisons with all printed tables among the readings; only cells already run count."""
     by_file: dict[str, list[Reading]] = {}
     for reading in readings:
         if reading.ran and reading.claim.table and reading.verdict.found is not None:
@@ -75,6 +77,7 @@ def tables(readings: Iterable[Reading]) -> list[PrintedTable]:
 
 
 def _table(cells: Sequence[Reading]) -> PrintedTable:
+    """Return the comparison of a table, with a placebo for each condition."""
     margin = max(_claim(cell).allowed for cell in cells)
     return PrintedTable(
         cells[0].claim.place,
@@ -117,6 +120,7 @@ def _check(name: str, cells: Sequence[Reading], margin: float) -> TableCheck:
 def _group(
     condition: str, value: str, cells: Sequence[Reading], margin: float, level: float
 ) -> GroupDifference:
+    """Return the mean difference of the cells with one value of a condition."""
     away = [found(cell) for cell in cells]
     effect = paired_effect(away, level)
     differs = (effect.low > 0 or effect.high < 0) and abs(effect.mean) > margin

@@ -1,4 +1,7 @@
-"""Readings: claims at a scale with verdicts on stored numbers; the module does not import torch."""
+"""Readings: claims at a scale with verdicts on stored numbers; the input of all pages of claims.
+
+The module does not import torch, so that `asyncfl claims` starts fast.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +15,7 @@ from benchmarks.claims.stored_numbers import RESULTS
 from reports.claims.rules import Values, Verdict, Word
 from reports.claims.verdicts import verdicts
 
-THEOREM = "theorem"  # stands where a scale would
+THEOREM = "theorem"  # in the place of a scale, for claims without runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,8 @@ class Reading:
     claim: Claim
     scale: str  # or `theorem`
     verdict: Verdict
-    values: Values = field(default_factory=dict, repr=False)  # that it is about
-    traced: bool = True  # whether all of its numbers come from a commit without uncommitted changes
+    values: Values = field(default_factory=dict, repr=False)  # the stored numbers
+    traced: bool = True  # whether all numbers come from a commit without uncommitted changes
 
     @property
     def word(self) -> Word:

@@ -1,4 +1,8 @@
-"""Rules for the verdict on a claim at a single look, by kind of claim; `verdicts` decides over all looks."""
+"""Rules for the verdict on a claim at a single look, by kind of claim.
+
+`verdicts.py` calls `tested` for each look at the seeds, and decides over all looks and claims of a row. Any
+change here may change published verdicts.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,10 +48,10 @@ Word = Literal[
 DECIDED: frozenset[Word] = frozenset({"confirmed", "refuted", "equal", "no effect"})
 OPEN: tuple[Word, ...] = ("leans for", "leans against", "compatible", "undecided")
 EQUAL = 1e-9  # relative
-POWER = 0.8  # power of a test with as many seeds as would decide
-BOTH = 0.9  # at each of two edges, so that both are met with POWER
-COLLAPSED = 0.5  # of a usual accuracy: one below is that of a run that collapsed
-USUAL = 0.75  # quantile over seeds
+POWER = 0.8  # of a test with the seeds said to decide
+POWER_AT_EACH_OF_TWO_EDGES = 0.9  # so that both tests reject with POWER
+COLLAPSED_FRACTION = 0.5  # of the usual accuracy: runs below have collapsed
+USUAL_QUANTILE = 0.75  # quantile over seeds that counts as the usual accuracy
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +59,15 @@ class Verdict:
     """The finding on a claim."""
 
     word: Word
-    found: float | None = None  # the effect, ratio, ρ or value; None where there is none
-    low: float | None = None  # its interval, at the level of the look; None where there is none
+    found: float | None = None  # the effect, ratio, ρ or value; None if unknown
+    low: float | None = None  # lower end of the interval at the level of the look; None without an interval
     high: float | None = None
-    seeds: int = 0  # of the look that it was made at; 0 for a theorem
+    seeds: int = 0  # of the look with this verdict; 0 for a theorem
     level: float | None = None  # of the interval
-    p: float | None = None  # two-sided, of the test that decides, for the whole plan of looks
+    p: float | None = None  # two-sided, of the deciding test, for the whole plan of looks
     adjusted: float | None = None  # p after Holm
     unlike: float | None = None  # p of a printed number under the law that our seeds predict
-    remarks: tuple[str, ...] = ()  # what else a reader must know
+    remarks: tuple[str, ...] = ()  # further texts for readers
     more: int | None = None  # seeds that would decide, at this effect and spread
     sides: tuple[float, ...] = ()  # means of A and B of a comparison; medians where runs collapse
 
@@ -77,16 +81,16 @@ def _never(level: float) -> int | None:
 class Look:
     """Result for a claim at a single look, before the other claims of the row are known."""
 
-    shown: Verdict  # with the word that holds unless a test decides
-    # Hypothesis, `side` or `equal` → two-sided p-value of its test, and the word if it is rejected.
+    shown: Verdict  # the verdict if no test decides
+    # Name of a test, `side` or `equal` → two-sided p-value, and the word of the verdict if significant
     tests: Mapping[str, tuple[float, Word]] = field(default_factory=dict)
-    question: bytes = b""  # numbers and rule; equal ones are one question
-    needed: Callable[[float], int | None] = _never  # seeds with which a test of that level would decide
-    lean: Word | None = None  # the side on which all seeds are: the word where no test decides
+    question: bytes = b""  # numbers and rule; claims with equal bytes are one question in Holm's correction
+    needed: Callable[[float], int | None] = _never  # level → seeds with which a test would decide
+    lean: Word | None = None  # the word if all seeds are on one side and no test decides
 
 
 def paired(claim: Claim, values: Values) -> tuple[list[int], Array]:
-    """Return the seeds that all samples of a claim have, and the numbers [samples, seeds]."""
+    """Return the seeds common to all samples of a claim, and the numbers [samples, seeds]."""
     seeds = sorted(set.intersection(*(set(values.get(name, ())) for name in claim.samples)))
     return seeds, np.array([[values[name][seed] for seed in seeds] for name in claim.samples])
 
@@ -141,17 +145,18 @@ def shown(claim: Claim, table: Array) -> Verdict:
 def collapses(claim: Claim, table: Array) -> Array:
     """Return a mask of collapsed seeds: run diverged, target missed, or below half of a usual accuracy.
 
-    Usual is what a quarter of its sample's seeds reach: where most collapse, the median seed does. An
-    accuracy is a share of which more is better.
+    The usual accuracy is reached by a quarter of the sample's seeds; the median will not do, since most seeds
+    may collapse. An accuracy is any metric that is a share with more being better.
     """
     collapsed = ~np.isfinite(table).all(0)
     for sample, metric, row in zip(claim.samples.values(), claim.metrics, table, strict=True):
         if metric.share and metric.higher and sample.along == "last" and sample.reach is None:
-            collapsed |= row < COLLAPSED * np.quantile(np.nan_to_num(row), USUAL)
+            collapsed |= row < COLLAPSED_FRACTION * np.quantile(np.nan_to_num(row), USUAL_QUANTILE)
     return np.asarray(collapsed)
 
 
 def _lost(lost: int, seeds: int) -> str:
+    """Return the remark on seeds without a number."""
     return f"{lost} of {seeds} seeds diverged or never got there"
 
 
@@ -221,7 +226,7 @@ def _to_decide(estimate: PairedEstimate, ways: Sequence[Sequence[float]], level:
     """Return the fewest seeds to separate the estimate from all edges of a possible verdict."""
     fewest = []
     for edges in ways:
-        power = POWER if len(edges) == 1 else BOTH
+        power = POWER if len(edges) == 1 else POWER_AT_EACH_OF_TWO_EDGES
         seeds_by_edge = [_from_edge(estimate, edge, power, level) for edge in edges]
         fewest += [max(n for n in seeds_by_edge if n is not None)] if None not in seeds_by_edge else []
     return min(fewest, default=None)
@@ -253,6 +258,7 @@ def _question(claim: Claim, table: Array) -> bytes:
 
 
 def _contrast(claim: Contrast, table: Array) -> Array:
+    """Return Σ times · value, or of logarithms [seeds]."""
     if claim.log:
         if (table <= 0).any():
             raise ValueError("a value that has no logarithm")
@@ -274,6 +280,7 @@ def _divided(claim: Ratio, table: Array, level: float) -> Look:
 
 
 def _ranked(claim: Rank, table: Array, level: float) -> Look:
+    """Return the look at the order of k means over seeds, against other means or a claimed order."""
     k = len(claim.compared)
     estimate = RankEstimate(table[:k], table[k:] if claim.against else np.array(claim.order))
     if isnan(estimate.mean):
@@ -291,6 +298,7 @@ def _to_rank(estimate: RankEstimate, level: float) -> int:
 
 
 def _times(claim: Claim) -> Array:
+    """Return the factor of each sample in a sum [samples]."""
     return np.array([sample.times for sample in claim.samples.values()])
 
 

@@ -1,4 +1,7 @@
-"""A claim or main result in full, as text: statement, rule, finding, and the number of each seed."""
+"""A claim or main result in full, as text: statement, rule, finding, and the number of each seed.
+
+`asyncfl claims show ID` prints it.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,6 +70,7 @@ def of_claim(paper: Paper, claim: Claim, folder: Path) -> str:
 
 
 def _sample(sample: Sample) -> str:
+    """Return a sample in words: metric, strategy, scenario, and reduction of the curve."""
     place = ", ".join(f"{key} {written(value)}" for key, value in sample.where.items())
     strategy = written(sample.strategy) if sample.strategy else ""
     reading = (
@@ -93,6 +97,7 @@ def _found(verdict: Verdict) -> str:
 
 
 def _at_scale(reading: Reading, stored: list[Number]) -> Iterator[str]:
+    """Yield remarks, needs, and the stored numbers of each seed."""
     if extra := besides(reading.verdict):
         yield entry("besides", extra)
     if reading.needs:

@@ -1,9 +1,10 @@
 """False verdicts under the whole procedure, simulated with the centred residuals of the stored numbers.
 
-In a campaign every claim of a row gets new seeds, drawn with replacement from its stored ones, and its
-numbers are moved so that its effect is nil: 0 for a comparison, an edge for a band, the printed number at
-the margin. Then every decision is false; where a comparison has a margin, in every second campaign its
-effect is the margin, and *equal* and *behind* are false. Claims with the same seeds share the draws.
+`asyncfl claims simulate` stores the rates, and docs/claims.md shows them. In a campaign every claim of a row
+gets new seeds, drawn with replacement from its stored seeds, and its numbers are moved so that the effect is
+nil: 0 for a comparison, an edge for a band, the printed number at the margin. Then every decision is false.
+For comparisons with a margin, the effect is the margin in every second campaign: then *equal* and *behind*
+are false. Claims with the same seeds share the draws.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +49,7 @@ class SimulatedRow:
             picked = drawn.setdefault(stored, rng.integers(stored, size=64))[:largest_look]
             law = centred(claim, table, at_margin)
             moved = law[:, picked]
-            if isinstance(claim, Value) and claim.printed is not None:  # their mean of k runs is a draw, too
+            if isinstance(claim, Value) and claim.printed is not None:  # the printed mean of k runs is random
                 theirs = law[:, rng.integers(stored, size=claim.runs)].mean()
                 moved = moved - (theirs - float(claim.printed)) + claim.allowed
             values[id_] = {

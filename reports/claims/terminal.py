@@ -1,4 +1,4 @@
-"""Verdicts as tables of text, for the terminal, docs and the page."""
+"""Verdicts as short texts and lines of tables, for the terminal, the docs and the page."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ class Said:
     """Texts for the word of a verdict on pages; a word without a square is not in the matrix."""
 
     square: str = ""
-    short: str = ""  # of a comparison who is ahead; of what is open, in few words
-    long: str = ""  # of any other decision
+    short: str = ""  # for comparisons of two methods
+    long: str = ""  # for other claims
 
 
-SAID: dict[Word, Said] = {  # what matters comes first
+SAID: dict[Word, Said] = {  # the most important first, as in all tables
     "refuted": Said("🟥", "behind", "fails"),
     "confirmed": Said("🟩", "ahead", "holds"),
     "equal": Said("🟦", "equal", "no difference"),
@@ -95,7 +95,7 @@ def quantity(claim: Claim) -> str:
 
 
 def measured_quantity(claim: Claim) -> str:
-    """Return the measured quantity and the form of its comparison in words; empty for a theorem."""
+    """Return the measured quantity and the form of the comparison in words; empty for a theorem."""
     if not claim.needs_runs:
         return ""
     if isinstance(claim, Value):

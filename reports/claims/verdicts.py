@@ -1,5 +1,8 @@
 """Verdicts on the numbers of claims, by rules fixed before any number was seen.
 
+`readings` calls `verdicts` on the stored numbers of a paper at a scale. A change here may change published
+verdicts.
+
 A claim is judged at the looks of its plan (`Claim.plan`) until it is decided. Before the first
 look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
 The tests of a row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held
@@ -22,11 +25,10 @@ Where runs collapse (`rules.collapses`), the sign test takes the place of both i
 and ratios of means; ratios of spreads are not tested. Entries that apply the same rule to the same numbers
 are one test.
 
-Looking at 8, 16, 32 and 64 seeds and stopping as soon as something is decided gives four chances to be wrong.
-So the 5 % are spent over the looks, in proportion to the new seeds at each: at look k of K with
-n₁ < … < n_K seeds, α·(n_k − n_{k−1})/n_K (Lan and DeMets, Biometrika 70, 1983, with a linear spending
-function). The shares are simply added up (Bonferroni), which is slightly conservative and leaves Student's t
-exact at every look.
+Looks at 8, 16, 32 and 64 seeds, with a stop at the first decision, give four chances of an error. So the 5 %
+are divided among the looks, in proportion to the new seeds at each: at look k of K with n₁ < … < n_K seeds,
+α·(n_k − n_{k−1})/n_K (Lan and DeMets, Biometrika 70, 1983, with a linear spending function). The shares are
+simply added up (Bonferroni), which is slightly conservative and leaves Student's t exact at every look.
 """
 
 from collections.abc import Callable, Mapping, Sequence

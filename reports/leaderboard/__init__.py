@@ -1,1 +1,5 @@
-"""The leaderboard: tables, scores, rank groups, figures and pages."""
+"""The leaderboard: stored tables, scores, rank groups, figures and pages.
+
+`asyncfl leaderboard` writes its pages with `page`; `asyncfl evidence` compares an author's strategy
+(`findings`).
+"""

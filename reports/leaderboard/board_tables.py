@@ -1,4 +1,8 @@
-"""Tables of the leaderboard: trials and final runs of a scenario, a row a seed, as CSV files in a folder."""
+"""Tables of the leaderboard: trials and final runs of a scenario, a row for each seed, as CSV files.
+
+Runs of the leaderboard (`benchmarks/leaderboard/`) write them, pages and scores read them. Columns and their
+order are part of the stored files.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +40,8 @@ FINALS = [
 ]
 KINDS = {"trials": TRIALS, "finals": FINALS}
 TEXTS = ("scale", "strategy", "status", "commit", "times", "values")
-OPTIONAL = ("energy", "worst_client")  # NaN where a cell is empty
-WHOLE = ("study", "trial", "seed", "best", "updates", "uploads", "downloads")
+OPTIONAL = ("energy", "worst_client")  # NaN if a cell is empty
+INTEGERS = ("study", "trial", "seed", "best", "updates", "uploads", "downloads")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +53,9 @@ class BoardTables:
 
     @classmethod
     def load(cls, *folders: Path) -> BoardTables:
-        """Return the tables of all folders together; of a run that several have, the last one's row.
+        """Return the tables of all folders together; if folders share a run, the last folder's row counts.
 
-        Tables are empty where there are no files. UserError for damaged ones.
+        Tables are empty without files. UserError for damaged files.
         """
         tables = {}
         for kind in KINDS:
@@ -69,7 +73,7 @@ class BoardTables:
         return BoardTables(*(table[table["scale"].isin([*scales])] for table in (self.trials, self.finals)))
 
     def done(self, scale: str, study: int) -> set[str]:
-        """Return the labels of the entries whose final runs of a study are there."""
+        """Return the labels of the entries with final runs in a study."""
         rows = self.finals[(self.finals["scale"] == scale) & (self.finals["study"] == study)]
         return set(rows["strategy"])
 
@@ -83,7 +87,7 @@ class BoardTables:
         }
 
     def with_rows(self, **more: Iterable[Mapping[str, Any]]) -> BoardTables:
-        """Return the tables with more rows, which replace those of the same runs."""
+        """Return the tables with additional rows, which replace earlier rows of equal runs."""
         tables = {}
         for kind, columns in KINDS.items():
             fresh = pd.DataFrame([*more.get(kind, ())], columns=columns)
@@ -91,7 +95,7 @@ class BoardTables:
         return BoardTables(**tables)
 
     def save(self, folder: Path) -> None:
-        """Write the tables into a folder, two files a scenario."""
+        """Write the tables into a folder, two files for each scenario."""
         for kind, columns in KINDS.items():
             for scale, rows in getattr(self, kind).groupby("scale"):
                 table = rows[columns].sort_values(_key(columns))
@@ -107,17 +111,19 @@ def numbers(cell: str) -> np.ndarray:
 
 
 def _key(columns: list[str]) -> list[str]:
+    """Return the columns that identify a row."""
     return [name for name in (*PLACE, "trial", "seed") if name in columns]
 
 
 def _joined(kind: str, tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Return tables of a kind as a single one; of a run that several have, the last row."""
+    """Return tables of a kind as a single table; of rows for the same run, the last."""
     parts = [table for table in tables if len(table)]
     joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=KINDS[kind])
     return joined.drop_duplicates(_key(KINDS[kind]), keep="last", ignore_index=True)
 
 
 def _read(path: Path, kind: str) -> pd.DataFrame:
+    """Read a table; UserError if damaged, or with two rows for one run."""
     columns = KINDS[kind]
     try:
         table = pd.read_csv(
@@ -125,7 +131,7 @@ def _read(path: Path, kind: str) -> pd.DataFrame:
         )
         if missing := [name for name in columns if name not in table]:
             raise ValueError(f"no column '{missing[0]}'")
-        kinds = {name: str if name in TEXTS else int if name in WHOLE else float for name in columns}
+        kinds = {name: str if name in TEXTS else int if name in INTEGERS else float for name in columns}
         optional = {name: table[name].replace("", np.nan) for name in OPTIONAL if name in columns}
         table = table.assign(**optional)[columns].astype(kinds)
     except (ValueError, UnicodeDecodeError) as error:

@@ -1,4 +1,7 @@
-"""Figures of the leaderboard: a heat map of all populations, and the leaders' learning curves."""
+"""Figures of the leaderboard: a heat map of all populations, and the leaders' learning curves.
+
+`page` and `findings` beside this module save them next to their pages.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ MAX_CURVES = 5  # leaders whose learning curves are drawn beside the reference
 
 
 def heat_map(scores: Mapping[str, PopulationScores], names: Mapping[str, str]) -> svg.Drawing:
-    """Return a tile for each entry in each population, darker where it is sooner.
+    """Return a heat map with a tile for each entry in each population, darker for faster entries.
 
     Args:
         scores: Population → scores.
@@ -86,7 +89,7 @@ def curves(population: PopulationScores, scale: str, also: str = REFERENCE) -> s
                 value_at(grid, time, values_of(cell))
                 for time, cell in zip(times, runs["values"], strict=True)
             ]
-            median = np.median(np.nan_to_num(values), axis=0)  # a run that diverged is at 0
+            median = np.median(np.nan_to_num(values), axis=0)  # diverged runs count as 0
             axes.plot(grid, median, linestyle=svg.line_style(index), linewidth=1.8, **svg.style(index))
             svg.markers(axes, index, grid, median, range(4 + index % 6, len(grid), 24))
         goal = population.goals[scale]

@@ -1,4 +1,7 @@
-"""Findings on a strategy, from its rank groups in each population; the page with them."""
+"""Findings on an author's strategy among baselines, from rank groups in each population, and their page.
+
+`asyncfl evidence` runs the comparison and calls `write`.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,7 +23,7 @@ from reports.tables import markdown
 PAGE, MANIFEST = "evidence.md", "manifest.json"
 MIN_STUDIES, MIN_POPULATIONS, MIN_BASELINES = 4, 3, 3
 RANKED = "Ranked, and behind no baseline, in every population"
-BEHIND, LEVEL, AHEAD = "behind", "not told apart from", "ahead of"  # in the order of a sentence
+BEHIND, LEVEL, AHEAD = "behind", "not told apart from", "ahead of"  # verdicts, in the order of a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +39,9 @@ class Findings:
     scores: Mapping[str, PopulationScores]
 
     def verdicts(self, population: str) -> dict[str, list[str]]:
-        """Return the ranked baselines by verdict: in earlier rank groups, in one of its own, in later ones.
+        """Return the ranked baselines by verdict: in earlier, common, or later rank groups.
 
-        There are none where most runs of the strategy never meet the target, so that it is not ranked itself.
+        All lists are empty if the strategy itself is not ranked, since most of its runs miss the target.
         """
         scores = self.scores[population]
         by: dict[str, list[str]] = {BEHIND: [], LEVEL: [], AHEAD: []}
@@ -53,13 +56,14 @@ class Findings:
         return by
 
     def conclusion(self) -> str:
-        """Return the conclusion, a line for each population; where the strategy is behind comes first."""
+        """Return the conclusion, a line for each population, first those in which the strategy is behind."""
         order = sorted(self.scores, key=self._leads_or_shares)
         sentences = [self._sentence(name) for name in order]
         nothing = "Nothing is claimed for other data, models, populations of clients, or real devices."
         return "\n".join([*sentences, nothing])
 
     def _sentence(self, population: str) -> str:
+        """Return the verdicts in a population as a sentence, with speed-up and resolution."""
         scores, verdicts = self.scores[population], self.verdicts(population)
         title = population_name(population).capitalize()
         if scores.never(self.strategy):
@@ -106,7 +110,7 @@ class Findings:
 
 
 def write(findings: Findings, manifest: Mapping[str, Any], folder: Path) -> Path:
-    """Write the page with its figures, and the manifest, into a folder; return the page's path."""
+    """Write page, figures and manifest into a folder; return the path of the page."""
     for population in findings.scores.values():
         for scale in population.scales:
             figures.curves(population, scale, also=findings.strategy).save(folder / f"{scale}.svg")
@@ -118,6 +122,7 @@ def write(findings: Findings, manifest: Mapping[str, Any], folder: Path) -> Path
 
 
 def _page(findings: Findings) -> Iterator[str]:
+    """Yield the paragraphs of the page in Markdown."""
     yield f"# Evidence for {findings.strategy}"
     yield "## Conclusion"
     yield "\n".join(f"- {line}" for line in findings.conclusion().splitlines())

@@ -1,4 +1,8 @@
-"""The leaderboard as pages in Markdown: who leads for which clients, how sure that is, and all settings."""
+"""The leaderboard as pages in Markdown: leaders in each population, certainty, and all settings.
+
+`asyncfl leaderboard` calls `write`; docs/leaderboard.md is its output. Functions that return a `Table` are
+called by the template in templates/.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +42,10 @@ from reports.leaderboard.rank_groups import NEIGHBOURS
 from reports.numbers import MISSING
 from reports.tables import markdown, markdown_templates
 
-STEM = "leaderboard"  # begins the names of pages and figures
+STEM = "leaderboard"  # prefix of the names of pages and figures
 SETTINGS = f"{STEM}-settings"
-ONE_SETTING = "One setting"  # heads the column without tuning in the population
-MOST_NAMED = 5  # leaders of a population that are named
+ONE_SETTING = "One setting"  # heading of the column with a setting from other populations
+MOST_NAMED = 5  # leaders of a population given by name
 NAMES = {
     "alike": "alike",
     "persistent": "persistent speeds",
@@ -61,17 +65,17 @@ WHAT = {
     "clients": "persistent speeds, with twice as many clients",
     "tails": "persistent speeds with heavy tails; clients come and go with the time of day",
 }
-FIRST = 12  # entries of a population whose order is looked at by itself
+FIRST = 12  # first entries of a population whose order is compared separately
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # headings and rows
 
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """A board to be written.
+    """The input of the pages.
 
     Args:
-        tables: Its rows.
+        tables: The rows of the board.
         goals: Scenario → budget and target, of all scenarios with rows.
         planned_scenarios: All scenarios of the suite.
         planned_entries: Labels of all entries of the suite.
@@ -88,12 +92,12 @@ class Board:
 
     @cached_property
     def scores(self) -> dict[str, PopulationScores]:
-        """Scores of each population in which entries can be compared."""
+        """Scores of each population with comparable entries."""
         return board_scores(self.tables, self.goals)
 
     @cached_property
     def held_out(self) -> dict[str, PopulationScores]:
-        """Scores of each held-out scenario in which entries can be compared."""
+        """Scores of each held-out scenario with comparable entries."""
         return held_out_scores(self.tables, self.goals)
 
 
@@ -148,7 +152,7 @@ def page(board: Board) -> str:
 
 
 def limits(board: Board) -> str:
-    """Return what the board compares, and what it cannot say."""
+    """Return the paragraph on the scope of the board: strategies, populations, workloads, models."""
     goals = [board.goals[scale] for result in board.scores.values() for scale in result.scales]
     workloads = list(dict.fromkeys(goal.workload for goal in goals if goal.workload))
     names = listed([population_name(name) for name in board.scores])
@@ -213,7 +217,7 @@ def population_table(result: PopulationScores, linked: bool = True) -> Table:
 
 
 def tuning_table(result: PopulationScores, other_scales: Sequence[str] = ()) -> Table:
-    """Return how soon entries are on the tuning half with fewer trials, with all, and with none.
+    """Return the speed-up of entries on the tuning half with fewer trials, all trials, and no tuning.
 
     Args:
         result: Scores of a population.
@@ -236,7 +240,7 @@ def tuning_table(result: PopulationScores, other_scales: Sequence[str] = ()) -> 
 
 
 def held_out_table(board: Board) -> Table:
-    """Return how far the order in each held-out scenario is that of the population tuned in."""
+    """Return rank correlations of each held-out scenario with the population whose parameters it uses."""
     rows = []
     for scale, result in board.held_out.items():
         goal = board.goals[scale]
@@ -286,10 +290,10 @@ def sampler_table(runs: pd.DataFrame) -> Table:
 
 
 def sampler_finding(runs: pd.DataFrame) -> str:
-    """Return the sentence on how samplers differ from the first one, paired by strategy and study."""
+    """Return the sentence on ratios of times to the first sampler's, paired by strategy and study."""
     first, *rivals = dict.fromkeys(runs["sampler"])
     last = runs.loc[np.isfinite(runs["time"]), "time"].max()
-    logs = np.log(runs["time"].clip(upper=last))  # never counts as the last that does
+    logs = np.log(runs["time"].clip(upper=last))  # a missed target counts as the slowest success
     of_study = logs.groupby([runs["strategy"], runs["study"], runs["sampler"]]).mean().unstack()
     words = []
     for name in rivals:
@@ -339,21 +343,23 @@ def as_markdown(table: Table) -> str:
 
 
 def _value(value: object) -> str:
+    """Return a parameter's value with at most four digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _plain(name: str) -> str:
-    """Return a name without superscripts, as a heading of which all tools make the same anchor."""
+    """Return a name without superscripts: some tools drop these from the anchor of a heading."""
     return unicodedata.normalize("NFKD", name)
 
 
 def _linked(name: str) -> str:
+    """Return an entry with a link to its settings."""
     anchor = "".join(letter for letter in _plain(name).lower() if letter.isalnum() or letter in "- _")
     return f"[{name}]({SETTINGS}.md#{anchor.replace(' ', '-')})"
 
 
 def _missing(board: Board) -> dict[str, list[str]]:
-    """Return what the board lacks, by title; nothing for a whole board."""
+    """Return the missing scenarios, populations and entries, by title; empty for a complete board."""
     coverage = Coverage(board.tables.of(tuned_scales(board.goals)))
     labels = {str(name).removesuffix(COPY) for name in board.tables.finals["strategy"]}
     lines = {
@@ -377,33 +383,35 @@ def _missing(board: Board) -> dict[str, list[str]]:
 
 
 def powers(result: PopulationScores) -> list[str]:
-    """Return the power of clients in each scenario, each once."""
+    """Return the distinct descriptions of the power of clients in the scenarios."""
     return list(dict.fromkeys(result.goals[scale].power for scale in result.scales))
 
 
 def agreements(result: PopulationScores) -> list[str]:
-    """Return rank correlations with the order at other targets, without undefined ones."""
+    """Return the defined rank correlations with the order at other targets, as text."""
     orders = [(distance, result.agreement(distance)) for distance in DISTANCES]
     return [f"{value:.2f} at {distance:.0%}" for distance, value in orders if not isnan(value)]
 
 
 def ratio_text(ratio: float) -> str:
-    """Return a ratio of times in words; 0 and ∞ stand for targets that are not reached."""
+    """Return a ratio of times as text: 0 if the entry missed the target, ∞ if the reference did."""
     return "never" if ratio == 0 else "∞" if ratio == inf else f"{ratio:.2f}"
 
 
 def _ratio(unit: float, time: float) -> float:
+    """Return the speed-up over a unit of time; 0 for a missed target."""
     return 0.0 if time == inf else unit / time
 
 
 def _times(ratio: float) -> str:
+    """Return a speed-up as text; a dash if unknown."""
     if isnan(ratio) or ratio == inf:
         return MISSING
     return "never" if ratio == 0 else f"{ratio:.2f} ×"
 
 
 def leaders(result: PopulationScores) -> str:
-    """Return who leads, in words."""
+    """Return the leaders of a population, in words."""
     first, count = result.leaders, len(result.entries)
     if len(first) > count / 2:
         return f"{len(first)} of {count} entries, more than half, share the first group"
@@ -429,7 +437,7 @@ def certainty(scores: Mapping[str, PopulationScores]) -> Table:
 
 
 def _correlations(scores: Mapping[str, PopulationScores]) -> list[str]:
-    """Return the rank correlations between populations, without undefined ones."""
+    """Return the defined rank correlations between populations, as text."""
     values = {
         (first, second): correlation(scores[first].medians, scores[second].medians)
         for first, second in combinations(scores, 2)
@@ -442,6 +450,7 @@ def _correlations(scores: Mapping[str, PopulationScores]) -> list[str]:
 
 
 def _cell(result: PopulationScores, name: str, groups: bool = True) -> str:
+    """Return an entry's rank groups and speed-up in a population."""
     if name not in result.entries:
         return MISSING
     if result.never(name):
@@ -450,12 +459,14 @@ def _cell(result: PopulationScores, name: str, groups: bool = True) -> str:
 
 
 def _overall(scores: Mapping[str, PopulationScores], name: str) -> str:
+    """Return in how many populations an entry is in the first group; a dash if some lack the entry."""
     populations = [result for result in scores.values() if name in result.entries]
     first = sum(name in result.leaders for result in populations)
     return MISSING if len(populations) < len(scores) else f"{first} of {len(populations)}"
 
 
 def _count(result: PopulationScores, name: str, column: str) -> str:
+    """Return the median updates or bytes of an entry until the target, as text."""
     value = _median_of_met(result, name, column)
     if isnan(value):
         return MISSING
@@ -463,22 +474,25 @@ def _count(result: PopulationScores, name: str, column: str) -> str:
 
 
 def _energy(result: PopulationScores, name: str) -> str:
+    """Return an entry's median energy until the target, relative to the reference, as text."""
     mine, reference = (_median_of_met(result, label, "energy") for label in (name, REFERENCE))
     return MISSING if isnan(mine / reference) else f"{mine / reference:.2f}"
 
 
 def _median_of_met(result: PopulationScores, name: str, column: str) -> float:
-    """Return the median of a column over the final runs that meet the target; NaN if there are none."""
+    """Return the median of a column over the final runs that meet the target; NaN without such runs."""
     rows = result.final_runs(name)
     return float(rows.loc[np.isfinite(rows["time"]), column].median())
 
 
 def _worst_client(result: PopulationScores, name: str) -> str:
+    """Return the median of the worst client's accuracy, as text."""
     value = float(result.final_runs(name)["worst_client"].median())
     return MISSING if isnan(value) else f"{value:.1%}"
 
 
 def _size(board: Board) -> str:
+    """Return the sentences on the numbers of entries, studies, trials, runs and commits."""
     tables = board.tables
     entries = {name for result in board.scores.values() for name in result.entries}
     copies = {name for result in board.scores.values() for name in result.copies}
@@ -498,4 +512,5 @@ def _size(board: Board) -> str:
 
 
 def _seeds(trials: pd.DataFrame) -> int:
+    """Return the number of runs of a trial."""
     return int(trials.groupby(["scale", "strategy", "study"])["seed"].nunique().max()) if len(trials) else 0

@@ -1,4 +1,8 @@
-"""Scores of a board: times to target, intervals and rank groups in each population of clients."""
+"""Scores of a board: times to target, intervals and rank groups in each population of clients.
+
+Pages of the leaderboard, `asyncfl evidence` and `asyncfl advise` call `board_scores`. All numbers come from
+`BoardTables`; rank groups are computed in `rank_groups`.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +20,30 @@ from reports.inference import LEVEL, spearman
 from reports.leaderboard.board_tables import BoardTables, numbers
 from reports.leaderboard.rank_groups import GroupRange, PopulationBoard, rank_groups
 
-REFERENCE = "FedAvg"  # whose median time is the unit
-COPY = " (copy)"  # ends the label of a copy of an entry, tuned by studies of its own
+REFERENCE = "FedAvg"  # the entry whose median time is the unit of speed-ups
+COPY = " (copy)"  # suffix of the label of a copy: the same entry, tuned in independent studies
 RESAMPLES = 2000
 OF_BEST = 0.98  # of the best median at the end: a second target
-DISTANCES = (0.9, 0.95, 1.05)  # from the first model to the target, at which the order is looked at again
-TRIALS = (6, 12, 24)  # of a study; beside them all trials of all studies
-FEW = 5  # evaluations, in which a time to target is known roughly
-LAST = 1e9  # in place of the log of an endless time, where ranks alone count
+DISTANCES = (0.9, 0.95, 1.05)  # of other targets, as multiples of that from first model to target
+TRIALS = (6, 12, 24)  # numbers of trials of a study in the table of tuning costs
+FEW = 5  # evaluations: a time to target within so few is known roughly only
+LAST = 1e9  # stands for the log of ∞ in rank correlations
 ROUNDING = 5e-5  # of the values of a stored curve
 
 
 @dataclass(frozen=True)
 class ScenarioGoal:
-    """Where the runs of a scenario end, and what they are to reach."""
+    """Budget and target of a scenario, with its description for pages."""
 
     budget: float  # virtual time
     target: float  # of the metric
-    marks: int = 1  # successive evaluations whose mean has to meet it
-    metric: str = "Metric"  # its title
+    marks: int = 1  # successive evaluations whose mean has to meet the target
+    metric: str = "Metric"  # title of the metric
     workload: str = ""  # name of the problem
-    linear: bool = True  # whether its model is
-    clients: str = ""  # their number and their data
-    power: str = ""  # of clients, in words; none: energy is not counted
-    tuned_in: str = ""  # of a held-out scenario: the scenario whose parameters its runs have
+    linear: bool = True  # whether the model is linear
+    clients: str = ""  # number and data of the clients, in words
+    power: str = ""  # power of the clients, in words; empty: energy is not counted
+    tuned_in: str = ""  # for a held-out scenario: the scenario from which parameters are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +62,7 @@ class PopulationScores:
 
     @cached_property
     def times(self) -> dict[str, np.ndarray]:
-        """Times to target of each entry [scenarios, studies, seeds], ∞ for never; of whole entries alone."""
+        """Times to target of each whole entry [scenarios, studies, seeds], ∞ for never."""
         return self._blocks(self._finals["time"])
 
     @cached_property
@@ -68,7 +72,7 @@ class PopulationScores:
 
     @cached_property
     def _whole(self) -> list[str]:
-        """Labels of the entries and copies that have all runs of the reference in every scenario."""
+        """Labels of entries and copies with as many runs as the reference in every scenario."""
         by_scale = [whole_entries(self.tables, scale) for scale in self.scales]
         return sorted(set.intersection(*by_scale)) if by_scale else []
 
@@ -82,7 +86,7 @@ class PopulationScores:
 
     @property
     def comparable(self) -> bool:
-        """Return whether two entries have two studies at least, so that luck can be estimated."""
+        """True with two or more ranked entries and studies, as needed for an estimate of luck."""
         return REFERENCE in self._whole and self.times[REFERENCE].shape[1] > 1 and len(self._distinct) > 1
 
     @property
@@ -96,14 +100,14 @@ class PopulationScores:
         return _medians(self.times)
 
     def sooner(self, name: str) -> float:
-        """Return how many times as fast as the reference an entry is, the geometric mean over scenarios.
+        """Return the speed-up of an entry over the reference, the geometric mean over scenarios.
 
-        0 where its median run never meets the target, NaN where the reference's does not.
+        0 if the entry's median run misses the target, NaN if the reference's does.
         """
         return _sooner(self.medians[REFERENCE], self.medians[name])
 
     def interval(self, name: str) -> tuple[float, float]:
-        """Return the 95 % interval of `sooner` over studies and seeds; ∞ where the reference never is."""
+        """Return the 95 % interval of `sooner` over studies and seeds; ∞ if the reference misses it."""
         rng = stream(0, "populations")
         reference, entry = self.times[REFERENCE], self.times[name]
         _, studies, seeds = entry.shape
@@ -118,9 +122,8 @@ class PopulationScores:
             for times in (reference, entry)
         )
         draws = [_sooner(first[:, at], second[:, at]) for at in range(RESAMPLES)]
-        ordered = np.sort(
-            np.nan_to_num(draws, nan=inf)
-        )  # of values that may be infinite, none is interpolated
+        # Order statistics in place of quantiles: infinite values cannot be interpolated
+        ordered = np.sort(np.nan_to_num(draws, nan=inf))
         out = round((1 - LEVEL) / 2 * RESAMPLES)
         return float(ordered[out]), float(ordered[-1 - out])
 
@@ -151,7 +154,7 @@ class PopulationScores:
 
     @cached_property
     def sooner_at_best(self) -> dict[str, float]:
-        """Return how many times as fast as the reference each entry meets the second target."""
+        """Return the speed-up of each entry over the reference to the second target."""
         medians = _medians(self.times_to(self.best_targets))
         return {name: _sooner(medians[REFERENCE], medians[name]) for name in self.entries}
 
@@ -159,7 +162,7 @@ class PopulationScores:
         """Return the rank correlation with the order at another target.
 
         Args:
-            distance: From the first model to the target, as a multiple of that to the board's target.
+            distance: Multiple of the distance from the first model to the board's target.
         """
         first = {
             scale: float(np.median([numbers(cell)[0] for cell in rows["values"]]))
@@ -172,10 +175,10 @@ class PopulationScores:
         return correlation(self.medians, _medians(self.times_to(targets)))
 
     def tuned_with(self, name: str, trials: int | None) -> float:
-        """Return the time to target that an entry is expected to have on the tuning half with fewer trials.
+        """Return the expected time to target of an entry on the tuning half with fewer trials.
 
-        It is the median over studies and scenarios of the mean time of the best among a study's first trials;
-        ∞ where that misses the target under a seed.
+        The median over studies and scenarios of the best mean time among a study's first trials; ∞ if the
+        best trial misses the target under a seed.
 
         Args:
             name: Label of the entry.
@@ -190,10 +193,10 @@ class PopulationScores:
         return float(means.groupby(parts).min().median()) if len(means) else nan
 
     def transferred(self, name: str, other_scales: Sequence[str]) -> float:
-        """Return the time to target of the setting that was best elsewhere, on the tuning half.
+        """Return the time to target, on the tuning half, of a setting chosen in other scenarios.
 
-        In each study, it is the trial that meets the target in most of the other scenarios, and soonest on
-        average. The value is the median over studies and scenarios; NaN without trials in all of them.
+        In each study, the setting is the trial that meets the target in most other scenarios, and soonest on
+        average. The value is the median over studies and scenarios; NaN without trials in all scenarios.
 
         Args:
             name: Label of the entry.
@@ -213,14 +216,14 @@ class PopulationScores:
         return float(np.median(times.loc[best, [*self.scales]])) if len(best) else nan
 
     def met(self, name: str) -> float:
-        """Return the share of final runs that meet the target."""
+        """Return the fraction of an entry's final runs with a met target."""
         return float(np.isfinite(self.times[name]).mean())
 
     @cached_property
     def board(self) -> PopulationBoard:
-        """The numbers of the entries whose median run meets the target, each once.
+        """Log times of the ranked entries, without duplicates.
 
-        An entry with the runs of another one says nothing of luck: it would only move the threshold.
+        Entries with identical runs would lower the threshold without any information on luck.
         """
         return PopulationBoard(self._distinct)
 
@@ -231,16 +234,17 @@ class PopulationScores:
 
     @property
     def ranked(self) -> list[str]:
-        """Labels of the entries whose median run meets the target in every scenario."""
+        """Labels of the entries with a median run that meets the target in every scenario."""
         return [name for name in self.entries if np.isfinite(self.medians[name]).all()]
 
     def _logs(self, name: str) -> np.ndarray:
+        """Return the mean log time over seeds [scenarios, studies]; a missed target counts as the budget."""
         ends = np.array([self.goals[scale].budget for scale in self.scales])[:, None, None]
         return np.asarray(np.log(np.minimum(self.times[name], ends)).mean(axis=2))
 
     @cached_property
     def identical(self) -> list[list[str]]:
-        """Entries with the same final runs, to the last digit, in every scenario; lists of two or more."""
+        """Groups of two or more entries with equal final runs, to the last digit, in every scenario."""
         curves = self._finals.groupby("strategy")["values"].agg("\n".join)
         by_curves: dict[str, list[str]] = {}
         for name in self.order():
@@ -249,7 +253,7 @@ class PopulationScores:
 
     @cached_property
     def spacing(self) -> dict[str, float]:
-        """Virtual time between two evaluations in each scenario, the median over its final runs."""
+        """Virtual time between two evaluations in each scenario, median over final runs."""
         gaps = self._finals["times"].map(lambda cell: float(np.median(np.diff(numbers(cell)))))
         return {
             str(scale): float(of_scale.median()) for scale, of_scale in gaps.groupby(self._finals["scale"])
@@ -257,13 +261,13 @@ class PopulationScores:
 
     @property
     def early(self) -> list[str]:
-        """Entries whose median run meets a target within `FEW` evaluations, soonest first."""
+        """Entries with a median run that meets a target within `FEW` evaluations, soonest first."""
         spacing = np.array([self.spacing[scale] for scale in self.scales])
         return [name for name in self.order() if (self.medians[name] < (FEW + 0.5) * spacing).any()]
 
     @cached_property
     def copies(self) -> dict[str, float]:
-        """Ratio between the times of an entry and of its copy, above 1, by label."""
+        """Ratio of times between entry and copy, 1 or more, by label."""
         ratios = {}
         for name in self.times:
             original = name.removesuffix(COPY)
@@ -274,12 +278,12 @@ class PopulationScores:
 
     @property
     def resolution(self) -> float:
-        """The ratio of times above which two entries are separated: by inference, and by the copies."""
+        """Smallest ratio of times that separates two entries: by inference, and above that of any copies."""
         return max(self.board.resolution, *self.copies.values(), 1.0)
 
     @cached_property
     def groups(self) -> dict[str, GroupRange]:
-        """Rank groups of each ranked entry; two entries share one if they are not told apart."""
+        """Rank groups of each ranked entry; entries that are not separated share a group."""
         if len(self._distinct) < 2:
             return dict.fromkeys(self.ranked, GroupRange(1, 1))
         groups = rank_groups([self._means[name] for name in self.ranked], log(self.resolution))
@@ -291,7 +295,7 @@ class PopulationScores:
 
     @property
     def leaders(self) -> list[str]:
-        """Return the entries of the first rank group that meet the target, soonest first."""
+        """Ranked entries of the first rank group, soonest first."""
         return [name for name in self.order() if not self.never(name) and self.groups[name].first == 1]
 
     def never(self, name: str) -> bool:
@@ -299,24 +303,24 @@ class PopulationScores:
         return name not in self.ranked
 
     def order(self) -> list[str]:
-        """Return the entries, soonest first; those that never meet the target last."""
+        """Return the entries, soonest first; entries that are not ranked come last."""
         return sorted(self.entries, key=lambda name: (self.never(name), self._means[name], name))
 
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """The scenarios of a board that count, and the runs that are missing.
+    """Scenarios of an unfinished board that count, and missing runs.
 
-    A scenario counts in its population if FedAvg has all studies there, and at least half as many entries are
-    whole as in the population's fullest scenario: what has only begun would otherwise leave out the entries
-    that are not there yet.
+    A scenario counts in its population if FedAvg has all studies, and at least half as many entries are whole
+    as in the population's fullest scenario. Entries need all runs in every scenario that counts, so a
+    scenario that has just begun would leave out nearly all entries.
     """
 
     tables: BoardTables
 
     @cached_property
     def entries(self) -> dict[str, set[str]]:
-        """Scenario → labels of its whole entries, without copies; of scenarios with a whole reference."""
+        """Scenario with a whole reference → labels of whole entries, without copies."""
         reference = self.tables.finals[self.tables.finals["strategy"] == REFERENCE]
         counts = reference.groupby("scale").size()
         full = [str(scale) for scale, count in counts.items() if count == counts.max()]
@@ -327,7 +331,7 @@ class Coverage:
 
     @cached_property
     def populations(self) -> dict[str, list[str]]:
-        """Population → its scenarios that count."""
+        """Population → scenarios that count."""
         by_population: dict[str, list[str]] = {}
         for scale in self.entries:
             by_population.setdefault(population(scale), []).append(scale)
@@ -335,19 +339,19 @@ class Coverage:
             name: [
                 scale
                 for scale in scales
-                if 2 * len(self.entries[scale]) >= max(len(self.entries[other]) for other in scales)
+                if 2 * len(self.entries[scale]) >= max(len(self.entries[each]) for each in scales)
             ]
             for name, scales in by_population.items()
         }
 
     @property
     def begun(self) -> list[str]:
-        """Scenarios with runs that do not count yet."""
+        """Scenarios with some runs, but not yet counted."""
         counted = {scale for scales in self.populations.values() for scale in scales}
         return [scale for scale in self.tables.scales if scale not in counted]
 
     def missing(self) -> dict[str, list[str]]:
-        """Return the scenarios that count in which an entry is not whole, by label of the entry."""
+        """Return the counted scenarios without all runs of an entry, by label of the entry."""
         counted = [scale for scales in self.populations.values() for scale in scales]
         finals = self.tables.finals
         labels = {str(name) for name in finals["strategy"] if not str(name).endswith(COPY)}
@@ -358,14 +362,14 @@ class Coverage:
 
 
 def board_scores(tables: BoardTables, goals: Mapping[str, ScenarioGoal]) -> dict[str, PopulationScores]:
-    """Return the scores of each population in which entries can be compared, without held-out scenarios."""
+    """Return the scores of each population with comparable entries, without held-out scenarios."""
     by_population = Coverage(tables.of(tuned_scales(goals))).populations
     scores = {name: PopulationScores(tables, scales, goals) for name, scales in by_population.items()}
     return {name: population for name, population in scores.items() if population.comparable}
 
 
 def held_out_scores(tables: BoardTables, goals: Mapping[str, ScenarioGoal]) -> dict[str, PopulationScores]:
-    """Return the scores of each held-out scenario in which entries can be compared."""
+    """Return the scores of each held-out scenario with comparable entries."""
     scores = {
         scale: PopulationScores(tables, [scale], goals) for scale, goal in goals.items() if goal.tuned_in
     }
@@ -373,12 +377,12 @@ def held_out_scores(tables: BoardTables, goals: Mapping[str, ScenarioGoal]) -> d
 
 
 def tuned_scales(goals: Mapping[str, ScenarioGoal]) -> list[str]:
-    """Return the scenarios that are not held out."""
+    """Return the scenarios with tuned parameters, without held-out scenarios."""
     return [scale for scale, goal in goals.items() if not goal.tuned_in]
 
 
 def population(scale: str) -> str:
-    """Return the population of a scenario: the part of its name after the workload, less `-iid`."""
+    """Return the population of a scenario: `phones` for `digits-phones-iid`."""
     parts = scale.split("-")
     return parts[min(1, len(parts) - 1)]
 
@@ -393,15 +397,15 @@ def whole_entries(tables: BoardTables, scale: str) -> set[str]:
 
 
 def board_order(scores: Mapping[str, PopulationScores]) -> list[str]:
-    """Return all entries: whole ones first, then those that meet most targets, then the soonest on average.
+    """Return all entries: first by number of populations, then by met targets, then by mean speed-up.
 
-    The place of two entries does not depend on a third one.
+    The order of two entries does not depend on a third entry.
     """
 
     def key(name: str) -> tuple[int, int, float, str]:
         populations = [population for population in scores.values() if name in population.entries]
         ratios = [population.sooner(name) for population in populations]
-        logs = [log(ratio) for ratio in ratios if ratio > 0]  # not NaN
+        logs = [log(ratio) for ratio in ratios if ratio > 0]  # leaves out NaN, too
         never = sum(population.never(name) for population in populations)
         return len(scores) - len(populations), never, -float(np.mean(logs)) if logs else inf, name
 
@@ -419,14 +423,17 @@ def correlation(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray
 
 
 def _medians(times: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return each entry's median over studies and seeds [scenarios]."""
     return {name: np.median(of_entry, axis=(1, 2)) for name, of_entry in times.items()}
 
 
 def _last(values: str) -> float:
-    return float(np.nan_to_num(numbers(values)[-1], nan=-inf))  # of a run that diverged
+    """Return the last value of a stored curve; −∞ for a diverged run."""
+    return float(np.nan_to_num(numbers(values)[-1], nan=-inf))
 
 
 def _sooner(reference: np.ndarray, times: np.ndarray) -> float:
+    """Return the geometric mean of speed-ups [scenarios]; 0 or NaN as for `PopulationScores.sooner`."""
     if not np.isfinite(reference).all():
         return nan
     return float(np.exp(np.mean(np.log(reference / times)))) if np.isfinite(times).all() else 0.0

@@ -1,4 +1,6 @@
-"""Rank groups: which entries of a board differ by more than luck, with tuning and seeds as sources of chance.
+"""Rank groups: sets of entries that differ by no more than luck of tuning and of seeds.
+
+`PopulationScores` (`populations`) computes the threshold and the groups of each population with them.
 
 The number of an entry in a study is the mean, over seeds, of the logarithm of the time to target; a run that
 misses the target counts at the end of its budget, which can only hide a difference. In a scenario
@@ -62,7 +64,7 @@ class PopulationBoard:
 
     @cached_property
     def interactions(self) -> Array:
-        """What entries gain in a scenario and not in the others [entries, scenarios], scaled likewise."""
+        """Gains of entries in single scenarios [entries, scenarios], scaled to the variance of a scenario."""
         entries, scenarios, _ = self.logs.shape
         if scenarios == 1:
             return np.zeros((entries, 1))
@@ -84,7 +86,7 @@ class PopulationBoard:
 
     @cached_property
     def threshold(self) -> float:
-        """Difference of mean log times above which two entries are separated."""
+        """Smallest difference of mean log times that separates two entries."""
         if self.error == 0:
             return 0.0  # any difference separates
         return float(np.quantile(self.ranges("threshold"), LEVEL, method="higher")) * self.error
@@ -119,23 +121,23 @@ class PopulationBoard:
 
     @cached_property
     def resolution(self) -> float:
-        """The smallest ratio of times that separates two entries."""
+        """Smallest ratio of times that separates two entries."""
         return exp(self.threshold)
 
     @cached_property
     def false_statements(self) -> float:
-        """Share of boards of equals on which any two entries are separated, on boards drawn afresh."""
+        """Share of newly drawn boards of equal entries with any separated pair, which is always an error."""
         return float(np.mean(self.ranges("check") * self.error > self.threshold)) if self.error else 0.0
 
     @cached_property
     def power(self) -> float:
-        """Share of neighbours separated where each is `NEIGHBOURS` times as slow as the one before."""
+        """Share of separated neighbours on boards with each entry `NEIGHBOURS` times as slow as the last."""
         noise, _ = self.equals("power")
         return float(np.mean(np.diff(noise, axis=1) + log(NEIGHBOURS) > self.threshold))
 
 
 class GroupRange(NamedTuple):
-    """The rank groups of an entry, which follow each other; 1 is the group of the soonest."""
+    """The consecutive rank groups of an entry, first to last; 1 is the group of the fastest entry."""
 
     first: int
     last: int
