@@ -1,4 +1,7 @@
-"""A client's side: local work on the received model, and a wait for the rest of the job's length."""
+"""A client's side of a run in real time: local work on the received model, then a wait for the job's length.
+
+`processes` starts `serve` in each client process; Flower's ClientApp (`flower`) calls `train`.
+"""
 
 import traceback
 from collections.abc import Iterator
@@ -28,7 +31,7 @@ class Signal(StrEnum):
 
 
 class ServerGoneError(Exception):
-    """The server closed the pipe, or is no more."""
+    """The server closed the pipe, or its process ended."""
 
 
 class ClientError(RuntimeError):
@@ -62,20 +65,20 @@ def train(message: JobMessage, world: World, local: LocalWork, steps: int | None
 class ClientProcess:
     """The clients of a process: each trains, waits for the rest of the job's length, and answers.
 
-    A job is computed when it comes in, and others of the process wait for that.
+    A job is computed when it arrives; further jobs of the process wait meanwhile.
     """
 
     def __init__(self, pipe: Connection, world: World, local: LocalWork) -> None:
         self.pipe, self.world, self.local = pipe, world, local
-        # (client, index) → what was sent, what was computed, and when it came in
+        # (client, index) → the job, its update, and the time of arrival
         self.jobs: dict[tuple[int, int], tuple[JobMessage, UpdateMessage, float]] = {}
-        self.due: list[tuple[float, tuple[int, int]]] = []  # a heap: when an answer is sent
+        self.due: list[tuple[float, tuple[int, int]]] = []  # heap of answers by the time to send them
 
     def run(self) -> None:
-        """Serve until the server is gone.
+        """Serve until the server is gone: never returns.
 
         Raises:
-            ServerGoneError: It is.
+            ServerGoneError: The server is gone.
         """
         while True:
             while self.due and self.due[0][0] <= monotonic():
@@ -123,7 +126,7 @@ def serve(pipe: Connection) -> None:
         ClientProcess(pipe, world, experiment.strategy.local).run()
     except ServerGoneError:
         pass
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the server ends the run with it
+    except BaseException as error:  # noqa: BLE001 - the server ends the run with any error of a client
         with suppress(ServerGoneError):
             _send(pipe, ClientError.of(error))
 
@@ -138,12 +141,13 @@ def _at_the_pipe() -> Iterator[None]:
 
 
 def _received(pipe: Connection) -> Any:
-    """Return the next message; to read an experiment imports the user's code."""
+    """Return the next message; reading an experiment imports the user's code."""
     with _at_the_pipe():
         content = pipe.recv_bytes()
     return ForkingPickler.loads(content)
 
 
 def _send(pipe: Connection, content: Any) -> None:
+    """Send a message; raise ServerGoneError if the pipe is closed."""
     with _at_the_pipe():
         pipe.send(content)

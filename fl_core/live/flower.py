@@ -1,8 +1,8 @@
 """Flower: the ServerApp and the ClientApp of an experiment, and the transport between both.
 
-It imports flwr, in Flower's deployment as in its simulation. A SuperNode takes one message at a time, so a
-job that it works on can neither be stopped nor asked for: one that was dismissed is computed to its end and
-then ignored, and strategies that collect jobs are refused.
+`asyncfl/flower.py` exports them for a Flower project, in Flower's deployment or simulation; needs flwr. A
+SuperNode takes one message at a time, so a job at work can neither be stopped nor collected: a dismissed job
+is computed to its end and then ignored, and strategies that collect jobs are refused.
 """
 
 from collections import deque
@@ -75,7 +75,7 @@ class SuperNodes:
         while len(nodes := sorted(grid.get_node_ids())) < clients:
             sleep(PULSE)
         self.grid, self.nodes = grid, nodes
-        self.clients: dict[str, int] = {}  # who is to answer, by the message's identifier
+        self.clients: dict[str, int] = {}  # identifier of a message without an answer → client
         self.received: deque[UpdateMessage | LostClients] = deque()
 
     def send(self, message: JobMessage) -> None:
@@ -124,6 +124,7 @@ class SuperNodes:
         return message_of(UpdateMessage, answer.content)
 
     def _receive(self, answer: Message) -> UpdateMessage | LostClients:
+        """Return the update in an answer; a client with an error is lost."""
         client = self.clients.pop(answer.metadata.reply_to_message_id)
         if answer.has_error():
             log(WARNING, "client %d is lost: %s", client, answer.error.reason)
@@ -141,7 +142,8 @@ class AppNodes(SuperNodes):
     def __init__(self, grid: Grid, world: FlowerWorld) -> None:
         super().__init__(grid, world.n)
         self.world = world
-        self.jobs: dict[str, tuple[JobMessage, float, float]] = {}  # with when they were sent, by identifier
+        # Identifier of a message → job, and the times of sending by both clocks
+        self.jobs: dict[str, tuple[JobMessage, float, float]] = {}
 
     def _content(self, message: JobMessage) -> RecordDict:
         rate = message.client_state.get("server_lr")
@@ -168,17 +170,17 @@ class CannotRunError(Exception):
 
 
 def server_app(experiment: Experiment, app_folder: Path | None = None) -> ServerApp:
-    """Return the ServerApp of an experiment, which runs the strategy over a node for each client.
+    """Return the ServerApp of an experiment: the strategy with a node for each client.
+
+    The run's configuration has `unit`, the seconds in a unit of virtual time, and `folder`, for the results:
+    `run.live` for a replay, `jobs.csv` with a row for each job, and `curve.csv` with a row for each
+    evaluation. An experiment that cannot run ends with CannotRunError before the first message; or later, at
+    the first collected job, if the strategy does not declare that it `collects`.
 
     Args:
         experiment: Scenario, strategy, seed.
-        app_folder: Of problem `flower`: where the app lies now, by default where it lay. Its own ClientApp
-            runs on the nodes, as it is.
-
-    Of the run's configuration it reads `unit`, the seconds in a unit of virtual time, and `folder`, where it
-    leaves `run.live` for a replay, `jobs.csv`, a row a job, and `curve.csv`, a row an evaluation. An
-    experiment that cannot run ends with CannotRunError before the first message, or, where a strategy does
-    not say that it `collects`, when it does.
+        app_folder: For problem `flower`: the app's present folder, by default the folder in the problem. The
+            app's own ClientApp runs on the nodes, unchanged.
     """
     app, name = ServerApp(), experiment.strategy.reference()
 
@@ -232,7 +234,7 @@ def client_app(experiment: Experiment, *, waits: bool = False) -> ClientApp:
 
 @lru_cache(maxsize=1)
 def _world(problem: Problem, seed: int) -> World:
-    """Return the world of a problem, built once a process: Flower's simulation has many jobs in a process."""
+    """Return the world of a problem; cached, since in Flower's simulation a process has many jobs."""
     return problem.world(seed)
 
 

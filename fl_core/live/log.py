@@ -1,4 +1,7 @@
-"""The log of a run in real time: jobs, events and late alarms, the complete input of a replay."""
+"""The log of a run in real time: jobs, events and late alarms, the complete input of a replay.
+
+`run.LiveRun` adds events, `service.RealTime` adds jobs and late alarms; `replay` reads the tables.
+"""
 
 from typing import Any
 
@@ -15,7 +18,7 @@ JOB = (
 )
 SLIP = (Name.ALARM, Name.SET, Name.RANG)
 EVENT = (TIME, Name.KIND, Name.CLIENT, Name.STALENESS, Name.VERSION, Name.MODEL)
-DIGITS = 13  # of a model's digest: as many as a float holds exactly
+DIGITS = 13  # hex digits of a model's digest, which a float holds exactly
 
 
 class RunLog:
@@ -32,7 +35,7 @@ class RunLog:
         Args:
             job: The job.
             clock: The clock of its ticks.
-            arrived: When its update arrived, in ticks; None if none did.
+            arrived: Tick of the arrival of its update; None without an arrival.
             more: Values of further columns.
         """
         row = {
@@ -49,7 +52,7 @@ class RunLog:
             self.jobs[name].append(value)
 
     def slip(self, alarm: int, was: float, rings: float) -> None:
-        """Add an alarm set for one time and ringing at a later one."""
+        """Add a late alarm: set for virtual time `was`, ringing at `rings`."""
         for name, value in zip(SLIP, (alarm, was, rings), strict=True):
             self.slips[name].append(value)
 

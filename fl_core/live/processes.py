@@ -1,4 +1,4 @@
-"""Clients as local processes: a transport over pipes."""
+"""Clients as local processes: the transport of `asyncfl live`, over pipes."""
 
 import multiprocessing
 import signal
@@ -19,7 +19,7 @@ from fl_core.live.client import READY, ClientError, Signal, serve
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 from fl_core.problems.supervised import Supervised
 
-# What takes seconds to import: torch and, for supervised problems, Lightning.
+# Modules that import torch and Lightning, which takes seconds: loaded once, before processes are forked.
 TORCH, LIGHTNING = "fl_core.live.client", "fl_core.problems.training.pooled"
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
@@ -27,11 +27,11 @@ METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods()
 class LocalProcesses:
     """Local processes for a run's clients: client i is served by process i mod `processes`.
 
-    The transport is there once all have built the world, so that no job waits for data to be read.
+    The constructor returns when all processes have built the world, so that no job waits for data.
 
     Raises:
         RuntimeError: A process ended before it was ready.
-        ClientError: The experiment's code failed in one, then or later.
+        ClientError: The experiment's code failed in a process, now or later.
     """
 
     def __init__(self, experiment: Experiment, processes: int) -> None:
@@ -83,7 +83,7 @@ class LocalProcesses:
     def stop(self) -> None:
         """End all processes."""
         for sender, process in zip(self.senders, self.processes, strict=True):
-            process.kill()  # nothing of theirs is kept
+            process.kill()  # client processes hold no state worth saving
             process.join()
             sender.close()
 
@@ -95,9 +95,11 @@ class LocalProcesses:
         return process
 
     def _put(self, client: int, content: Any) -> None:
+        """Queue a message to a client's process."""
         self.senders[client % len(self.senders)].outgoing.put(content)
 
     def _receive(self, pipe: Any) -> UpdateMessage | LostClients:
+        """Return the next message from a pipe; all clients of an ended process are lost."""
         try:
             return UpdateMessage.unpack(_answer(pipe))
         except (EOFError, OSError):
@@ -106,7 +108,7 @@ class LocalProcesses:
 
 
 class Sender(Thread):
-    """Sender to a process, as both server and client may send more than a pipe holds."""
+    """Thread that sends to a process, since two sides writing into full pipes would wait for ever."""
 
     def __init__(self, pipe: Connection) -> None:
         super().__init__(daemon=True)
@@ -120,7 +122,7 @@ class Sender(Thread):
                 self.pipe.send(content)
 
     def close(self) -> None:
-        """Close the pipe once nothing is being sent, as later bytes would reach a reused descriptor."""
+        """Close the pipe after the last message: bytes sent later could reach a reused descriptor."""
         self.outgoing.put(None)
         self.join()
         self.pipe.close()
@@ -136,7 +138,7 @@ def _answer(pipe: Connection) -> bytes:
 
 def _main(pipe: Connection, packages: UserPackages | None) -> None:
     """Run a process of clients; `packages` finds the user's code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the server decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the server handles it
     if packages is not None:
         packages.install()
     torch.set_num_threads(1)

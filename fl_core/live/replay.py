@@ -1,4 +1,7 @@
-"""Replay: a run in virtual time with recorded arrivals, compared with the run in real time."""
+"""Replay: a run in virtual time with recorded arrivals, compared with the run in real time.
+
+`asyncfl replay` calls `replay` with the tables of a log. Equal models show that the log is complete.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +22,7 @@ from fl_core.server.jobs import Job
 from fl_core.timing.clock import MICRO
 
 JOBS_READ = (Name.CLIENT, Name.JOB, Name.ARRIVED, Name.STEPS)
-ROUNDING = 1e-5  # of a model's length, which float32 may lose where kernels differ
+ROUNDING = 1e-5  # relative difference of models that different float32 kernels may cause
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -39,14 +42,14 @@ class Recorded(Service):
 
     def __init__(self, jobs: Columns, events: Columns, slips: Columns) -> None:
         rows = zip(jobs[Name.CLIENT], jobs[Name.JOB], jobs[Name.ARRIVED], jobs[Name.STEPS], strict=True)
-        # (client, index) → virtual time of the arrival, and the steps
+        # (client, index) → virtual time of the arrival, and the number of steps
         self.arrivals = {(i, k): (time, steps) for i, k, time, steps in rows if time is not None}
         moves = zip(events[Name.KIND], events[TIME], events[Name.CLIENT], strict=True)
         self.lost = [(time, int(client)) for kind, time, client in moves if kind == EventKind.LOST]
         self.slips = list(zip(slips[Name.ALARM], slips[Name.SET], slips[Name.RANG], strict=True))
 
     def attach(self, *parts: Any) -> None:
-        """Queue the losses of clients."""
+        """Connect with a simulation, and queue the recorded losses of clients."""
         super().attach(*parts)
         ticks = self.lengths.clock.round
         # (alarm, tick for which it was set) → tick at which it rings
@@ -60,7 +63,7 @@ class Recorded(Service):
         return inf if earliest is None else earliest
 
     def due(self, deadline: float) -> bool:
-        """Return whether the earliest event is due; a late alarm is postponed to its recorded tick instead.
+        """Return True for the earliest event; but postpone an alarm that rang late, and return False.
 
         Raises:
             EndOfLogError: No event remains.
@@ -98,9 +101,9 @@ class Recorded(Service):
 class ReplayComparison:
     """A replay compared with the replayed run."""
 
-    events: int  # that were replayed
-    difference: str  # the first one between their events; empty if there is none
-    bit_for_bit: bool  # whether all models are the same in every bit
+    events: int  # number of replayed events
+    difference: str  # first difference between the events; empty if all are equal
+    bit_for_bit: bool  # whether all models are equal in every bit
     error: float  # |θ − θ_live| / |θ_live| of the last models
 
     def __str__(self) -> str:
@@ -166,8 +169,8 @@ def _must_be_numbers(
     Args:
         table: A table by column.
         name: The table's name.
-        columns: Those that are needed.
-        optional: Those whose cells may be empty.
+        columns: Names of required columns.
+        optional: Names of columns with possibly empty cells.
         finite: Whether numbers below 0, infinite ones and NaN are refused.
     """
     for column in columns:

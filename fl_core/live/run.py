@@ -1,4 +1,7 @@
-"""A run in real time: the loop over a transport, the log, the record, and all of it as a file."""
+"""A run in real time: simulation, transport, log and recorder together, and its file.
+
+`asyncfl live` (`benchmarks/runs/live.py`) and Flower's ServerApp (`flower`) iterate over `LiveRun.events`.
+"""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -47,9 +50,9 @@ def refuses(experiment: Experiment) -> str | None:
 
 
 class LateRecorder(Recorder):
-    """A recorder with models kept at marks and evaluated at the end of the run.
+    """A recorder that keeps the models at marks, and evaluates them at the end of the run.
 
-    The server answers its clients meanwhile.
+    So an evaluation does not delay the server's answers to clients.
     """
 
     def __init__(self, simulation: Simulation, evaluate: Evaluate) -> None:
@@ -60,7 +63,7 @@ class LateRecorder(Recorder):
     def end(self) -> None:
         """Evaluate all kept models, and the end."""
         self.over = True
-        if all(self._evaluate(model, clocks) for model, clocks in self.kept):  # up to what is not finite
+        if all(self._evaluate(model, clocks) for model, clocks in self.kept):  # stops at a diverged model
             super().end()
 
     def _evaluate(self, model: Tensor, clocks: Clocks) -> bool:
@@ -71,7 +74,7 @@ class LateRecorder(Recorder):
 
 
 class LiveRun:
-    """A run in real time; can be saved between two events, and continue with another transport."""
+    """A run in real time; can be saved between two events, and continued with another transport."""
 
     def __init__(
         self,
@@ -88,8 +91,8 @@ class LiveRun:
             experiment: Scenario, strategy, seed.
             world: The problem under that seed.
             unit: Seconds in a unit of virtual time.
-            evaluate: What is evaluated at marks before the last.
-            stopping: Whether the run is to stop: `events` then raises `StoppedError`.
+            evaluate: The data for evaluations before the end.
+            stopping: Returns True when the run must stop: then `events` raises `StoppedError`.
         """
         self.log = RunLog()
         self.service = RealTime(unit, self.log, stopping)
@@ -137,7 +140,7 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRun(Packed):
-    """A run in real time, and the complete input of a replay, from a machine without a tracker."""
+    """A finished run in real time as a file, for a replay or a machine without MLflow."""
 
     description: dict[str, Any]  # of the experiment
     curve: list[dict[str, float]]

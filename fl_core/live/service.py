@@ -1,4 +1,8 @@
-"""Service in real time: jobs are messages to clients (docs/rules.md, rule 23)."""
+"""Service in real time: jobs are messages to clients (docs/rules.md, rule 23).
+
+The simulation of a `LiveRun` has it in the place of the virtual service: `due` waits for the wall clock or
+for messages, and the answers of clients become arrivals.
+"""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +20,7 @@ from fl_core.schema import Name
 from fl_core.server.jobs import Job
 from fl_core.timing.clock import MICRO
 
-PULSE = 0.2  # seconds at most that the server waits before it looks whether it is to stop
+PULSE = 0.2  # longest wait for messages in seconds, between two looks at `stopping`
 MAX_LATENESS_SECONDS = 1.0  # of an alarm; a later one rings now, and alarms missed meanwhile never do
 MESSAGES = (EventKind.ARRIVAL, EventKind.LOST)
 
@@ -24,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class StoppedError(Exception):
-    """The server is to stop; the run is between two events, and can be saved."""
+    """A stop of the server on request; the run is between two events, and can be saved."""
 
 
 class RealTime(Service):
@@ -38,7 +42,7 @@ class RealTime(Service):
         self.waited = 0.0  # seconds in which the server had nothing to do, since its start
         self.sent_again: set[tuple[int, int]] = set()  # (client, index) of jobs lost with an earlier server
         self._answers: dict[tuple[int, int], UpdateMessage] = {}  # of jobs whose arrival is queued
-        self._polled = False  # whether messages were polled since the latest event that is none of theirs
+        self._polled = False  # whether messages were polled since the latest event without a message
 
     def start(self, transport: Transport) -> None:
         """Start the clock at the state's tick; jobs in service are sent again."""
@@ -64,7 +68,7 @@ class RealTime(Service):
         However late the server is, messages are polled before each alarm, and before each absence.
 
         Raises:
-            StoppedError: The server is to stop.
+            StoppedError: A stop was requested.
         """
         if self.stopping():
             raise StoppedError
@@ -92,10 +96,7 @@ class RealTime(Service):
         return polled or of_message
 
     def _slips(self, seconds: float) -> bool:
-        """Postpone the earliest event to now if it is a late alarm; return whether it was postponed.
-
-        An alarm is postponed once at most.
-        """
+        """Postpone the earliest event to now if it is a late alarm, once; return True if postponed."""
         tick, kind, alarm, item = self.state.queue.peek()
         if kind is not EventKind.TICK or item == POSTPONED or seconds <= MAX_LATENESS_SECONDS:
             return False
@@ -124,7 +125,7 @@ class RealTime(Service):
         self._log(job)
 
     def collect(self, job: Job) -> None:
-        """Ask a client for the update up to now; the answer is an ordinary answer."""
+        """Ask a client for the update up to now, which arrives like any other."""
         self.state.serving += job.waits
         job.waits = False
         self.transport.collect(job.client, job.index)
@@ -142,7 +143,7 @@ class RealTime(Service):
         self.transport.send(JobMessage.of(job, job.length * self.tick))
 
     def _arrive(self, message: UpdateMessage) -> None:
-        """Queue the arrival of a job in service; the update of any other is dropped."""
+        """Queue the arrival of a job in service; updates of other jobs are dropped."""
         job = next(iter(self.state.flight.get(message.client, ())), None)
         if job is None or job.index != message.index or job.began is None or job.event is not None:
             return
@@ -161,6 +162,7 @@ class RealTime(Service):
         return max(self.now(), self.state.now + 1)
 
     def _log(self, job: Job, arrived: int | None = None) -> None:
+        """Add a job to the log, with the tick of its arrival if any."""
         clock, key = self.lengths.clock, (job.client, job.index)
         answer = self._answers.pop(key, None)
         began = None if job.began is None else clock.time(job.began)

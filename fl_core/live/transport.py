@@ -1,4 +1,7 @@
-"""Messages between a server and real clients, and the interface of transports."""
+"""Messages between a server and real clients as bytes, and the interface of transports.
+
+Transports are local processes (`processes`) and Flower nodes (`flower`); `service` sends and polls.
+"""
 
 import json
 from collections.abc import Sequence
@@ -14,8 +17,8 @@ from torch import Tensor
 from fl_core.keys import digest
 from fl_core.server.jobs import Job
 
-LENGTH = Struct("<Q")  # of a message's JSON, which stands before it
-DTYPE, SHAPE = "dtype", "shape"  # of a tensor, in its place in the JSON
+LENGTH = Struct("<Q")  # first bytes of a message: the length of its JSON
+DTYPE, SHAPE = "dtype", "shape"  # keys in the JSON in the place of a tensor
 
 
 class Packed:
@@ -60,12 +63,12 @@ class JobMessage(Packed):
     start: Tensor  # θ_start [d]
     broadcast: dict[str, Tensor]
     client_state: dict[str, Tensor]
-    moments: dict[str, Tensor]  # of the client's optimiser, where it keeps them
+    moments: dict[str, Tensor]  # of the client's optimiser; empty if not kept between jobs
     steps: int  # K
     lr: float  # η_l
-    reports: bool
+    reports: bool  # whether the strategy reads training losses
     seconds: float  # the job's length: a client that computed faster waits for the rest
-    waits: bool  # whether the client waits longer, until the job is collected
+    waits: bool  # whether the client waits until the job is collected
 
     @classmethod
     def of(cls, job: Job, seconds: float) -> Self:
@@ -78,6 +81,7 @@ class JobMessage(Packed):
 
     @classmethod
     def _inputs(cls, source: Any) -> dict[str, Any]:
+        """Return the fields that a job and its message have in common."""
         return {field.name: getattr(source, field.name) for field in fields(cls) if field.name != "seconds"}
 
     def finished(self, elapsed: float) -> int:
@@ -92,14 +96,14 @@ class UpdateMessage(Packed):
     client: int
     index: int
     version: int  # as received
-    received: str  # digest of the model that was received
-    steps: int  # that were made
+    received: str  # digest of the received model
+    steps: int  # number of steps made
     delta: Tensor  # θ_end − θ_start [d]
     gradient: Tensor  # mean corrected gradient [d]
-    new_moments: dict[str, Tensor]  # of the client's optimiser, where it keeps them
-    reported: dict[str, float]  # what training reports, means over the steps
+    new_moments: dict[str, Tensor]  # of the client's optimiser; empty if not kept between jobs
+    reported: dict[str, float]  # means of reported losses over the steps
     finite: bool
-    began: float  # seconds since 1970, by the client's clock: when it took up the job
+    began: float  # begin of the job in seconds since 1970, by the client's clock
     computed: float  # seconds of computing
 
     @classmethod
@@ -124,15 +128,15 @@ class RefusedError(RuntimeError):
 class Transport(Protocol):
     """Carrier of messages between the server and the clients of a run.
 
-    An update that crosses a `dismiss` or a `collect` on its way may come nevertheless; the server ignores
-    those of jobs that are no longer in flight.
+    An update on its way when `dismiss` or `collect` is called may still arrive; the server ignores updates of
+    jobs no longer in flight.
     """
 
     def send(self, message: JobMessage) -> None:
         """Send a job to a client; returns at once."""
 
     def dismiss(self, client: int, index: int) -> None:
-        """Let a client stop working on a job; no update is wanted."""
+        """Tell a client to stop working on a job; no update is needed."""
 
     def collect(self, client: int, index: int) -> None:
         """Let a client answer at once with the steps finished by now."""

@@ -1,1 +1,4 @@
-"""Virtual time: durations of jobs, presence of clients, and the order of events."""
+"""Laws of a scenario's timing: lengths of jobs, presence of clients, transfers, power; the clock of ticks.
+
+`scenario.Timing` chooses the laws; the loop (`fl_core/loop`) reads times from them.
+"""

@@ -1,5 +1,6 @@
-"""When clients are present: laws of each client's absences in virtual time, independent of the model.
+"""Laws of each client's absences in virtual time; a scenario chooses one as `timing.availability`.
 
+`loop/absences.py` reads the absences one by one. They do not depend on the model or the strategy.
 An absent client finishes and delivers its current job; jobs sent to it wait with their model
 (docs/rules.md, rule 9).
 """
@@ -17,10 +18,10 @@ from fl_core.streams import stream
 from fl_core.timing.clock import MICRO, VirtualClock
 from fl_core.timing.law_labels import chosen, label
 
-Absence = tuple[Fraction, Fraction | None]  # from when to when, in virtual time; None: for good
-Spell = tuple[int, int]  # present from when to when, in ticks of MICRO
+Absence = tuple[Fraction, Fraction | None]  # departure and return, in virtual time; None: for good
+Spell = tuple[int, int]  # begin and end of presence, in ticks of MICRO
 
-NEVER: Iterator[Absence] = iter(())  # one for all clients, since it is empty
+NEVER: Iterator[Absence] = iter(())  # an empty iterator, shared by all clients
 
 
 class Availability(Part):
@@ -29,7 +30,7 @@ class Availability(Part):
     homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.availability", "fl_core.timing.presence")
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[Absence]:
-        """Yield when a client leaves and returns (None: never), in virtual time.
+        """Yield each departure of a client with the return (None: never), in virtual time.
 
         Intervals increase, with time present between them; there may be infinitely many.
 
@@ -44,7 +45,7 @@ class Availability(Part):
         """Yield the absences of a client of known id; laws without ids depend on the client's number alone.
 
         Args:
-            ids: Those of all clients [n].
+            ids: The ids of all clients [n].
             client: 0 … n − 1.
             seed: The seed of the run.
         """
@@ -68,11 +69,11 @@ def checked(
         client: 0 … n − 1.
         n: The number of clients.
         seed: The seed of the run.
-        ids: The ids of all clients [n], where files are joined by them.
+        ids: The ids of all clients [n], if files are joined by ids.
 
     Raises:
-        TypeError: They cannot be iterated over.
-        ValueError: One is no pair of times, or does not come after the one before.
+        TypeError: The law does not return an iterable.
+        ValueError: An absence is no pair of times, or does not follow the one before.
     """
     absences = law.absences(client, n, seed) if ids is None else law.absences_of(ids, client, seed)
     if not isinstance(absences, Iterable):
@@ -81,6 +82,7 @@ def checked(
 
 
 def _in_order(law: Availability, client: int, absences: Iterable[Absence]) -> Iterator[Absence]:
+    """Yield absences; raise ValueError for one that is no pair of increasing times."""
     back = Fraction(0)
     for absence in absences:
         try:
@@ -109,7 +111,7 @@ class Always(Availability):
 
 
 class Dropouts(Availability):
-    """Drop-outs: a random share of the clients leaves at a given time, for good or until a later one."""
+    """Drop-outs: a random share of the clients leaves at a given time, for good or up to a later time."""
 
     name: ClassVar[str] = "dropouts"
 
@@ -197,6 +199,7 @@ class Diurnal(Availability):
 
     @model_validator(mode="after")
     def _are_shares(self) -> Self:
+        """Refuse a share and a ratio that would need a probability above 1 at the peak."""
         if self.share * (1 + self.swing) > 1:
             peak = (self.ratio + 1) / (2 * self.ratio)
             raise FieldError(
@@ -215,7 +218,7 @@ class Diurnal(Availability):
         return between(self.spells(stream(seed, "diurnal", client)))
 
     def spells(self, rng: np.random.Generator) -> Iterator[Spell]:
-        """Yield when a client is present, from the day before the first on."""
+        """Yield a client's spells of presence, from the day before time 0 on."""
         day = float(self.day)
         peak_share = self.share * (1 + self.swing)  # the probability of any spell in a day
         peak = float((self.peak + self.zones[rng.integers(len(self.zones))]) % self.day) - 2 * day

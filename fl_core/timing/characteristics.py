@@ -1,6 +1,6 @@
-"""A population of clients in six numbers, for comparing populations.
+"""A population of clients in six numbers, for comparing populations in `asyncfl advise`.
 
-Each is the logarithm of a factor: a distance of log 2 is a factor of two in one of them.
+Each number is the logarithm of a factor: a distance of log 2 is a factor of two in one number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fl_core.timing.durations import Durations, Lengths
 from fl_core.timing.network import MBIT, Network, Way
 
 JOBS = 200  # of each client, from which a random law's tail is estimated
-RARE = 0.99  # a job longer than this share of the client's is one of the tail
+TAIL_QUANTILE = 0.99  # of a client's lengths of jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Links:
     unit: float  # seconds in a unit of virtual time
 
     def seconds(self, n: int, seed: int, ids: Sequence[str] | None) -> np.ndarray:
-        """Return how long each client's download and upload of a message take together [n]."""
+        """Return the seconds of each client's download and upload of a message together [n]."""
         seconds = 2 * np.array([float(latency) for latency in self.network.latencies(n, seed, ids)])
         for way in Way:
             rates = np.array([float(rate) for rate in self.network.rates(way, n, seed, ids)])
@@ -38,9 +38,9 @@ class Links:
         return seconds
 
     def waiting(self, cycles: np.ndarray, at_work: int) -> float:
-        """Return the seconds by which shared links lengthen each job, on average.
+        """Return the mean additional seconds of each job due to shared links.
 
-        It is the same for all clients, and so long that the links carry no more than their capacity.
+        Equal for all clients, and just long enough for the links to carry no more than their capacity.
 
         Args:
             cycles: Each client's mean seconds for a job and its transfers over its own links [n].
@@ -50,18 +50,18 @@ class Links:
         bounds = [float(limit) for limit in (shared.downlink, shared.uplink) if limit is not None]
         if not bounds:
             return 0.0
-        most = min(bounds) * shared.cells * MBIT / self.message  # jobs a second
+        max_jobs = min(bounds) * shared.cells * MBIT / self.message  # a second
         busy = at_work / len(cycles)
 
         def excess(waiting: float) -> float:
-            return busy * float((1 / (cycles + waiting)).sum()) - most
+            return busy * float((1 / (cycles + waiting)).sum()) - max_jobs
 
-        return float(brentq(excess, 0, at_work / most)) if excess(0) > 0 else 0.0
+        return float(brentq(excess, 0, at_work / max_jobs)) if excess(0) > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Characteristics:
-    """Six numbers about clients: speeds, lengths of jobs, absences, links, and how many are at work."""
+    """Six numbers about clients: speeds, slowest client, tail, absences, transfers, idleness."""
 
     spread: float  # standard deviation of log mean lengths over clients
     slowest: float  # log of the slowest client's mean length over the median client's
@@ -94,7 +94,7 @@ def characteristics(
         n: The number of clients.
         seeds: Seeds to average over.
         horizon: Virtual time up to which absences count.
-        ids: Returns the ids of n clients under a seed, where files are joined by them; see `Timing.ids`.
+        ids: Returns the ids of n clients under a seed, if files are joined by ids; see `Timing.ids`.
         links: Links over which messages travel; None: in no time.
         at_work: Clients at work at a time; None: all that are present.
 
@@ -106,7 +106,7 @@ def characteristics(
         client_ids, lengths = ids(n, seed), Lengths(durations, n, seed)
         jobs = np.array([[lengths(client, job) for job in range(JOBS)] for client in range(n)], float)
         means = np.array([float(mean) for mean in lengths.means])
-        tails = np.quantile(jobs, RARE, axis=1) / jobs.mean(axis=1)
+        tails = np.quantile(jobs, TAIL_QUANTILE, axis=1) / jobs.mean(axis=1)
         all_absences = [checked(availability, client, n, seed, client_ids) for client in range(n)]
         away = sum(sum(_lengths(absences, horizon)) for absences in all_absences)
         present = 1 - away / (n * horizon)

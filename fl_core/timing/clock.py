@@ -1,6 +1,7 @@
-"""Virtual time as an integer of ticks: ties and ⌈τ_i/Δt⌉ never depend on rounding.
+"""Virtual time as an integer of ticks, so that ties and ⌈τ_i/Δt⌉ never depend on rounding.
 
-Rule 11 of docs/rules.md.
+The loop counts in ticks (docs/rules.md, rule 11); records and pages show units of virtual time. `Lengths`
+(`durations`) chooses a tick for which all exact times of a run are whole numbers.
 """
 
 import math

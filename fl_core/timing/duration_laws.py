@@ -1,4 +1,7 @@
-"""Laws of job lengths: given, recorded, with a speed for each client, or drawn for each job."""
+"""Laws of job lengths: given, recorded, with a speed for each client, or drawn for each job.
+
+Suites choose one by name as `timing.durations`; the interface is in `durations`.
+"""
 
 import functools
 import math
@@ -18,7 +21,7 @@ from fl_core.timing.law_labels import chosen, label, plain
 
 
 class Fixed(Durations):
-    """Fixed lengths: all jobs of a client take the same time, one for all clients or one for each."""
+    """Fixed lengths: all jobs of a client take equal time, given once for all clients or for each."""
 
     name: ClassVar[str] = "fixed"
 
@@ -29,7 +32,7 @@ class Fixed(Durations):
 
 
 class DurationTrace(Durations):
-    """Recorded lengths from a CSV file, rows of `client,length,…`; a client that runs out starts over.
+    """Recorded lengths from a CSV file, rows of `client,length,…`, repeated after the last length.
 
     A header is skipped. Clients are numbered from 0; if the file names them by text, in order of first
     appearance. A file may have more clients than the problem: `clients: first` takes those numbered
@@ -130,7 +133,7 @@ class LogNormalSpeeds(Durations):
 
 
 def _log_normal(sigma: float, normal: Any) -> Any:
-    """Return log-normal numbers of mean 1 from standard normal ones."""
+    """Return log-normal numbers of mean 1 from standard normal numbers."""
     return np.exp(sigma * normal - sigma**2 / 2)
 
 
@@ -169,9 +172,8 @@ class Phones(SpeedPerClient):
     MILLISECONDS: ClassVar[tuple[int, ...]] = (1642, 588, 179)
     PHONES: ClassVar[tuple[int, ...]] = (18820, 16428, 159)
 
-    mean: Length = Fraction(
-        1
-    )  # mean length of a job over all phones; of the three kinds 1.43, 0.51, 0.16 of it
+    # Mean length of a job over all phones; of the three kinds 1.43, 0.51 and 0.16 times this
+    mean: Length = Fraction(1)
 
     def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
         speeds, shares = np.array(self.MILLISECONDS), np.array(self.PHONES) / sum(self.PHONES)
@@ -218,7 +220,7 @@ class Persistent(RandomDurations):
 
 
 class Iterations(Durations):
-    """Delays of ⌊Exp(β)⌋ server iterations, all arrivals of one in one step (arXiv 2511.19066, 2025, §5).
+    """Delays of ⌊Exp(β)⌋ server iterations, with a single step for each (arXiv 2511.19066, 2025, §5).
 
     Time is counted in server iterations. A job of delay k arrives k + 1 iterations after it was sent, and the
     server makes one step from all that arrives in an iteration, none if nothing does, and only then sends
@@ -247,7 +249,7 @@ class Iterations(Durations):
 
 
 class ShiftedExponential(RandomDurations):
-    """Shifted exponential lengths: a part that every job takes, and an exponential rest."""
+    """Shifted exponential lengths: a constant part, and an exponential rest."""
 
     name: ClassVar[str] = "shifted_exponential"
 
@@ -255,6 +257,7 @@ class ShiftedExponential(RandomDurations):
 
     @model_validator(mode="after")
     def _leaves_a_rest(self) -> Self:
+        """Refuse a constant part as long as the mean."""
         if self.shift >= self.mean:
             raise FieldError(
                 "shift", f"must be below the mean length of a job, {self.mean}, not {self.shift}"
@@ -266,7 +269,7 @@ class ShiftedExponential(RandomDurations):
 
 
 class Scipy(RandomDurations):
-    """Any positive law of `scipy.stats` by its name there (gamma, lognorm, pareto, …), scaled to the mean."""
+    """Any positive law of `scipy.stats` by name (gamma, lognorm, pareto, …), scaled to the mean."""
 
     name: ClassVar[str] = "scipy"
 
@@ -275,6 +278,7 @@ class Scipy(RandomDurations):
 
     @model_validator(mode="after")
     def _is_a_length(self) -> Self:
+        """Refuse laws that are unknown, negative, or without a finite mean."""
         frozen(self.law, self.shape)
         return self
 

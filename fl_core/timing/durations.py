@@ -1,7 +1,8 @@
-"""How long jobs take: laws of the length of client i's k-th job, independent of the model.
+"""The interface of duration laws, `Durations`, and the `Lengths` of a run's jobs under a law.
 
-A law gives the exact mean length of each client's jobs and, if it is random, draws each job's length around
-that mean.
+`Simulation` makes the `Lengths` of a run, and `loop/service.py` asks for the length of each job when it
+begins. A law gives the exact mean length of each client's jobs and, if it is random, draws each job's length
+around that mean.
 """
 
 import math
@@ -79,7 +80,7 @@ def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
     """Return a law's mean lengths [n], checked.
 
     Raises:
-        ValueError: There is not one for each client, positive and finite.
+        ValueError: There is no positive and finite mean for each client.
     """
     lengths = law.means(n, seed)
     if not isinstance(lengths, Sequence | np.ndarray):
@@ -100,7 +101,7 @@ def cycles(law: Durations, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...
     """Return checked lengths of each client's jobs under a non-random law.
 
     Raises:
-        ValueError: There are none for a client, or a length is not exact and above 0.
+        ValueError: A client has no lengths, or a length is not exact and above 0.
     """
     lengths = law.cycles(n, seed)
     if not isinstance(lengths, Sequence) or len(lengths) != n:
@@ -123,7 +124,7 @@ class Lengths:
     """Lengths of all jobs under a law, a seed and n clients, in ticks, in any order of calls.
 
     `clock` has the law's own unit, divided so that each of `exact_times` (FedFix's Δt, say) is a whole number
-    of ticks. A job takes the same virtual time whatever they are, so strategies stay paired.
+    of ticks. The virtual time of a job does not depend on `exact_times`, so strategies stay paired.
     If the law is per step, `means` are those of one step. `purpose` names the random stream.
     """
 
@@ -145,7 +146,7 @@ class Lengths:
         self._cycles = [tuple(map(self.clock.ticks, cycle)) for cycle in fixed]
         self._means = [float(mean) for mean in self.means]
         self._own_ticks = float(1 / own_clock.unit)  # ticks of the law's own clock in a unit of virtual time
-        self._refined = self.clock.ticks(own_clock.unit)  # ticks of `clock` in one of those
+        self._refined = self.clock.ticks(own_clock.unit)  # ticks of `clock` in a tick of the law's clock
         self._streams = Streams(seed, purpose)
 
     def __call__(self, client: int, job: int, steps: int = 1) -> int:

@@ -1,4 +1,4 @@
-"""Shared code of duration and availability laws: a random share of the clients, and readable names."""
+"""Shared code of all laws of timing: a random share of the clients, and labels for tables and figures."""
 
 import functools
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ def chosen(share: float, n: int, seed: int, purpose: str) -> frozenset[int]:
 
 
 def label(part: Part, head: str = "", except_for: Iterable[str] = ()) -> str:
-    """Return a label: `head` (or the name), and non-default fields, without those in `except_for`."""
+    """Return a label: `head` (or the name), and non-default fields except for `except_for`."""
     words = [head or part.reference().rpartition(":")[2].replace("_", "-")]
     for key, value in part.changed().items():
         if key not in except_for:
@@ -31,7 +31,7 @@ def label(part: Part, head: str = "", except_for: Iterable[str] = ()) -> str:
 
 
 def plain(value: Any) -> str:
-    """Return a value in plain notation; for more than four numbers, the least and the greatest."""
+    """Return a value in plain notation; for more than four numbers, the smallest and the largest."""
     if isinstance(value, tuple) and len(value) > 4:
         return f"{float(min(value)):.3g} … {float(max(value)):.3g}"
     if isinstance(value, tuple):

@@ -1,9 +1,11 @@
-"""A link shared by transfers, exact event by event.
+"""A link shared by transfers, with exact ends of transfers in integers.
 
-Max-min fairness (Bertsekas & Gallager, Data Networks, 1992, §6.5.2): each transfer gets its own rate or the
-*level*, whichever is less, and the rates sum to the capacity unless all have their own. Where all own rates
-are above the level, that is processor sharing (Kleinrock, J. ACM 14, 1967). What the level gives grows alike
-for all that get it, so such a transfer ends when that sum has grown by its bytes: no event touches them all.
+`loop/transfers.py` starts and stops transfers on it. Max-min fairness (Bertsekas & Gallager, Data Networks,
+1992, §6.5.2): each transfer gets its own rate or the *level*, whichever is less, and the rates sum to the
+capacity unless all transfers have their own rate. If all own rates are above the level, that is processor
+sharing (Kleinrock, J. ACM 14, 1967). All transfers at the level are given equal amounts (`Link.given`). So
+such a transfer ends when `given` has grown by its size, and an event costs O(log n), not a pass over all
+transfers.
 """
 
 from dataclasses import astuple, dataclass
@@ -11,20 +13,20 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, Self
 
-GRAIN = 1 << 60  # grains a byte: bytes and rates are integers, and sums of them exact
+GRAIN = 1 << 60  # grains a byte: sizes and rates are integers of grains, with exact sums
 Rate = int | float  # grains a tick; a float only if infinite
 Heap = list[tuple[Rate, int, int, "Transfer"]]  # by a key, by client, by the order of insertion
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transfer:
-    """The bytes of a client on the way through a link, since the last change of the limit by an own rate."""
+    """A client's bytes on the way through a link; replaced whenever it moves to or from its own rate."""
 
     client: int
-    rate: Rate  # its own: what the client's side lets through
-    left: int  # grains at tick `since`
+    rate: Rate  # its own rate: that of the client's link
+    left: int  # remaining grains at tick `since`
     since: int
-    goal: int | None = None  # of `Link.given` at the end; None while it has its own rate
+    goal: int | None = None  # value of `Link.given` at the end; None for a transfer at its own rate
 
 
 class Link:
@@ -33,19 +35,19 @@ class Link:
     def __init__(self, capacity: Rate = inf) -> None:
         self.capacity = capacity
         self.transfers: dict[int, Transfer] = {}
-        self.given = 0  # grains that each transfer at the level was given
+        self.given = 0  # grains given so far to each transfer at the level
         self.now = 0  # ticks
-        # Client → the tick at which its transfer ends, where that is new; None: after another's, which
-        # changes it. The reader clears it.
+        # Client → new tick of the end of its transfer; None: not the next to end, so not yet known. Cleared
+        # by the reader
         self.changed: dict[int, int | None] = {}
-        self._level: Rate = inf
-        self._own: int = 0  # Σ of own rates of transfers that have them
-        self._sharing = 0  # transfers at the level
-        self._first: Transfer | None = None  # of these, the first to end
-        self._ends: Heap = []  # of these, by goal
-        self._slowest: Heap = []  # of these, by rate
-        self._fastest: Heap = []  # of those with their own rates, by −rate
-        self._put_so_far = 0
+        self._level: Rate = inf  # rate of transfers without an own rate
+        self._own: int = 0  # sum of the rates of transfers at their own rates
+        self._sharing = 0  # number of transfers at the level
+        self._first: Transfer | None = None  # at the level, the first to end
+        self._ends: Heap = []  # transfers at the level, by goal
+        self._slowest: Heap = []  # transfers at the level, by rate
+        self._fastest: Heap = []  # transfers at their own rates, by −rate
+        self._put_so_far = 0  # transfers put so far, for a total order of heaps
 
     def start(self, client: int, rate: Rate, grains: int, time: int) -> None:
         """Begin a client's transfer.
@@ -71,11 +73,13 @@ class Link:
         return grains
 
     def _advance(self, time: int) -> None:
+        """Move the link to a tick."""
         if self._sharing:
             self.given += int(self._level) * (time - self.now)
         self.now = time
 
     def _left(self, transfer: Transfer) -> int:
+        """Return the remaining grains of a transfer now."""
         if transfer.goal is not None:
             return max(0, transfer.goal - self.given)
         if transfer.rate == inf:
@@ -83,6 +87,7 @@ class Link:
         return max(0, transfer.left - int(transfer.rate) * (self.now - transfer.since))
 
     def _add(self, client: int, rate: Rate, grains: int, shares: bool) -> None:
+        """Add a transfer at the level (`shares`) or at its own rate, and note the new end."""
         goal = self.given + grains if shares else None
         self._put(Transfer(client, rate, grains, self.now, goal))
         self.changed[client] = (
@@ -90,6 +95,7 @@ class Link:
         )
 
     def _put(self, transfer: Transfer) -> None:
+        """Enter a transfer into sums and heaps."""
         self._put_so_far += 1
         self.transfers[transfer.client] = transfer
         item = (transfer.client, self._put_so_far, transfer)
@@ -130,6 +136,7 @@ class Link:
             self.changed[self._first.client] = self.now + nearest(self._left(self._first), int(self._level))
 
     def _holds(self, transfer: Transfer) -> bool:
+        """Return whether a transfer of a heap is still in progress, unchanged."""
         return self.transfers.get(transfer.client) is transfer
 
     def _top(self, heap: Heap) -> Transfer | None:

@@ -1,4 +1,7 @@
-"""The duration of transfers to clients and back: individual links, and shared links."""
+"""The links of a scenario between clients and server: rates, latencies and shared capacity.
+
+`loop/transfers.py` takes rates from here for the transfers of a run; the arithmetic of sharing is in `link`.
+"""
 
 from collections.abc import Sequence
 from enum import StrEnum, auto
@@ -20,7 +23,7 @@ class Way(StrEnum):
 
 
 class Shared(Frozen):
-    """Links that clients share: transfers in progress get equal parts, but none more than its own link's."""
+    """Shared links: transfers in progress get equal parts, at most the rate of the client's link."""
 
     downlink: Length | None = None  # Mbit/s for all downloads together; None: no limit
     uplink: Length | None = None  # Mbit/s for all uploads together; None: no limit
@@ -29,7 +32,7 @@ class Shared(Frozen):
 
 
 class Network(Frozen):
-    """The links between clients and server; a message takes its bytes / rate, and the latency."""
+    """The links between clients and server: a message takes bytes / rate, and the latency."""
 
     downlink: NumberOrLaw | None = None  # Mbit/s to each client; None: no limit
     # Mbit/s from each client; None: no limit. Drawn like `downlink`: who is slow in one is slow in both
@@ -86,7 +89,7 @@ class Network(Frozen):
 
 
 def size(number: int) -> str:
-    """Return a number of bytes with a unit, such as "40 MB", to three digits."""
+    """Return a number of bytes with a unit to three digits, for example "40 MB"."""
     exponent = min(3, (len(str(number)) - 1) // 3)
     return f"{number / 1000**exponent:.3g} {('B', 'kB', 'MB', 'GB')[exponent]}"
 

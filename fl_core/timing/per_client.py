@@ -1,4 +1,7 @@
-"""Differences of links between clients: a number for each, shared by all strategies."""
+"""Laws that give each client a number: rates of links, latencies (`network`), and watts (`power`).
+
+Numbers depend on the seed only, so all strategies meet equal clients.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -21,7 +24,7 @@ from fl_core.timing.law_labels import chosen, label
 
 
 class PerClient(Part):
-    """Base of laws that give each client a number: Mbit/s of its link, or seconds of latency."""
+    """Base of laws with a number for each client: Mbit/s of a link, seconds of latency, or watts."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.timing.per_client",)
 
@@ -31,7 +34,7 @@ class PerClient(Part):
         Args:
             n: The number of clients.
             seed: The seed of the run.
-            purpose: Names the random stream: laws drawn under one purpose order the clients alike.
+            purpose: Names the random stream: under a common purpose, laws put the clients in the same order.
 
         Raises:
             ValueError: The law does not fit n clients.
@@ -53,10 +56,17 @@ class PerClient(Part):
 def checked(
     law: PerClient | None, n: int, seed: int, purpose: str, ids: Sequence[str] | None = None
 ) -> tuple[Fraction, ...]:
-    """Return a law's numbers [n], checked, or 0 without a law; by the clients' `ids`, where these join files.
+    """Return a law's checked numbers [n]; zeros without a law.
+
+    Args:
+        law: The law, or None.
+        n: The number of clients.
+        seed: The seed of the run.
+        purpose: Names the random stream.
+        ids: The ids of the clients, if files are joined by ids.
 
     Raises:
-        ValueError: There is not one for each client, exact and 0 or more.
+        ValueError: There is no exact number, 0 or more, for each client.
     """
     if law is None:
         return (Fraction(0),) * n
@@ -73,7 +83,7 @@ def checked(
 
 
 class Constant(PerClient):
-    """Constant: the same for all clients."""
+    """Constant: equal for all clients."""
 
     name: ClassVar[str] = "constant"
 
@@ -87,7 +97,7 @@ class Constant(PerClient):
 
 
 class LogNormal(PerClient):
-    """Log-normal over clients, its ends cut off."""
+    """Log-normal over clients, cut off at both ends."""
 
     name: ClassVar[str] = "lognormal"
 
@@ -122,7 +132,7 @@ class TwoClasses(PerClient):
 
 
 class TableLaw(PerClient):
-    """Table: one number for each client, as given."""
+    """Table: a number for each client, as given."""
 
     name: ClassVar[str] = "table"
 
@@ -135,7 +145,7 @@ class TableLaw(PerClient):
 
 
 class PhoneLinks(PerClient):
-    """Base of phones' links: each client has those of one of 19 phones, which is drawn evenly.
+    """Base of phones' links: each client has the links of a phone, drawn evenly from 19.
 
     Means of what was measured for FLASH (Yang et al., WWW 2021), in models/speed_distri.json of the authors'
     repository (github.com/PKU-Chengxu/FLASH). The unit is given as "kb/s", here kilobits; their simulator
@@ -268,6 +278,7 @@ class ColumnLaw(PerClient):
 
 
 def _content(path: Path, digest: str = "") -> bytes:
+    """Return the content of a law's file; FieldError of `path` if unreadable, or of another digest."""
     try:
         return sources.content("file", path, digest)
     except ValueError as error:
@@ -275,6 +286,7 @@ def _content(path: Path, digest: str = "") -> bytes:
 
 
 def _named(value: Any) -> Any:
+    """Return the law `constant` for a number in a suite; other values unchanged."""
     try:
         return {"name": Constant.name, "value": exact(value)}
     except ValueError:

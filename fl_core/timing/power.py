@@ -1,4 +1,7 @@
-"""The power that clients draw, by what they do."""
+"""The power of clients in each phase, for the energy of a run; a scenario declares it as `timing.power`.
+
+`loop/energy.py` multiplies it by the durations of phases.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -10,9 +13,9 @@ PHASES = ("download", "computation", "upload")  # in the order of a job's
 
 
 class Power(Frozen):
-    """The power of clients in watts, by phase; what all of them draw is the run's energy, in joules.
+    """The power of clients in watts, by phase; the sum over clients and time is the energy, in joules.
 
-    Latencies belong to transfers. Idle is a client in none of the three, present or not.
+    Latencies belong to transfers. A client in none of the three phases is idle, present or not.
     """
 
     computation: NumberOrLaw | None = None  # watts while computing; None: 0

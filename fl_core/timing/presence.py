@@ -1,4 +1,4 @@
-"""When clients were seen: recorded times of presence, rows of `client,from,to`, perhaps with a period."""
+"""Recorded presence of clients, as a law of availability: CSV rows of `client,from,to` and a period."""
 
 import functools
 import math
@@ -21,10 +21,10 @@ from fl_core.timing.law_labels import label
 
 
 class Schedule(NamedTuple):
-    """When a client is present, in ticks of MICRO."""
+    """A client's times of presence, in ticks of MICRO."""
 
-    spells: Sequence[Spell]  # in order, apart
-    period: int | None  # after which they repeat; None: they do not
+    spells: Sequence[Spell]  # in order, with gaps between
+    period: int | None  # after which the spells repeat; None: never
 
 
 class PresenceTrace(Availability):
@@ -47,6 +47,7 @@ class PresenceTrace(Availability):
     @field_validator("digest")
     @classmethod
     def _identify(cls, digest: str, info: ValidationInfo) -> str:
+        """Fill in the digest of the file, and check all rows."""
         path = info.data.get("path")
         if digest or path is None:
             return digest
@@ -66,6 +67,7 @@ class PresenceTrace(Availability):
         return self._absences(_schedules(self.path, self.digest, self.period)[number], client, seed)
 
     def _absences(self, schedule: Schedule, client: int, seed: int) -> Iterator[Absence]:
+        """Yield the absences under a schedule, repeated and shifted as the fields say."""
         spells, period = schedule
         if period is None:
             return between(spells)
@@ -86,6 +88,7 @@ class PresenceTrace(Availability):
 def _of_clients(
     path: Path, digest: str, period: Fraction | None, n: int, seed: int | None
 ) -> Sequence[Schedule]:
+    """Return the schedules of the n clients of a run; cached, since each client asks."""
     return traces.of_clients(path, _schedules(path, digest, period), n, seed)
 
 

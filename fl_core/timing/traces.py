@@ -1,5 +1,6 @@
-"""Files of recorded job lengths, rows of `client,length,…`, and code shared with other client files.
+"""Files of recorded job lengths, rows of `client,length,…`, and code shared with other files of clients.
 
+The law `trace` of durations reads lengths here; presence and columns use the numbering of clients by ids.
 A first row without a number is a header, and skipped. Clients are numbers from 0 on; if one of them is a
 text, such as a phone's serial number, all are numbered in order of first appearance.
 """
@@ -16,8 +17,8 @@ from fl_core.parts import exact
 from fl_core.streams import stream
 from fl_core.text import many
 
-T = TypeVar("T")  # what a file has of a client
-TIME_UNITS = {  # by the header of a trace → in seconds
+T = TypeVar("T")  # the content of a file for a client
+TIME_UNITS = {  # word in the header of a trace → seconds
     "milliseconds": Fraction(1, 1000),
     "seconds": Fraction(1),
     "minutes": Fraction(60),
@@ -126,11 +127,13 @@ def number(path: Path, digest: str, client: str) -> int:
 
 @functools.lru_cache(maxsize=4)
 def _numbers(path: Path, digest: str) -> Mapping[str, int]:
+    """Return the number of each client by id."""
     return {client: number for number, client in _ids(path, digest).items()}
 
 
 @functools.lru_cache(maxsize=4)
 def _ids(path: Path, digest: str) -> Mapping[int, str]:
+    """Return the normal id of each client by number; ValueError for two spellings of one id."""
     spelt = {client: [client] for _, (client, *_) in rows(path, content(path, digest, MOST_BYTES))}
     named: dict[str, int] = {}
     for number, (spelling, *_) in numbered(spelt).items():
@@ -154,7 +157,7 @@ def content(path: Path, digest: str = "", limit: int = reading.MOST_BYTES) -> by
 
 @functools.lru_cache(maxsize=4)
 def time_unit(path: Path, digest: str) -> str:
-    """Return the unit of lengths by the header of a trace file, such as seconds; empty without one."""
+    """Return the unit of lengths in the header of a trace file, for example seconds; empty if unnamed."""
     line = content(path, digest).lstrip().partition(b"\n")[0]
     names = [cell.lower() for _, cells in reading.rows(line) for cell in cells[1:2]]
     return names[0] if names and names[0] in TIME_UNITS else ""
@@ -177,6 +180,7 @@ def rows(path: Path, data: bytes) -> Iterator[tuple[int, list[str]]]:
 
 @functools.lru_cache(maxsize=4)
 def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
+    """Return the lengths of each client's jobs in order, by number."""
     jobs: dict[str, list[Fraction]] = defaultdict(list)
     for line, (client, *cells) in rows(path, content(path, digest)):
         try:
@@ -193,7 +197,7 @@ def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
 
 
 def numbered(recorded: Mapping[str, Sequence[T]]) -> Mapping[int, Sequence[T]]:
-    """Return what a file has by the clients' numbers or, unless all are numbers, by order of appearance."""
+    """Return the content of a file by client number: as written, or by order of appearance if not numbers."""
     if not all(client.isdecimal() and len(client) <= DIGITS for client in recorded):
         return dict(enumerate(recorded.values()))
     by_number: dict[int, list[T]] = defaultdict(list)
