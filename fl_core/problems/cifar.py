@@ -24,7 +24,7 @@ class CIFAR(Classification):
     """Base of CIFAR-10 and CIFAR-100: resizing and augmentation of the images."""
 
     samples: ClassVar[int] = 50_000
-    source: ClassVar[str]  # as torchvision calls it
+    source: ClassVar[str]  # name in torchvision
     folder: ClassVar[str]  # of the files
     # Files of training and of test images, and the MD5 of each as published; torchvision checks the same.
     halves: ClassVar[tuple[dict[str, str], dict[str, str]]]
@@ -37,6 +37,7 @@ class CIFAR(Classification):
 
     @model_validator(mode="after")
     def _crops_fit(self) -> Self:
+        """Refuse augmentation of resized images."""
         if self.augment and self.resize:
             raise FieldError("augment", "crops images 32×32 only; leave out resize")
         return self
@@ -99,6 +100,7 @@ class CIFAR100(CIFAR):
 
 @functools.cache
 def _data(problem: type[CIFAR], folder: Path, size: int | None) -> Data:
+    """Return both halves, resized if requested; read once per process."""
     loaded = [_load(problem.source, folder, files, problem.labels) for files in problem.halves]
     (x_train, y_train), (x_test, y_test) = loaded
     if size:

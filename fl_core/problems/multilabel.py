@@ -1,4 +1,4 @@
-"""Multi-label problems: several binary labels for each data point."""
+"""A problem with several binary labels for each data point: attributes of handwritten digits."""
 
 import functools
 from typing import ClassVar
@@ -18,7 +18,7 @@ EXACT_MATCH = Metric("test/exact_match", "Test exact match", higher=True, share=
 LABEL_ACCURACY = Metric("test/accuracy", "Test accuracy over labels", higher=True, share=True)
 F1 = Metric("test/f1", "Test F1, mean over labels", higher=True, share=True)
 
-ATTRIBUTES = {  # of a digit: the digits that have it
+ATTRIBUTES = {  # attribute → digits with the attribute
     "even": (0, 2, 4, 6, 8),
     "at least five": (5, 6, 7, 8, 9),
     "prime": (2, 3, 5, 7),
@@ -28,7 +28,7 @@ ATTRIBUTES = {  # of a digit: the digits that have it
 
 
 class DigitAttributes(Modelled):
-    """Five attributes of handwritten digits 8×8, such as even and prime, 1,438 + 359 (after UCI, 1998).
+    """Five attributes of handwritten digits 8×8, for example even and prime, 1,438 + 359 (after UCI, 1998).
 
     It shows a problem with several labels for each image, without a download. The 1,438 training and 359 test
     images are those of `digits`; the attributes are derived here. Partitions by label use the digit.
@@ -58,6 +58,7 @@ class DigitAttributes(Modelled):
 
 @functools.cache
 def _attributes() -> Data:
+    """Return the images of `digits` with attributes as targets."""
     data = Digits().load()
     halves = data.x_train, attributes(data.y_train), data.x_test, attributes(data.y_test)
     scale = data.mean, data.std

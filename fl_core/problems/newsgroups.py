@@ -1,4 +1,4 @@
-"""20 Newsgroups: posts, and the group of each."""
+"""20 Newsgroups: the group of a post is to be predicted, from word counts or tokens."""
 
 import functools
 from pathlib import Path
@@ -48,6 +48,7 @@ class Newsgroups(Classification):
 
 @functools.cache
 def _data(folder: Path, reader: Transformer | None) -> Data:
+    """Return both halves as tokens of a transformer, or as word counts (None)."""
     encode = hashed if reader is None else reader.tokens
     (train, y_train), (test, y_test) = _texts(folder)
     return Data(encode(train), y_train, encode(test), y_test, classes=GROUPS)

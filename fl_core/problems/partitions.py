@@ -1,5 +1,6 @@
-"""Partitions: rules for dealing out data to clients, and the guarantees of every rule.
+"""Partitions: rules for dealing out training data to clients, and the guarantees of every rule.
 
+A supervised problem has one in its field `partition`, and calls `divide` (`supervised.py`).
 In the literature "Dirichlet(α)" means several partitions; here each has its own name. Every random choice
 comes from the stream "partition": under one seed all strategies get the same split.
 """
@@ -20,7 +21,7 @@ from fl_core.streams import stream
 
 
 class Partition(Part):
-    """A rule for dealing out labelled data to clients."""
+    """Base of rules for dealing out labelled data to clients: a subclass defines `deal`."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.partitions",)
     may_repeat: ClassVar[bool] = False  # whether its paper samples with replacement
@@ -84,7 +85,7 @@ def check(partition: Partition, parts: list[np.ndarray], samples: int, clients: 
 
     Raises:
         InvalidProblemError: A client has no data.
-        ValueError: Any other fault, which is the partition's.
+        ValueError: Any other fault: an error in the partition's code.
     """
     name = partition.reference()
     if len(parts) != clients:
@@ -114,7 +115,7 @@ def cut(classes: list[np.ndarray], counts: np.ndarray, random: np.random.Generat
 
 
 class IID(Partition):
-    """Each client holds a random share, all of equal size up to one (McMahan et al., AISTATS 2017, §3)."""
+    """Random shares of equal size, up to one data point (McMahan et al., AISTATS 2017, §3)."""
 
     name: ClassVar[str] = "iid"
 
@@ -202,9 +203,9 @@ class CyclicLabels(Partition):
 
 
 class DisjointLabels(Partition):
-    """No label is held by two clients: client i has the i-th piece of them (Alahyane et al., 2025, G.3).
+    """Disjoint labels: client i holds the i-th piece of the list of labels (Alahyane et al., 2025, G.3).
 
-    With ten clients and ten labels, one each; where labels do not divide evenly, the first hold one more.
+    Ten clients hold one of ten labels each; if labels do not divide evenly, the first clients hold one more.
     """
 
     name: ClassVar[str] = "disjoint_labels"
@@ -310,7 +311,7 @@ class ClassDirichlet(Partition):
             share = random.dirichlet(np.full(clients, self.alpha))
             if self.balance:
                 share = share * (counts.sum(0) < sizes.sum() / clients)
-            if not share.sum() > 0:  # for tiny α all of a class may fall on clients that are full
+            if not share.sum() > 0:  # for tiny α, only full clients may have a share in the class
                 return None
             # Rounded, not truncated as in published code, where an error in the last bit costs a data point.
             ends = np.rint(np.cumsum(share / share.sum())[:-1] * size).astype(int)
@@ -348,14 +349,14 @@ class ClientDirichlet(Partition):
 
 
 def _draw(mix: np.ndarray, remaining: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
-    """Return the class counts of `size` draws from `mix` without replacement, `left` [classes] available.
+    """Return the class counts of `size` draws from `mix` without replacement, `remaining` [classes] left.
 
-    Draws of a class that is used up are drawn again. The law is that of drawing one by one.
+    Draws of a used-up class are drawn again; the distribution is that of drawing one by one.
     """
     counts = np.zeros_like(remaining)
     while missing := size - counts.sum():
         open_mix = mix * (counts < remaining)
-        if not open_mix.sum() > 0:  # all classes of its mix are used up: it takes others
+        if not open_mix.sum() > 0:  # all classes of the mix are used up: other classes fill the client
             open_mix = remaining - counts
         counts = np.minimum(counts + random.multinomial(missing, open_mix / open_mix.sum()), remaining)
     return counts
@@ -453,7 +454,7 @@ def _last(pools: list[np.ndarray], label: int, count: int) -> np.ndarray:
 
 
 class Natural(Partition):
-    """Each client holds the data of one owner, such as a role in a play (Caldas et al., LEAF, 2019)."""
+    """Natural split: a client for each owner of data, as a role in a play (Caldas et al., LEAF, 2019)."""
 
     name: ClassVar[str] = "natural"
     by_owner: ClassVar[bool] = True
@@ -480,7 +481,7 @@ class Natural(Partition):
 
 
 class Given(Natural):
-    """Data given per client are kept so; one data set for all is dealt out at random, in equal shares."""
+    """The split given by the user's data; a single data set is dealt out at random, in equal shares."""
 
     name: ClassVar[str] = "given"
 
@@ -558,6 +559,7 @@ class PartitionFile(Partition):
         return [np.array(sorted(held[client]), int) for client in range(clients)]
 
     def _read(self) -> dict[int, list[int]]:
+        """Return client → indices as written in the file."""
         data = content(KIND, self.path, self.digest)
         try:
             if self.path.suffix.lower() == ".csv":
@@ -573,6 +575,7 @@ class PartitionFile(Partition):
 
 
 def _lists(content: Any) -> dict[int, list[int]]:
+    """Return client → indices from JSON: a list of lists, or an object."""
     pairs = content.items() if isinstance(content, dict) else enumerate(content)
     clients = [(int(client), indices) for client, indices in pairs]  # "7" and "07" are one client
     return _without_duplicates(
@@ -590,6 +593,7 @@ def _without_duplicates(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def _rows(content: bytes) -> dict[int, list[int]]:
+    """Return client → indices from CSV rows of `client,index`."""
     parts: dict[int, list[int]] = {}
     for line, cells in reading.rows(content):
         try:
@@ -615,6 +619,7 @@ def _integer(cell: str) -> int:
 
 
 def _whole(index: Any) -> int:
+    """Return an index of a JSON file; raise ValueError unless it is an integer."""
     if isinstance(index, bool) or not isinstance(index, int):
         raise ValueError(f"{index!r} is not an index (an integer from 0)")
     return index

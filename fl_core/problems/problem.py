@@ -1,4 +1,8 @@
-"""Problems of the clients: a problem as validated data, and the world under a seed."""
+"""The interface of problems: `Problem` as validated data in a suite, and the `World` of a run under a seed.
+
+The loop and executions know worlds only. A new problem is a subclass of `Problem` with a method `world`, in a
+module of this folder or in the user's own package.
+"""
 
 import functools
 from collections.abc import Hashable, Mapping, Sequence
@@ -28,26 +32,26 @@ class Evaluation:
     """Metrics of a model: overall, and for each client."""
 
     metrics: dict[str, float]  # e.g. {"test/accuracy": .91, "test/loss": .3}
-    client_loss: np.ndarray | None  # [n], L_i on client i's own training data; None where it is left out
+    client_loss: np.ndarray | None  # [n], L_i on client i's own training data; None if not evaluated
     client_metrics: Mapping[str, np.ndarray] = field(default_factory=dict)  # [n] each, on test data
-    client_error: np.ndarray | None = None  # [n], standard error of client_loss; None where that is exact
+    client_error: np.ndarray | None = None  # [n], standard error of client_loss; None if exact
 
 
 class World:
     """A problem under a seed: data, split and first model are fixed; all methods are pure functions.
 
-    A *sample* is what one local step needs: indices of a mini-batch, or a noise vector. The last axis of a
-    model is its parameters, so that J models stack as [J, d].
+    A *sample* is the random input of one local step: indices of a mini-batch, or a noise vector. The last
+    axis of a model is its parameters, so that J models stack as [J, d].
 
-    Samples are drawn on the CPU whatever the device, so that a world is the same everywhere; gradients are
-    computed from samples on the models' device.
+    Samples are drawn on the CPU for every device, so that a world is equal everywhere; gradients are computed
+    from samples on the models' device.
 
     A subclass defines `gradient` and `evaluate`, and `test` where training losses are costly. The other
     defaults are those of a function without data: one data point per client, no labels, no randomness,
     θ^0 = 0, jobs computed one by one.
     """
 
-    kind: Hashable  # worlds of equal kind have the same `gradients`, so that their jobs can share one call
+    kind: Hashable  # worlds of equal kind have equal `gradients`: their jobs can share one call
     n: int  # clients
     d: int  # parameters
     p: np.ndarray  # [n], importance of each client, sums to 1
@@ -55,8 +59,8 @@ class World:
     tokens = 0  # of a data point of text; 0 where data are no text
     labels: np.ndarray | None  # [n, classes], how often each client holds each label; None without labels
     by_sample = False  # whether a gradient follows from model and sample alone, for every client with data
-    measured = False  # whether a job takes the seconds that computing it took, times its length by the law
-    seconds = 0.0  # that the newest job took, where they are measured
+    measured = False  # whether a job's length is the measured time of computation, times the law's length
+    seconds = 0.0  # of computing the newest job, if `measured`
     precision: Precision = "float32"  # of matrix products and convolutions on a GPU
     memory_format = "contiguous"  # of the inputs of networks, for the record
     fingerprint: dict[str, str]  # digests of data and partition, for the record
@@ -112,17 +116,17 @@ class World:
         return torch.stack([self.gradient(*job) for job in jobs])
 
     def gradient_and_report(self, model: Tensor, client: int, sample: Tensor) -> tuple[Tensor, Report]:
-        """Return `gradient`, and by name results without extra cost: the sample's "loss" [], and others."""
+        """Return `gradient`, and by name the "loss" [] of the sample and other results of the same pass."""
         return self.gradient(model, client, sample), {}
 
     def gradients_and_reports(
         self, models: Tensor, clients: Tensor, samples: Tensor
     ) -> tuple[Tensor, Report]:
-        """Return `gradients`, and by name results without extra cost, for example "loss" [J]."""
+        """Return `gradients`, and by name the "loss" [J] and other results of the same pass."""
         return self.gradients(models, clients, samples), {}
 
     def train(self, job: Any) -> None:
-        """Write the results of a job, for clients training by own code: `LocalWork.compute`."""
+        """Write the results of a job, for clients with their own code of training (`ClientAppWork`)."""
         raise NotImplementedError
 
     def full_gradient(self, model: Tensor, client: int) -> Tensor:
@@ -155,7 +159,7 @@ class Problem(Part):
     """Base of all problems: number and importance of clients, ranking metric and target."""
 
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems",)
-    local_work: ClassVar[str | None] = None  # the only local work that goes with it, where it has one
+    local_work: ClassVar[str | None] = None  # name of the only possible local work; None: any
 
     clients: Count = 10  # n, how many there are
     # p_i of the clients: 1/n, n_i/Σn, or given
@@ -166,6 +170,7 @@ class Problem(Part):
 
     @model_validator(mode="after")
     def _one_importance_a_client(self) -> Self:
+        """Refuse a list of importances of wrong length, negative, or all 0."""
         if isinstance(self.importance, tuple):
             if len(self.importance) != self.clients:
                 raise FieldError("importance", miscounted(self.importance, self.clients))
@@ -175,6 +180,7 @@ class Problem(Part):
 
     @model_validator(mode="after")
     def _metric_is_recorded(self) -> Self:
+        """Refuse a ranking metric that is not recorded or has no direction, and an impossible target."""
         for metric in (*self.metrics(), *self.client_metrics()):
             if fault := name_fault(metric.name):
                 raise FieldError("metrics", fault)
@@ -216,7 +222,7 @@ class Problem(Part):
         """Raise the errors of `world` fixable by users, as far as known without building the world."""
 
     def data_digest(self) -> str:
-        """Return a digest of the training data; empty where the fields determine all."""
+        """Return a digest of the training data; empty if the fields determine the data."""
         return ""
 
     def remarks(self, seed: int) -> Sequence[str]:

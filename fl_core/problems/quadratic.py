@@ -1,4 +1,7 @@
-"""Quadratics with known optimum: L_i(θ) = λ_i/2 ‖θ − c_i‖², with optional Gaussian gradient noise."""
+"""Quadratics with known optimum: L_i(θ) = λ_i/2 ‖θ − c_i‖², with optional Gaussian gradient noise.
+
+The problem of tests, examples and theorems: no data, exact constants, and runs within milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from fl_core.text import many, miscounted
 
 
 class Quadratic(Problem):
-    """Quadratics with known optimum, one centre per client (Fraboni et al., JMLR 2023, Examples 1 and 2).
+    """Quadratics with known optimum, a centre per client (Fraboni et al., JMLR 2023, Examples 1 and 2).
 
     Curvature 2 and centres −G and G are the pair (θ + G)² and (θ − G)² of Anarchic FL's lower bound (Yang et
     al., ICML 2022, Theorem 1). The constants of the theorems are attributes of the world.
@@ -36,6 +39,7 @@ class Quadratic(Problem):
     @model_validator(mode="before")
     @classmethod
     def _count(cls, fields: dict[str, object]) -> dict[str, object]:
+        """Fill in the number of clients from the centres."""
         centres = fields.get("centres", cls.model_fields["centres"].default)
         if not fields.get("clients") and isinstance(centres, list | tuple):
             fields = {**fields, "clients": len(centres)}
@@ -43,6 +47,7 @@ class Quadratic(Problem):
 
     @model_validator(mode="after")
     def _shapes(self) -> Self:
+        """Refuse centres, curvatures and a start of different lengths."""
         d = len(self.centres[0])
         if len(self.centres) != self.clients:
             if "centres" in self.model_fields_set:
@@ -71,9 +76,9 @@ class Quadratic(Problem):
 class QuadraticWorld(World):
     """The quadratics under a seed, used for the gradient noise only.
 
-    What the theorems assume holds with equality for some client and model: ∇L_i is L-Lipschitz, L the
-    `smoothness`; E‖g_i − ∇L_i‖² = σ², the `variance`; ‖∇L_i − ∇Σ p_j L_j‖² ≤ σ_G², the `dissimilarity`, which
-    is infinite where curvatures differ.
+    The constants of theorems are the smallest possible: ∇L_i is L-Lipschitz, L the `smoothness`;
+    E‖g_i − ∇L_i‖² = σ², the `variance`; ‖∇L_i − ∇Σ p_j L_j‖² ≤ σ_G², the `dissimilarity`, which is infinite
+    if curvatures differ.
     """
 
     def __init__(self, problem: Quadratic, seed: int) -> None:

@@ -101,6 +101,7 @@ class LinearRegression(Regression):
 
 @functools.cache
 def _diabetes() -> Data:
+    """Return scikit-learn's data in standard deviations of the training data."""
     from sklearn.datasets import load_diabetes
 
     bundle = load_diabetes(scaled=False)
@@ -113,6 +114,7 @@ def _diabetes() -> Data:
 
 @functools.cache
 def _linear(clients: int, features: int, points: int, skew: float, noise: float) -> Data:
+    """Return the drawn data of `LinearRegression`, client by client."""
     common = stream(0, "linear_regression").normal(size=features)
     train, test = [], []  # a table for each client: inputs, and the target in the last column
     for client in range(clients):

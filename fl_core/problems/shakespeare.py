@@ -1,4 +1,7 @@
-"""Shakespeare's plays: every role is a client, and the next character is to be predicted."""
+"""Shakespeare's plays: every role is a client, and the next character is to be predicted.
+
+`shakespeare_lm` reuses the windows and the choice of roles.
+"""
 
 import functools
 import re
@@ -34,7 +37,7 @@ DIALOGUE = re.compile(r"<DIALOGUE>([^<>]*)</DIALOGUE>")
 
 
 class Shakespeare(Classification):
-    """Next character in Shakespeare's plays, one client per role (Caldas et al., LEAF, 2019).
+    """Next character in Shakespeare's plays, a client for each role (Caldas et al., LEAF, 2019).
 
     A client is a (play, role). Of all 1,314, the `clients` with the longest text take part (ties broken by
     play and role): by default 143, the number in Yang et al. (Anarchic FL, ICML 2022); the selection rule is
@@ -72,6 +75,7 @@ class Shakespeare(Classification):
 
 @functools.cache
 def _data(folder: Path, clients: int, stride: int) -> Data:
+    """Return the windows of the longest roles, each text cut into training and test; once per process."""
     train, test = [], []
     for text in largest(roles(folder), clients):
         cut = int(0.8 * len(text))
@@ -123,7 +127,7 @@ def largest(texts: dict[tuple[str, str], str], count: int) -> list[str]:
 
 
 def windows(text: str, stride: int, length: int = LENGTH, alphabet: str = ALPHABET) -> Tensor:
-    """Return indices into the alphabet [N, length + 1], uint8: a window, and the character that follows."""
+    """Return windows of a text with the next character, as indices into the alphabet [N, length + 1]."""
     symbols = torch.tensor([alphabet.index(letter) for letter in text], dtype=torch.uint8)
     if len(symbols) <= length:
         return symbols.new_empty(0, length + 1)
@@ -131,9 +135,11 @@ def windows(text: str, stride: int, length: int = LENGTH, alphabet: str = ALPHAB
 
 
 def _joined(parts: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return all windows [N, length], and the character after each [N]."""
     text = torch.cat(parts)
     return text[:, :-1].contiguous(), text[:, -1].long()
 
 
 def _owners(parts: list[Tensor]) -> Tensor:
+    """Return the client of each window [N]."""
     return torch.from_numpy(np.repeat(np.arange(len(parts)), [len(part) for part in parts]))

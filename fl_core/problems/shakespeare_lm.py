@@ -56,6 +56,7 @@ class ShakespeareLM(Modelled):
 
     @model_validator(mode="after")
     def _has_no_labels(self) -> Self:
+        """Refuse partitions by label."""
         if self.partition.by_label:
             raise FieldError("partition", f"{self.partition.reference()} needs labels: choose iid or natural")
         return self
@@ -86,6 +87,7 @@ class ShakespeareLM(Modelled):
 
 @functools.cache
 def _data(path: Path, roles: int | None, context: int, points: int | None, test_points: int) -> Data:
+    """Return windows of the whole text, or of the longest roles; read once per process."""
     text = reading.text(path)
     if unknown := set(text) - set(ALPHABET):
         raise DataDamagedError(f"shakespeare_lm: {path} has {min(unknown)!r}, which the published text lacks")
@@ -111,7 +113,7 @@ def speeches(text: str) -> dict[tuple[str, str], str]:
 
 
 def _spaced(parts: list[Tensor], max_count: int | None) -> tuple[Tensor, Tensor]:
-    """Return at most `count` windows, evenly spaced, with owners [N]."""
+    """Return at most `max_count` windows, evenly spaced, with the client of each [N]."""
     stacked = torch.cat(parts)
     owners = torch.arange(len(parts)).repeat_interleave(torch.tensor([len(part) for part in parts]))
     if max_count is None or max_count >= len(stacked):

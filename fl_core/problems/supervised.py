@@ -1,5 +1,6 @@
-"""Supervised problems: data, dealt out to clients, a task, and a network.
+"""Base classes of problems with data: `Supervised`, `Modelled` (a network by name) and `Classification`.
 
+The problems of this folder derive from these; `world` puts data, partition and network together.
 A *task* defines, from a network's outputs, the loss to minimise and the metrics, and the optimiser of the
 pooled baseline. It is a LightningModule (`training/tasks.py`), so that the same module that clients
 train can be given to `Trainer.fit`.
@@ -45,6 +46,7 @@ class Supervised(Problem):
 
     @model_validator(mode="after")
     def _rounds_single_precision_only(self) -> Self:
+        """Refuse tf32 with float64, where it has no effect."""
         if self.precision == "tf32" and self.dtype != "float32":
             raise FieldError(
                 "precision",
@@ -62,7 +64,7 @@ class Supervised(Problem):
         raise NotImplementedError
 
     def split(self) -> Data:
-        """Return the data for clients and evaluation, as `evaluate_on` says."""
+        """Return the data for clients and evaluation, chosen by `evaluate_on`."""
         data = self.load()
         if self.evaluate_on == "test":
             return data
@@ -132,7 +134,7 @@ class Modelled(Supervised):
     classes: ClassVar[int] = 10
     samples: ClassVar[int]  # training data points
     owned: ClassVar[bool] = False  # whether the owners of data points are known
-    task_name: ClassVar[str] = "Classifier"  # its class in `training/tasks.py`, which imports Lightning
+    task_name: ClassVar[str] = "Classifier"  # class in `training/tasks.py`, a module that imports Lightning
 
     model: SerializeAsAny[Model] = Logistic()  # the network that is trained
 
@@ -148,7 +150,7 @@ class Modelled(Supervised):
 
     @property
     def pooled_steps(self) -> int:  # type: ignore[override]
-        """The steps of the centralised baseline, as the model says."""
+        """The steps of the centralised baseline, set by the model."""
         return self.model.pooled_steps
 
     def task(self) -> Task:
@@ -175,6 +177,7 @@ class Modelled(Supervised):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
+        """Refuse partitions and networks that do not fit the data."""
         owners = (
             f"partition {self.partition.reference()} needs data with owners, and {self.reference()} has none"
         )

@@ -1,4 +1,4 @@
-"""A problem of the user's: a LightningModule and a data function, by import path."""
+"""A problem of the user's: a LightningModule and a data function, by import path (problem `own`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ImportPath = Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]  # package.module:na
 
 
 class UserProblem(Supervised):
-    """Your own data and LightningModule: its loss, its metrics, its optimiser for the pooled baseline.
+    """Your own data and LightningModule, with the module's loss, metrics, and optimiser for the baseline.
 
     `training_step` returns the loss of a mini-batch, a mean over its data points. The metrics that
     `test_step` logs are recorded; the class attribute `metrics` declares them as a tuple of
@@ -43,6 +43,7 @@ class UserProblem(Supervised):
     @field_validator("module")
     @classmethod
     def _can_be_trained(cls, path: str) -> str:
+        """Refuse a class that is no LightningModule, or cannot be trained here."""
         if reason := _fault(path):
             raise ValueError(reason)
         return path
@@ -50,6 +51,7 @@ class UserProblem(Supervised):
     @field_validator("data", "collate_fn")
     @classmethod
     def _can_be_called(cls, path: str | None) -> str | None:
+        """Refuse a path to no function."""
         if path is not None and not callable(imported(path)):
             raise ValueError(f"'{path}' is not a function")
         return path

@@ -1,1 +1,4 @@
-"""Checks required of every part, for tests of built-in parts and of a user's own."""
+"""Checks required of every part, for tests of built-in parts and of a user's own.
+
+`asyncfl.conformance` is `conformance`; the other modules hold the checks of a family each.
+"""

@@ -4,7 +4,7 @@
     def test_my_strategy(check):
         check()
 
-A check that fails raises an AssertionError with a sentence. Nothing here needs pytest.
+A failed check raises an AssertionError with a sentence. No module of this folder needs pytest.
 """
 
 import inspect
@@ -49,7 +49,7 @@ class Check:
 
 
 def checks(part: Part | type[Part]) -> list[Check]:
-    """Return all checks of a part, or of a class with its defaults.
+    """Return all checks of a part; a class stands for its defaults.
 
     Raises:
         ValueError: A field of the class has no default.
@@ -60,6 +60,7 @@ def checks(part: Part | type[Part]) -> list[Check]:
 
 
 def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:
+    """Return the checks of the family of a part."""
     families: dict[type[Part], tuple[Callable[[Any], None], ...]] = {
         Strategy: of_strategies.CHECKS,
         Sampling: (rounds_go_through,),
@@ -117,6 +118,7 @@ def messages_go_through(coding: Coding) -> None:
 
 
 def _goes_through(**fields: Part) -> None:
+    """Check a run of asynchronous SGD with the given fields: repeated, in stacks, resumed."""
     described = experiment(scenario())
     strategy = described.strategy.model_copy(update=fields)
     of_strategies.a_run_repeats_bit_for_bit(strategy)

@@ -1,4 +1,7 @@
-"""Requirements of every law: durations, availability, partition of labelled data, and coding."""
+"""Requirements of every law: durations, availability, numbers per client, partitions, and codings.
+
+Each check is a function of a part; `conformance` lists them. A check's name is the name of a test case.
+"""
 
 from itertools import islice
 
@@ -17,8 +20,8 @@ from fl_core.timing.durations import Durations, Lengths
 from fl_core.timing.per_client import PerClient
 
 DRAWS = 20_000
-ERRORS = 5  # standard errors that the mean of the draws may be off
-RARE = 1e-6  # chance of draws that differ as much from their law
+ERRORS = 5  # largest distance of the mean of draws from the declared mean, in standard errors
+RARE = 1e-6  # smallest p-value of draws from a law
 
 
 def lengths_do_not_depend_on_the_order_of_asking(law: Durations) -> None:
@@ -63,7 +66,7 @@ def lengths_are_exponential_where_it_says_so(law: Durations) -> None:
 
 
 def runs_go_through_under_these_durations(law: Durations) -> None:
-    """Asynchronous SGD spends its budget, and a second run has equal arrivals."""
+    """Asynchronous SGD spends the budget, and a second run has equal arrivals."""
     _ends_and_repeats(scenario(durations=law.model_dump(mode="json")))
 
 
@@ -96,6 +99,7 @@ def each_client_has_its_number(law: PerClient) -> None:
 
 
 def _ends_and_repeats(setting: Scenario) -> None:
+    """Check that a run is done, and that a second run has equal arrivals."""
     described = experiment(setting)
     first = run(described)
     must(first.status is Status.DONE, f"a run ended as {first.status}: {first.reason}")

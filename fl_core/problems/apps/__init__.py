@@ -1,1 +1,1 @@
-"""Flower apps as problems: folder, messages, clients."""
+"""Flower apps as problems: folder, messages, clients. The problem itself is `problems/flower.py`."""

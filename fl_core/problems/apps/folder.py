@@ -1,4 +1,7 @@
-"""The folder of a Flower app: configuration, digest of the code, and imports."""
+"""The folder of a Flower app: configuration, digest of the code, and imports.
+
+Problem `flower` checks the folder when it is validated; `FlowerWorld` loads the ClientApp from it.
+"""
 
 from __future__ import annotations
 
@@ -97,12 +100,13 @@ def app_in(folder: Path, _digest: str, *paths: str) -> AppFolder:
     Args:
         folder: The folder.
         _digest: The digest of its code.
-        paths: Import paths of what is used of it beside its ClientApp.
+        paths: Import paths of objects needed besides the ClientApp.
     """
     return AppFolder(folder, *paths)
 
 
 def _table(folder: Path) -> dict[str, Any]:
+    """Return the table [tool.flwr.app] of the folder's pyproject.toml."""
     try:
         project = tomllib.loads(reading.text(folder / PROJECT))
     except OSError as error:
@@ -146,6 +150,7 @@ def digest(folder: Path) -> str:
 
 
 def _code(folder: Path) -> Iterator[Path]:
+    """Yield the Python files and pyproject.toml of a folder, hidden folders and environments left out."""
     for path in folder.iterdir():
         if path.name.startswith(".") or path.name in SKIPPED:
             continue

@@ -1,4 +1,7 @@
-"""The global random generators of Python, NumPy and torch, used by the code of users."""
+"""The global random generators of Python, NumPy and torch, which code of users draws from.
+
+Calls of a Flower app are seeded; trials of a user's module leave the generators as they were.
+"""
 
 import random
 from collections.abc import Iterator
@@ -24,7 +27,7 @@ def restored() -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int, purpose: str, *ids: int) -> Iterator[None]:
-    """Seed the global generators from the stream for a purpose, and restore them on exit."""
+    """Seed the global generators from the stream for a purpose; restore their states on exit."""
     drawn = int(stream(seed, purpose, *ids).integers(2**32))
     with restored():
         random.seed(drawn)

@@ -1,4 +1,7 @@
-"""Flower's records as tensors, and back: arrays as a vector, a client's state as bytes."""
+"""Flower's records as tensors, and back: arrays as a vector, a client's state as bytes.
+
+`FlowerWorld` sends models to the ClientApp as records, and reads updates and states from its replies.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
 from torch import Tensor, nn
 
 NUMPY = "numpy.ndarray"  # the serialisation of an array's data
-LENGTH = 8  # bytes before a client's state: how long its JSON is
+LENGTH = 8  # bytes at the start of a packed state, with the length of its JSON
 RECORDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (ArrayRecord, ConfigRecord, MetricRecord)}
 
 
@@ -40,7 +43,7 @@ class Layout:
     mini-batches, are numbers of the vector like all others, and are rounded when they are sent.
 
     Raises:
-        ValueError: There is no array, or one holds something else than numbers.
+        ValueError: There is no array, or an array holds no numbers.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
@@ -87,6 +90,7 @@ class Layout:
         return self._joined([_read(slot, array) for slot, array in zip(self.slots, arrays, strict=True)])
 
     def _array(self, slot: ArraySlot, numbers: np.ndarray) -> Array:
+        """Return a slot's part of a vector [d] as Flower's array."""
         part = numbers[slot.first : slot.first + slot.size]
         if slot.whole:
             part = np.rint(part)
@@ -96,6 +100,7 @@ class Layout:
         )
 
     def _joined(self, arrays: list[np.ndarray]) -> Tensor:
+        """Return arrays in the order of the slots as a vector [d]."""
         vector = torch.empty(self.d, dtype=self.dtype)
         numbers = vector.numpy()
         for slot, array in zip(self.slots, arrays, strict=True):
@@ -186,6 +191,7 @@ def unpacked(tensors: dict[str, Tensor]) -> RecordDict:
 
 
 def _unpacked(value: Any) -> Any:
+    """Return a value of a record from its JSON; bytes are written in hex."""
     if isinstance(value, dict):
         return bytes.fromhex(value["bytes"])
     return [_unpacked(item) for item in value] if isinstance(value, list) else value

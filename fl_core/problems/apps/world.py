@@ -1,7 +1,8 @@
 """The world of a Flower app: the ClientApp is called as by Flower's Grid, a client at a time.
 
-With `fl_core/live/flower.py` the only modules that import flwr. A job is a pure function of its inputs, the
-client's state among them: it is called with the global generators seeded by client and job.
+`problems/flower.py` builds it for a run; `live/flower.py` uses it on the server of real Flower nodes. A job
+is a pure function of its inputs, including the client's state: global generators are seeded by client and
+job.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from fl_core.problems.problem import Evaluation, InvalidProblemError, World
 SERVER = 1  # the identifier of the sender of all messages
 FIRST_NODE = 2  # the identifier of client 0's node
 LIFETIME_SECONDS = 43_200.0  # of a message, as Flower has it
-EXAMPLES = "num-examples"  # the metric that says how many a client trained or evaluated on
-ARRAYS, CONFIG, ROUND = "arrays", "config", "server-round"  # as Flower's strategies name them
-RATE = 0.1  # of the first job, where it is tried
+EXAMPLES = "num-examples"  # metric with the number of examples of a client
+ARRAYS, CONFIG, ROUND = "arrays", "config", "server-round"  # names used by Flower's strategies
+RATE = 0.1  # learning rate of a trial of the first job
 TESTED = ("1.41", "1.42")  # minor releases of flwr
 
 
@@ -65,7 +66,7 @@ class FlowerWorld(World):
         self.first, self.sizes = vector, sizes
         self.fingerprint = {"app": problem.digest}
         self.measured, self.seconds = problem.measured, 0.0
-        self._evaluated: tuple[Tensor, Evaluation] | None = None  # the newest model, and what it is worth
+        self._evaluated: tuple[Tensor, Evaluation] | None = None  # the latest evaluated model, as a cache
 
     @property
     def blocks(self) -> list[int]:
@@ -81,7 +82,7 @@ class FlowerWorld(World):
             answer, state = self._ask("train", job.client, job.index, content, job)
             self.seconds = perf_counter() - began
         self.finish(job, answer)
-        if state or job.moments:  # which an app may clear
+        if state or job.moments:  # also an empty state, if the app cleared it
             job.new_moments = packed(state)
 
     def request(
@@ -94,10 +95,10 @@ class FlowerWorld(World):
             version: Its version; Flower's rounds count from 1.
             lr: η_l.
             steps: K.
-            server_lr: η_g, where it is known.
+            server_lr: η_g, if known.
 
         Raises:
-            AppError: The strategy chooses K, and the suite does not say how the app calls K.
+            AppError: The strategy chooses K, and the problem has no name of K in the app's configuration.
         """
         problem = self.problem
         config = {**dict(problem.train_config), **self._rates(lr, steps, server_lr)}
@@ -113,7 +114,7 @@ class FlowerWorld(World):
     def finish(self, job: Any, content: RecordDict) -> None:
         """Write the results of a job from the client's reply.
 
-        The mean gradient is the one of K steps of plain SGD at the job's rate that lead to the same model.
+        As mean gradient, the delta is divided by −η_l K: that of K steps of plain SGD to the same model.
 
         Raises:
             AppError: The arrays are not those of the model.
@@ -186,6 +187,7 @@ class FlowerWorld(World):
         return remarks
 
     def _first_job(self, lr: float) -> list[bytes]:
+        """Return the arrays after the first job of client 0 at a rate."""
         content = self.request(self.first, 0, lr, 1, None)
         with seeded(self.seed, "client_app", 0, 0):
             answer, _ = self._ask("train", 0, 0, content)
@@ -209,7 +211,7 @@ class FlowerWorld(World):
         """Call the ClientApp with a message of a kind; return the reply, and the client's state afterwards.
 
         Raises:
-            AppError: It fails, or does not answer.
+            AppError: The app fails, or does not answer.
         """
         sent = content.config_records[CONFIG]
         config = self.config | {key: value for key, value in sent.items() if key in self.config}
@@ -240,6 +242,7 @@ class FlowerWorld(World):
         return reply.content, context.state
 
     def _centrally(self, model: Tensor) -> Evaluation:
+        """Evaluate a model [d] by the app's central function."""
         metrics = self._called(self.problem.evaluate, "evaluate", 0, self.layout.record(model))
         if not isinstance(metrics, Mapping):
             raise AppError(f"evaluate {self.problem.evaluate} returned {metrics!r}, not a MetricRecord")
@@ -247,6 +250,7 @@ class FlowerWorld(World):
         return Evaluation({f"test/{name}": float(value) for name, value in single.items()}, None)
 
     def _by_clients(self, model: Tensor) -> Evaluation:
+        """Evaluate a model [d] by messages of type evaluate to all clients."""
         arrays = self.layout.record(model)
         answers, config = [], {**dict(self.problem.evaluate_config), ROUND: 0}
         for client in range(self.n):
@@ -263,7 +267,7 @@ class FlowerWorld(World):
         )
 
     def _examples(self) -> np.ndarray:
-        """Return how many examples each client trains on [n], 1 each where the suite does not say."""
+        """Return the number of training examples of each client [n]; 1 each if not given."""
         counts, n = self.problem.examples, self.problem.clients
         if isinstance(counts, str):
             counts = tuple(self._called(counts, "examples", client, n) for client in range(n))

@@ -1,1 +1,4 @@
-"""Data sets as tensors: locations, formats, and the data of each client."""
+"""Data sets as tensors: locations, formats, and the data of each client.
+
+A problem's `load` returns a `Data`; a partition deals it out (`Shares`).
+"""

@@ -1,4 +1,7 @@
-"""Data sets as compact tensors, with parts reserved for testing."""
+"""Data sets as compact tensors (`Data`), and parts of them held out for testing and tuning.
+
+Every supervised problem returns a `Data` from `load`.
+"""
 
 import functools
 import hashlib
@@ -13,14 +16,14 @@ from torch import Tensor
 from fl_core.problems.data.items import Items
 from fl_core.streams import stream
 
-VALIDATION = 0.1  # the share of the training data that is held out for tuning
+VALIDATION = 0.1  # share of the training data held out for tuning
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
     """A data set as stored; `mean` and `std` are in units of the stored bytes.
 
-    Symbols, counts and plain numbers have neither: the network gets them as they are.
+    Symbols, counts and plain numbers have neither: the network gets them unchanged.
     """
 
     x_train: Tensor  # [N, channels, height, width] of bytes; [N, length] of symbols, counts or numbers
@@ -30,13 +33,13 @@ class Data:
     classes: int  # of labels
     mean: tuple[float, ...] = ()  # one per channel
     std: tuple[float, ...] = ()  # one per channel
-    owner_train: Tensor | None = None  # [N], the owner of each data point, where known
+    owner_train: Tensor | None = None  # [N], the owner of each data point, if known
     owner_test: Tensor | None = None  # [M]
-    kind_train: Tensor | None = None  # [N], replaces the label where the target is not one
+    kind_train: Tensor | None = None  # [N], labels for partitions if the target is no label
     kind_test: Tensor | None = None  # [M]
-    items: Items | None = None  # of another structure: then x_train and x_test are places among these
-    rows: Tensor | None = None  # [N], indices into the published training data, where some are held out
-    published: int = 0  # training data points before any was held out; 0 stands for all of y_train
+    items: Items | None = None  # data of another structure: then x_train and x_test are indices into these
+    rows: Tensor | None = None  # [N], indices into the published training data, if some are held out
+    published: int = 0  # number of training data points before any was held out; 0 stands for all of y_train
 
     def __post_init__(self) -> None:
         if not self.published:
@@ -128,7 +131,7 @@ def held_out(data: Data) -> Data:
 
 @functools.cache
 def half_tested(data: Data, half: Literal["first_half", "second_half"]) -> Data:
-    """Return the data with one half of the test set, which is cut by class as in `drawn`."""
+    """Return the data with half of the test set; halves are cut by class as in `drawn`."""
     first = drawn(data.labels_test, 0.5, "halves")
     chosen = first if half == "first_half" else ~first
     return replace(

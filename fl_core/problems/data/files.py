@@ -1,4 +1,7 @@
-"""Files of data sets: search folders, missing and damaged files, torchvision's downloads."""
+"""Files of data sets: search folders, missing and damaged files, torchvision's downloads.
+
+Problems with files call `located` in their `load`.
+"""
 
 import hashlib
 import os
@@ -9,7 +12,7 @@ from pathlib import Path
 
 from fl_core.vision import repair
 
-PATIENCE = 20  # seconds without an answer after which a download is given up
+DOWNLOAD_TIMEOUT_SECONDS = 20  # without an answer
 
 
 class DataMissingError(FileNotFoundError):
@@ -27,7 +30,7 @@ def data_dir() -> Path | None:
 
 
 def cache_dir() -> Path:
-    """Return the folder for downloads where no data folder is given."""
+    """Return the folder for downloads if no data folder is given."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "asyncfl-bench"
 
 
@@ -55,8 +58,8 @@ def located(
         files: Their names.
         description: The files in words; their names if left out.
         remedy: How to get them.
-        endings: What may follow a name, such as ".gz".
-        published: Whether torchvision knows where to download them; they go into the first place.
+        endings: Possible endings of a name, such as ".gz".
+        published: Whether torchvision can download them; they go into the first place.
 
     Raises:
         DataMissingError: The files are nowhere, and cannot be downloaded.
@@ -99,14 +102,14 @@ def download(name: str, folder: str, root: Path) -> None:
 
     Raises:
         OSError: There is no network, or the disk is full.
-        RuntimeError: Likewise, as torchvision says it.
+        RuntimeError: Likewise, raised by torchvision.
     """
     repair()
     from torchvision import datasets
 
     root.mkdir(parents=True, exist_ok=True)
     timeout = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(PATIENCE)  # torchvision itself would wait for ever
+    socket.setdefaulttimeout(DOWNLOAD_TIMEOUT_SECONDS)  # torchvision itself would wait for ever
     try:
         with tempfile.TemporaryDirectory(prefix=".download-", dir=root) as fresh:
             getattr(datasets, name)(fresh, download=True)

@@ -1,4 +1,7 @@
-"""Data points of any structure: tuples, dicts and lists of tensors, nested for the module."""
+"""Data points of any structure: tuples, dicts and lists of tensors, nested for the module of a user.
+
+`user_data` makes them from the results of a user's function; `UserWorld` takes mini-batches from them.
+"""
 
 import hashlib
 import pickle
@@ -18,8 +21,8 @@ TARGETS = ("y", "label", "labels", "target")  # the entries of dicts that may be
 class Items:
     """N data points.
 
-    Without `collate` the points have one shape, and are kept as a structure of tensors [N, ...]; with it they
-    are a list of whatever `collate` makes a mini-batch of.
+    Without `collate` all points have one shape, and are stored as a structure of tensors [N, ...]. With
+    `collate` they are a list, and `collate` makes mini-batches of its entries.
     """
 
     values: Any
@@ -85,8 +88,8 @@ class Items:
     def labels(self) -> Tensor:
         """Return a number for each point [N]: the last of a tuple or list, or an entry named in `TARGETS`.
 
-        A target of shape [1] is its number, and one that is 1 for a class and 0 for others is the number of
-        that class. Zeros where a target is anything else.
+        A target of shape [1] counts as its number, a one-hot target as the number of the class. Zeros for
+        other targets.
         """
         targets = [_target(point) for point in (self.values if self.collate else [self.values])]
         if self.collate is None:
@@ -129,7 +132,7 @@ def as_column(leaf: Any) -> Tensor:
 
 
 def _single(targets: Tensor) -> Tensor | None:
-    """Return a number [N] for each of the targets [N, K], or None unless K is 1 or rows are one-hot."""
+    """Return targets [N, K] as numbers [N] if K is 1 or all rows are one-hot; otherwise None."""
     if targets.shape[1] == 1:
         return targets[:, 0]
     one_hot = ((targets == 0) | (targets == 1)).all() and (targets.sum(1) == 1).all()
@@ -137,6 +140,7 @@ def _single(targets: Tensor) -> Tensor | None:
 
 
 def _target(point: Any) -> Any:
+    """Return the part of a data point that may be a label; None without any."""
     if isinstance(point, tuple | list):
         return point[-1] if point else None
     if isinstance(point, dict):

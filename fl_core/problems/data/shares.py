@@ -1,4 +1,7 @@
-"""Data dealt out to clients: each client's data, and each client's mean of values by data point."""
+"""Data dealt out to clients: each client's data, and each client's mean of values by data point.
+
+`Supervised.world` passes the `Shares` to the world of a run.
+"""
 
 from collections.abc import Sequence
 
@@ -58,7 +61,7 @@ class Shares:
         return np.where(weight > 0, self._mix @ of_class / np.maximum(weight, 1), values.mean())
 
 
-LEAST = 2  # data points of a client at least, where it has so many: one alone shows no spread
+MIN_POINTS = 2  # sampled data points of a client, if it has as many: a single point shows no spread
 
 
 class StratifiedSample:
@@ -71,7 +74,7 @@ class StratifiedSample:
     def __init__(self, shares: Shares, size: int, seed: int) -> None:
         self.held = shares.sizes  # [n]
         proportional = np.rint(size * self.held / max(1, self.held.sum())).astype(int)
-        self.drawn = np.minimum(self.held, np.maximum(proportional, LEAST))  # [n]
+        self.drawn = np.minimum(self.held, np.maximum(proportional, MIN_POINTS))  # [n]
         parts = [
             stream(seed, "evaluation", client).choice(shares.of(client), count, replace=False)
             for client, count in enumerate(self.drawn.tolist())

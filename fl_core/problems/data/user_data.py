@@ -1,4 +1,6 @@
-"""Results of a user's data function, as `Data`.
+"""Results of a user's data function, as `Data`; problem `own` calls `load`.
+
+A function may return:
 
 - one data set: tensors `(x, y)`, a torch `Dataset`, or tensors in another structure: `((a, b), y)`;
 - two of these, `(train, test)`, or four tensors `(x_train, y_train, x_test, y_test)`;
@@ -32,8 +34,8 @@ from fl_core.problems.data.items import Items, as_column
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.vision import repair
 
-TEST = 0.2  # the share that is kept for testing
-CLIENT = "client"  # the entry of a dict that says whose a data point is
+TEST = 0.2  # share held out for testing
+CLIENT = "client"  # entry of a dict with the client of a data point
 EXPECTED = (
     "tensors (x, y), a torch Dataset, (train, test) of these, or a list with one of them for each client, "
     "alone or as (list, test)"
@@ -150,6 +152,7 @@ def _half(path: str, returned: Any, collate: Collate | None) -> Half:
 
 
 def _items(path: str, columns: Any) -> Items:
+    """Return tensors of all data points as items; raise InvalidProblemError for other values."""
     try:
         return Items(tree_map(as_column, columns)).plain()
     except TypeError as error:
@@ -157,6 +160,7 @@ def _items(path: str, columns: Any) -> Items:
 
 
 def _points(path: str, dataset: Dataset[Any]) -> list[Any]:
+    """Return all items of a Dataset, read by number."""
     try:
         points = [dataset[place] for place in range(len(dataset))]  # type: ignore[arg-type]
     except Exception as error:
@@ -168,6 +172,7 @@ def _points(path: str, dataset: Dataset[Any]) -> list[Any]:
 
 
 def _of_points(path: str, points: list[Any], collate: Collate | None) -> Half:
+    """Return the items of a Dataset, with the client of each if given."""
     pairs = [_without_clients(point) for point in points]
     clients = [client.item() if hasattr(client, "item") else client for _, client in pairs]
     try:
@@ -202,12 +207,14 @@ def _is_array(part: Any) -> bool:
 
 
 def _called(returned: Any) -> str:
+    """Return the type of a wrong result in words."""
     if isinstance(returned, tuple):
         return f"a tuple of {', '.join(type(part).__name__ for part in returned) or 'nothing'}"
     return f"a {type(returned).__name__}"
 
 
 def _by_client(path: str, halves: list[tuple[Half, Half | None]]) -> Data:
+    """Return the data of a list with training, and perhaps test data for each client."""
     pairs = [
         _kept(f"{path}, client {client}", train, torch.full((len(train.items),), client))
         if test is None
@@ -245,6 +252,7 @@ def _joined(path: str, halves: Sequence[Half]) -> Half:
 
 
 def _data(path: str, train: Half, test: Half) -> Data:
+    """Return training and test data as `Data`, with labels for partitions and owners."""
     labels = train.items.labels(), test.items.labels()
     kinds = [_kinds(labels[0], labels[0]), _kinds(labels[1], labels[0])]
     fields: dict[str, Any] = {

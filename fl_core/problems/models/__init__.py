@@ -1,1 +1,1 @@
-"""Networks by name, an idea per module; the interface is in `model`."""
+"""Networks that a suite chooses by name, a kind in each module; the interface is in `model`."""

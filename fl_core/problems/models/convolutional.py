@@ -42,7 +42,7 @@ class McMahanCNN(Convolutional):
 
 
 class FraboniCNN(Convolutional):
-    """Three 3×3 convolutions and a layer of 64 (Fraboni et al., JMLR 2023, from their code).
+    """Three 3×3 convolutions and a layer of 64 (Fraboni et al., JMLR 2023, from the code).
 
     conv 32 – pool 2 – conv 64 – pool 2 – conv 64 – 64 – classes, ReLU between, no padding: on images 32×32
     the layer of 64 has 1,024 inputs. The paper says two convolutions; `layers: 2` leaves out the third.

@@ -26,7 +26,7 @@ class Decoder(Model):
     pooled_lr: ClassVar[float] = 3e-3
 
     layers: Count = 2  # blocks of attention and a perceptron
-    width: Count = 48  # of the states, of which each head has its share
+    width: Count = 48  # of the states, divided among the heads
     heads: Count = 4  # of attention
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
@@ -54,7 +54,7 @@ class DecoderNetwork(nn.Module):
         self.register_buffer("mask", torch.full((length, length), -torch.inf).triu(1))
         for name, parameter in self.named_parameters():
             if parameter.ndim > 1:
-                into_stream = name.endswith("out.weight")  # of which there are two a block
+                into_stream = name.endswith("out.weight")  # two in each block
                 nn.init.normal_(parameter, std=DEVIATION / (2 * layers) ** 0.5 if into_stream else DEVIATION)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ class TransformerBlock(nn.Module):
         return states + self.perceptron_out(gelu(self.perceptron_in(self.perceptron_norm(states))))
 
     def attend(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return the attention of each place to earlier places and the place [B, T, width]."""
+        """Return the attention of each place to itself and to earlier places [B, T, width]."""
         size, length, width = states.shape
         parts = self.attention_in(states).view(size, length, 3, self.heads, width // self.heads)
         queries, keys, values = parts.permute(2, 0, 3, 1, 4).unbind(0)  # [B, heads, T, width / heads] each

@@ -1,15 +1,18 @@
-"""Layers that repeat bit for bit: embeddings on a GPU, and dropout with masks drawn from a key."""
+"""Layers for repeatable training: embeddings on a GPU, and dropout with masks from a key.
+
+The networks beside this module are built with them, so that a run can be repeated bit for bit.
+"""
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-# PyTorch's kernel for at most so many symbols adds in a fixed order; that for more does not.
+# Up to this number of symbols, PyTorch's kernel adds gradients in a fixed order; beyond, it does not.
 MAX_REPEATABLE_SYMBOLS = 3072
 
 
 class Embedding(nn.Embedding):
-    """Embedding with gradients that are equal bit for bit whenever they are computed on the same GPU."""
+    """Embedding with gradients that repeat bit for bit on a GPU."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         if inputs.is_cuda and inputs.numel() > MAX_REPEATABLE_SYMBOLS:

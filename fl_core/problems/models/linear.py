@@ -21,7 +21,7 @@ class Logistic(Model):
 
 
 class Affine(Model):
-    """One affine layer on plain numbers: linear regression, or logistic regression for many labels."""
+    """Affine layer on plain numbers: linear regression, or logistic regression for many labels."""
 
     name: ClassVar[str] = "affine"
     pooled_lr: ClassVar[float] = 1e-2

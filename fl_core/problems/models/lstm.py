@@ -1,4 +1,4 @@
-"""A long short-term memory for the next character."""
+"""A long short-term memory for the next character, with torch's kernel or step by step under `vmap`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The model interface: a network as a recipe. A user's own network is named `package.module:Class`."""
+"""The interface of models: `Model`, a recipe that builds a network for inputs of a shape.
+
+A problem with a network (`Modelled`) has one in its field `model`; a user's own is named
+`package.module:Class`.
+"""
 
 from typing import ClassVar
 
@@ -13,8 +17,8 @@ class Model(Part):
     homes: ClassVar[tuple[str, ...]] = ("fl_core.problems.models",)
     pooled_steps: ClassVar[int] = 2000  # of the centralised baseline: Adam on mini-batches of 128,
     pooled_lr: ClassVar[float] = 1e-3  # from this rate down to 0
-    # Whether inputs are images stored channels last: the same results up to rounding; true where this was
-    # measured to be faster on a CPU (docs/speed.md).
+    # Whether images are stored channels last: equal results up to rounding; True if measured to be faster on
+    # a CPU (docs/speed.md).
     channels_last: ClassVar[bool] = False
 
     def refuses(self, shape: tuple[int, ...], classes: int) -> str | None:
@@ -31,7 +35,7 @@ class Model(Part):
         return None
 
     def origin(self) -> str:
-        """Return where the first parameters come from, for the record; empty if drawn at random, as usual."""
+        """Return the source of the first parameters, for the record; empty if drawn at random, as usual."""
         return ""
 
     def keyed(self) -> bool:

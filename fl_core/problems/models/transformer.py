@@ -29,8 +29,8 @@ class Transformer(Model):
     words hashed to its vocabulary. Otherwise `weights` is a folder with a pretrained model and its tokenizer,
     or the name of one on the Hugging Face hub; only the last layer is drawn at random then.
 
-    Dropout follows the configuration, with keys that travel with the sample. But attention weights are never
-    dropped: the library would use torch's own generator for it.
+    Dropout follows the configuration, with keys that travel with the sample. Attention weights are never
+    dropped, since the library would use torch's own generator.
     """
 
     pooled_steps: ClassVar[int] = 1000
@@ -48,6 +48,7 @@ class Transformer(Model):
 
     @model_validator(mode="after")
     def _pretrained_has_its_own_size(self) -> Self:
+        """Refuse sizes for pretrained weights, and a width that the heads do not divide."""
         if not self.random and (fixed_keys := [key for key in SMALL if key in self.model_fields_set]):
             raise ValueError(
                 f"{fixed_keys[0]}: the pretrained weights '{self.weights}' have their own: leave this out"
@@ -124,6 +125,7 @@ class Transformer(Model):
         return TextClassifier(network, self.dropout)
 
     def _pretrained(self, kind: str, **options: Any) -> Any:
+        """Return a pretrained object of a class of `transformers`."""
         try:
             return getattr(self._library(), kind).from_pretrained(self.weights, **options)
         except (OSError, ValueError) as error:
@@ -135,6 +137,7 @@ class Transformer(Model):
             ) from None
 
     def _library(self) -> Any:
+        """Return the package `transformers`, without its progress bars."""
         if reason := self.lacks():
             raise InvalidProblemError(reason)
         library: Any = import_module("transformers")
@@ -146,7 +149,7 @@ class Transformer(Model):
 
 
 class DistilBERT(Transformer):
-    """DistilBERT that classifies texts, small and random or pretrained (Sanh et al., 2019, 1910.01108)."""
+    """DistilBERT for classifying texts, small and random or pretrained (Sanh et al., 2019, 1910.01108)."""
 
     name: ClassVar[str] = "distilbert"
     config: ClassVar[str] = "DistilBertConfig"
@@ -162,7 +165,7 @@ class DistilBERT(Transformer):
 
 
 class BERT(Transformer):
-    """BERT that classifies texts, small and random or pretrained (Devlin et al., NAACL 2019)."""
+    """BERT for classifying texts, small and random or pretrained (Devlin et al., NAACL 2019)."""
 
     name: ClassVar[str] = "bert"
     config: ClassVar[str] = "BertConfig"
@@ -207,7 +210,7 @@ class TextClassifier(nn.Module):
         for layer in self.network.modules():
             if isinstance(layer, InnerDropout):
                 layer.keys = keys
-        # Four dimensions: the library uses it as it is, without reading entries, which fails under `vmap`.
+        # A mask of four dimensions is used unchanged; for others the library reads entries: not under `vmap`.
         dtype = self.network.dtype
         mask = (tokens == self.pad)[:, None, None, :].to(dtype) * torch.finfo(dtype).min
         return self.network(input_ids=tokens, attention_mask=mask).logits

@@ -1,1 +1,4 @@
-"""Networks in training: tasks, worlds, pooled baseline. Loaded only when a world is built."""
+"""Networks in training: tasks, worlds, pooled baseline.
+
+Loaded only when a world is built, since torch and Lightning take seconds to import.
+"""

@@ -1,4 +1,7 @@
-"""torch's dropout with masks from a key: a module drops equal units under every execution."""
+"""torch's dropout with masks from a key, so that a module of a user drops equal units under every execution.
+
+`Task.forward` and `UserTask` run networks with torch's own dropout layers inside `KeyedMasks`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,7 +17,7 @@ from fl_core.problems.models.layers import WORD, mixed
 
 SATURATED = -1.7580993408473766  # −λα of SELU, to which alpha dropout sets units (Klambauer et al., 2017)
 
-# The axes along which units are dropped one by one, out of an input's; along the others they go together.
+# Number of axes with a decision for each entry, by the number of axes of the input; others are dropped whole.
 SINGLY: dict[Callable[..., Any], Callable[[int], int]] = {
     functional.dropout: lambda axes: axes,
     functional.alpha_dropout: lambda axes: axes,
@@ -51,7 +54,7 @@ class KeyedMasks(TorchFunctionMode):
         elif func is functional.scaled_dot_product_attention:
             func = self._attend
         elif func is functional.multi_head_attention_forward:
-            # torch's own code, which calls these two, whatever other modes are active
+            # torch's own function, with our dropout and attention in the place of the two that it calls
             ours = {
                 "has_torch_function": lambda tensors: False,
                 "dropout": partial(self._drop, functional.dropout),

@@ -1,4 +1,7 @@
-"""The world of a problem with random training: dropout, and random crops and flips of images."""
+"""The world of a problem with random training: dropout, and random crops and flips of images.
+
+`Supervised.kind_of_world` chooses it for tasks that are random beyond the choice of mini-batches.
+"""
 
 import numpy as np
 import torch
@@ -17,9 +20,9 @@ VARIANTS = (2 * PADDING + 1) ** 2 * 2  # positions, flipped or not
 class KeyedWorld(SupervisedWorld):
     """A world with a key for each data point, for all randomness in training.
 
-    A sample is [B, 2]: index and key, 0 … 2³² − 1, of the stream ("keys", client, job). So mini-batches are
-    those of the plain world, and no result depends on what is computed alongside. Indices alone [B] stand for
-    data as they are: evaluation, full gradients and the pooled baseline neither drop, nor crop, nor flip.
+    A sample is [B, 2]: index and key, 0 … 2³² − 1, of the stream ("keys", client, job). So mini-batches equal
+    those of the plain world, and no result depends on jobs computed alongside. A sample [B] of indices alone
+    is without randomness: evaluation, full gradients and the pooled baseline neither drop, crop nor flip.
     The dropout of torch's own layers follows from the key of the mini-batch's first data point.
     """
 
@@ -38,6 +41,7 @@ class KeyedWorld(SupervisedWorld):
         return self._with_keys(super().shuffled(client, job, steps, batch), client, job)
 
     def _with_keys(self, indices: Tensor, client: int, job: int) -> Tensor:
+        """Return indices with a random key each [..., 2], for tasks that need keys."""
         if not self.keyed:
             return indices
         keys = self._keys.at(client, job).integers(0, 2**32, tuple(indices.shape))

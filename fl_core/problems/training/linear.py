@@ -1,5 +1,6 @@
 """Multinomial logistic regression by hand: gradients without autograd for many models at once, and logits.
 
+`SupervisedWorld` uses it if it `fits` the task, which is three times as fast.
 Inputs that are mostly zeros, such as the counts of words in a text, are a sparse matrix.
 """
 
@@ -14,7 +15,7 @@ from fl_core.problems.models.linear import UnitLength
 from fl_core.problems.problem import Report
 from fl_core.problems.training.tasks import Classifier, Task
 
-MOSTLY_ZERO = 0.1  # the largest share of other inputs; with many more a sparse product is no gain
+MAX_NONZERO_SHARE = 0.1  # of inputs in a sparse matrix; with many more it is no gain
 
 
 class LinearGradients:
@@ -119,7 +120,7 @@ def sparse_inputs(task: Task, stored: Tensor) -> Tensor:
     layers = list(task.network) if type(task) is Classifier and type(task.network) is nn.Sequential else []
     if len(layers) != 2 or not isinstance(layers[1], nn.Linear) or layers[0].state_dict():
         return stored
-    if stored.dtype is not torch.uint8 or stored.count_nonzero() > MOSTLY_ZERO * stored.numel():
+    if stored.dtype is not torch.uint8 or stored.count_nonzero() > MAX_NONZERO_SHARE * stored.numel():
         return stored
     first, dtype = layers[0].eval(), layers[1].weight.dtype
     parts = [first(part.to(dtype)).to_sparse() for part in torch.split(stored, 128)]

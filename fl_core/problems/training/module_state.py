@@ -1,4 +1,7 @@
-"""The state of a user's module besides trained parameters, for finding changes by a step."""
+"""The state of a user's module besides trained parameters, for finding changes made by a step.
+
+`module_trial` compares the states before and after: clients that work at the same time share one module.
+"""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, MutableMapping

@@ -1,4 +1,7 @@
-"""A trial of a user's module on a mini-batch: the loss may depend on parameters, batch and key only."""
+"""A trial of a user's module on a mini-batch: the loss may depend on parameters, batch and key only.
+
+`UserWorld` runs it before a run, so that modules which cannot be reproduced are refused with a reason.
+"""
 
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -55,16 +58,16 @@ def ignored(module: pl.LightningModule) -> list[str]:
     return sentences
 
 
-SHIFT = 0.01  # of all parameters, to a model at which frozen copies of the first differ from it
-DOUBLE = 1e-3  # distance from 2 of the ratio of two losses of which one is twice the other
+SHIFT = 0.01  # of all parameters: a second model, which shows modules that hold a copy of the first
+DOUBLE = 1e-3  # largest distance from 2 of a ratio of losses that counts as 2
 
 
 def tried(task: UserTask, make: Callable[[int], Batch], points: int, test: Iterable[Counted]) -> list[str]:
     """Raise InvalidProblemError, with the cause in a line, where a module cannot be trained reproducibly.
 
-    Training and test step run twice each, at the first model and at another: the results, the module's state
-    and the states of the three global generators must be the same. Lists and dictionaries may grow, and are
-    emptied after each step from then on. It also notes whether the module drops units.
+    Training and test step run twice each, at the first model and at another: results, the module's state and
+    the states of the three global generators must be equal. Lists and dictionaries may grow, and are emptied
+    after each step from then on. The trial also records in `task.drops` whether the module drops units.
 
     Args:
         task: The module, at the first model.
@@ -73,7 +76,7 @@ def tried(task: UserTask, make: Callable[[int], Batch], points: int, test: Itera
         test: Mini-batches of test data, each with its number of data points.
 
     Returns:
-        What the user should know: sentences on what is ignored, and on a loss that is a sum.
+        Sentences for the user: on ignored hooks and logs, and on a loss that is a sum.
     """
     with restored():
         try:
@@ -139,7 +142,7 @@ def _repeated(
 
 
 def _numbers(task: UserTask, report: Report) -> dict[str, float]:
-    """Return what a step reports; raise InvalidProblemError unless the loss is one number with a gradient."""
+    """Return a report as floats; raise InvalidProblemError unless the loss is a number with a gradient."""
     loss = report["loss"]
     if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__

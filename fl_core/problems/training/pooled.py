@@ -1,4 +1,7 @@
-"""The pooled (centralised) baseline: a world's task, trained on the data of all clients."""
+"""The pooled (centralised) baseline: a world's task, trained on the data of all clients together.
+
+`Supervised.pooled` calls `train`; pages show the result as a line.
+"""
 
 import logging
 import signal
@@ -50,6 +53,7 @@ def train(world: SupervisedWorld, seed: int, steps: int, batch: int = 128) -> Te
 
 
 def _fit(task: UserTask, batches: DataLoader[Batch], device: torch.device, steps: int) -> None:
+    """Train a user's module with Lightning's Trainer, in place."""
     with _quiet(), _interruptible():
         trainer = pl.Trainer(
             accelerator=device.type,
@@ -59,7 +63,7 @@ def _fit(task: UserTask, batches: DataLoader[Batch], device: torch.device, steps
             barebones=True,  # no logs, checkpoints or progress bar: a third of a small model's time
         )
         trainer.fit(task, batches)
-    task.trainer = None  # the network's, too: it is evaluated without one, as clients' models are
+    task.trainer = None  # also the network's: evaluation is without a Trainer, as for clients' models
 
 
 @contextmanager

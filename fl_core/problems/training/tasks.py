@@ -24,8 +24,8 @@ Batch = Any
 class Task(pl.LightningModule):
     """A network with a loss for each data point, and metrics: means over data points, and others."""
 
-    # What the problem says of it
-    architecture: Hashable = None  # what determines the loss of parameters and batch, besides the class
+    # Set by the problem
+    architecture: Hashable = None  # with the class, determines the loss of parameters and batch
     channels_last = False  # whether images are laid out so on a CPU (`Model.channels_last`)
     augments = False  # whether images are cropped and flipped at random in training
     seeds_itself = False  # whether making the network sets the seed of torch's generator
@@ -38,7 +38,7 @@ class Task(pl.LightningModule):
         self.network = network
         self.drops = drops(network)  # by torch's layers
         self.lr = lr  # of pooled training; strategies have their own rates
-        self.outputs = outputs  # of the network, where the metrics need to know
+        self.outputs = outputs  # number of outputs of the network, for metrics
 
     @property
     def keyed(self) -> bool:
@@ -73,7 +73,7 @@ class Task(pl.LightningModule):
         return self.losses(self(inputs, *keys), targets).mean()
 
     def report(self, batch: Batch, key: Tensor | None = None) -> Report:
-        """Return numbers of a batch by name, the "loss" among them; `key` is for modules of users."""
+        """Return numbers of a batch by name, including the "loss"; `key` is for modules of users."""
         return {"loss": self.loss(batch)}
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
@@ -94,7 +94,7 @@ class Task(pl.LightningModule):
 class TaskReport(nn.Module):
     """The report of a task as the forward pass for `torch.func.functional_call`."""
 
-    PREFIX = "task."  # of the names of the task's parameters in here
+    PREFIX = "task."  # of the names of the task's parameters in this module
 
     def __init__(self, task: Task) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Classifier(Task):
         return cross_entropy(self(inputs, *keys), labels)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        # As one image of B pixels: softmax then runs along the data points, in a seventh of the time.
+        # Shaped as an image of B pixels: softmax runs along the data points, in a seventh of the time.
         return cross_entropy(outputs.t()[None], targets[None], reduction="none")[0]
 
     def scores(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:

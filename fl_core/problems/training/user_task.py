@@ -1,4 +1,7 @@
-"""A user's LightningModule as a task: the loss of `training_step`, and the metrics of `test_step`."""
+"""A user's LightningModule as a task: the loss of `training_step`, and the metrics of `test_step`.
+
+Problem `own` and models given as LightningModules are trained as one; `UserWorld` is their world.
+"""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -21,6 +24,7 @@ LOG = signature(pl.LightningModule.log)
 
 
 def _mean(values: list[float], weights: list[int]) -> float:
+    """Return the weighted mean; NaN without weights."""
     total = sum(weights)
     return float(np.average(values, weights=weights)) if total else nan
 
@@ -38,7 +42,7 @@ REDUCTIONS: dict[str, Callable[[list[float], list[int]], float]] = {
 class UserTask(Task):
     """A LightningModule with a loss and logged metrics.
 
-    Where the module stands in for the network of a problem, `judge`, the problem's task, scores its outputs.
+    If the module is the network of a problem, the problem's task, `judge`, scores its outputs.
     """
 
     network: pl.LightningModule
@@ -46,14 +50,12 @@ class UserTask(Task):
     def __init__(self, module: pl.LightningModule, judge: Task | None = None) -> None:
         super().__init__(module, lr=1e-3 if judge is None else judge.lr)
         self._judge = (judge,)  # in a tuple: it has the same network, which must not be registered twice
-        self.scored: dict[str, list[Tensor]] = {}  # by the judge, a value for each data point
-        self.logged: dict[str, None] = {}  # names that training logs, in order
-        self._logged: dict[str, Any] = {}
-        self._points = 0  # of the mini-batch that is tested; 0 where logs are ignored
+        self.scored: dict[str, list[Tensor]] = {}  # the judge's scores, a value for each data point
+        self.logged: dict[str, None] = {}  # names of logs in training, in order
+        self._logged: dict[str, Any] = {}  # logs of the test step, by name
+        self._points = 0  # data points of the tested mini-batch; 0 outside of tests, where logs are ignored
         self._metrics = metrics(module)
-        self.containers: list[
-            Container
-        ] = []  # that steps add to, and no hook empties: emptied after each step
+        self.containers: list[Container] = []  # lists and dicts that grow in steps, emptied after each step
         module.log = self._note  # type: ignore[method-assign]
         self._indexed = {name for name in ("training_step", "test_step") if _indexed(getattr(module, name))}
 
@@ -129,6 +131,7 @@ class UserTask(Task):
         return scores | {name: self._of(entry) for name, entry in self._logged.items()}
 
     def _score(self, batch: Batch) -> None:
+        """Add the judge's scores of a mini-batch."""
         (judge,) = self._judge
         if judge is not None:
             for name, values in judge.scores(self(batch[0]), batch[1]).items():
@@ -157,6 +160,7 @@ class UserTask(Task):
 
     @staticmethod
     def _of(entry: Any) -> float:
+        """Return the value of a log: a metric as computed, numbers reduced."""
         if isinstance(entry, torchmetrics.Metric):
             return float(entry.compute())
         reduction, values, sizes = entry

@@ -1,4 +1,7 @@
-"""The world of a user's LightningModule: gradients of the module's loss, and logged metrics."""
+"""The world of a user's LightningModule: gradients of the module's loss, and logged metrics.
+
+`Supervised.kind_of_world` chooses it for a `UserTask`. Jobs are stacked if `vmap` can run the module.
+"""
 
 from collections.abc import Iterator
 
@@ -15,7 +18,7 @@ from fl_core.problems.training.tasks import Batch
 from fl_core.problems.training.user_task import Counted, UserTask
 from fl_core.problems.training.world import PASS
 
-PROBE = 4  # data points of the mini-batch that a module is tried on
+PROBE = 4  # data points of the mini-batch for the trial of a module
 
 
 class UserWorld(KeyedWorld):
@@ -50,6 +53,7 @@ class UserWorld(KeyedWorld):
         return self._of_items(self.data.x_train[indices if indices.ndim == 1 else indices[:, 0]])
 
     def _of_items(self, places: Tensor) -> Batch:
+        """Return items as a mini-batch on the world's device."""
         assert self.data.items is not None
         return tree_map_only(Tensor, self._number, self.data.items[places])
 
@@ -132,17 +136,20 @@ class UserWorld(KeyedWorld):
         return {name: np.array([metrics[name] for metrics in by_client]) for name in overall}
 
     def _tests(self, rows: Tensor) -> Iterator[Counted]:
+        """Yield mini-batches of test data, each with the number of data points."""
         for chunk in torch.split(rows.to(self.device), PASS) if len(rows) else ():
             x, y = self.data.x_test[chunk], self.data.y_test[chunk]
             plain = self.data.items is None
             yield (self.normalise(x), self.target(y)) if plain else self._of_items(x), len(chunk)
 
     def _trains(self, client: int) -> Iterator[Counted]:
+        """Yield mini-batches of a client's training data, each with the number of data points."""
         held = torch.from_numpy(self.shares.of(client)).to(self.device)
         for chunk in torch.split(held, PASS) if len(held) else ():
             yield self.batch(chunk), len(chunk)
 
     def _stacked_as_alone(self, sample: Tensor) -> bool:
+        """Return whether the module gives equal gradients stacked by `vmap` and alone."""
         alone = self.gradient(self.first, 0, sample)
         try:
             pair, _ = self._vectorised(self.first.expand(2, -1), sample.expand(2, *sample.shape))

@@ -1,4 +1,7 @@
-"""The world of a supervised problem: data, split and first model under a seed."""
+"""The world of a supervised problem: data, split and first model under a seed; gradients and evaluations.
+
+`Supervised.world` builds it; `KeyedWorld` and `UserWorld` derive from it.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -80,13 +83,14 @@ class SupervisedWorld(World):
         return self
 
     def _place(self, device: torch.device) -> None:
+        """Bind the task's parameters to a vector, and prepare the inputs, on a device."""
         self.device = device
         self._bound = self.flat.bind(self.task)  # [d]; writing here sets the task's parameters
         self._parameters = self.flat.parameters(self.task)
         fast = self.task.channels_last and device.type == "cpu" and self.first.dtype is torch.float32
         self._format = torch.channels_last if fast else torch.preserve_format
         self.memory_format = "channels last" if fast else "contiguous"
-        # Stored data, or the sparse inputs that a linear layer gets of them
+        # The stored data, or a linear layer's inputs as a sparse matrix
         dense = device.type != "cpu" or bool(self.data.mean)
         self._train_inputs, self._test_inputs = (
             stored if dense else sparse_inputs(self.task, stored)
@@ -102,8 +106,8 @@ class SupervisedWorld(World):
     def samples(self, client: int, job: int, steps: int, batch: int) -> Tensor:
         """Return the mini-batches [steps, batch] of a job: indices into the training data, with replacement.
 
-        One draw per job; the first k rows do not depend on how many follow. A client that holds fewer data
-        points than a mini-batch repeats them; one that holds none draws −1.
+        A single draw per job; the first k rows do not depend on the number of steps. A client with fewer data
+        points than a mini-batch repeats them; a client without data draws −1.
         """
         size, start = self._counts[client], self.starts[client]
         if not size:
@@ -155,6 +159,7 @@ class SupervisedWorld(World):
     def _together(
         self, compute: Callable[[Tensor, Tensor], Any], models: Tensor, samples: Tensor
     ) -> tuple[Tensor, Report]:
+        """Return the results of `compute` for stacked jobs, with zeros for clients without data."""
         # Not looked up by client: jobs may come from several worlds.
         without_data = samples < 0
         # Checking whether there are any would wait for a GPU, where the fill costs next to nothing.
@@ -201,6 +206,7 @@ class SupervisedWorld(World):
         return self._once("training", model, self._on_training)
 
     def _once(self, data: str, model: Tensor, judge: Callable[[Tensor], Judgement]) -> Judgement:
+        """Return an evaluation, cached for the first and the latest model."""
         key = data, "first" if torch.equal(model, self.first) else "last"
         if key not in self._judged or not torch.equal(model, self._judged[key][0]):
             self._judged[key] = model.clone(), judge(model)
@@ -264,6 +270,7 @@ class SupervisedWorld(World):
         return digest.hexdigest()[:16]
 
     def _vectorised(self, models: Tensor, samples: Tensor) -> tuple[Tensor, Report]:
+        """Return gradients [J, d] and reports of stacked jobs by autograd under `vmap`."""
         jobs, size = samples.shape[:2]
         parts = self.batch(samples.flatten(0, 1))
         return self._derived(models, tuple(part.view(jobs, size, *part.shape[1:]) for part in parts))
@@ -273,6 +280,7 @@ class SupervisedWorld(World):
         return slopes, report
 
     def _loss(self, model: Tensor, *batch_and_key: Any) -> tuple[Tensor, Report]:
+        """Return the loss of a batch as a function of the model [d], for `torch.func`."""
         views = {TaskReport.PREFIX + name: view for name, view in self.flat.views(model).items()}
         report: Report = functional_call(self._report, views, batch_and_key)
         return report["loss"], report
