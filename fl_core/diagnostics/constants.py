@@ -1,4 +1,7 @@
-"""Smoothness L and noise constants σ², σ_G² measured at a model."""
+"""Smoothness L and noise constants σ², σ_G² measured at a model.
+
+`Diagnosis` measures them during a run where the user asks for `constants`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from torch import Tensor
 
 from fl_core.problems.problem import World
 
-UNUSED_JOB = -1  # its mini-batches occur in no run
+UNUSED_JOB = -1  # the number of a job that no run has, so that measuring draws no run's mini-batches
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ def smoothness(
         tolerance: The iteration ends at a relative change of at most this.
         max_steps: Steps at most.
     """
+    # Distance at which rounding and the third derivative disturb a central difference about equally
     reach = torch.finfo(model.dtype).eps ** (1 / 3) * (1 + float(model.norm()))
     direction = torch.from_numpy(rng.normal(size=model.shape)).to(model)
     eigenvalue = 0.0

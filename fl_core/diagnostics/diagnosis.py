@@ -1,4 +1,7 @@
-"""The diagnostics requested by a user, and the measurement during a run."""
+"""The diagnostics that a user requests in a suite, and their measurement during a run.
+
+`Recorder` shows each event of a run to a `Diagnosis`, and records the rows that it returns.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +43,11 @@ class Diagnostics(Frozen):
 class Diagnosis:
     """Diagnostics of a run, event by event: a row for each server iteration t with measurements.
 
-    iteration t, updates received, the time at which w^t was made and `round_time` until w^{t+1}; then what
-    was requested, at w^t: gradient_sq ‖∇F(w^t)‖²; update_sq ‖u^t‖², error_sq ‖u^t − ∇F(w^t)‖², noise_sq ‖A‖²,
-    bias_sq ‖B‖², delay_sq ‖C‖², drift_sq where clients take several steps, participants in u^t;
-    smoothness L, client_smoothness max L_i, noise_variance σ², dissimilarity σ_G², worst_dissimilarity ζ².
+    Its columns: iteration t, updates received, the time at which w^t was made and `round_time` until w^{t+1};
+    then, of what `Diagnostics` requests, at w^t: gradient_sq ‖∇F(w^t)‖²; update_sq ‖u^t‖², error_sq ‖u^t −
+    ∇F(w^t)‖², noise_sq ‖A‖², bias_sq ‖B‖², delay_sq ‖C‖², drift_sq where clients take several steps,
+    participants in u^t; smoothness L, client_smoothness max L_i, noise_variance σ², dissimilarity σ_G²,
+    worst_dissimilarity ζ².
     """
 
     def __init__(self, simulation: Simulation, asked: Diagnostics) -> None:
@@ -53,7 +57,7 @@ class Diagnosis:
         self.resume()
 
     def resume(self) -> None:
-        """Go on from the simulation's present state."""
+        """Note the simulation's present model, as the one from which the next step starts."""
         self._model = self.simulation.server.model
 
     def see(self, event: Event) -> dict[str, float] | None:
@@ -95,12 +99,13 @@ class Diagnosis:
         self.resume()
 
     def _constants(self, model: Tensor, version: int) -> dict[str, float]:
+        """Return the constants at a model by name, with start directions that depend on its version alone."""
         rng = stream(self.simulation.experiment.seed, "diagnostics", version)
         return asdict(constants(self.simulation.world, model, self.simulation.local.batch, rng))
 
 
 def due(interval: int | None, version: int) -> bool:
-    """Return whether something is measured at a version."""
+    """Return whether a quantity measured every `interval` versions is measured at this one; None: never."""
     return interval is not None and version % interval == 0
 
 
@@ -124,7 +129,7 @@ def square(vector: Tensor) -> float:
     return vector.square().sum().item()
 
 
-CLOCKS = {*Clock, Name.ROUND_TIME}
+CLOCKS = {*Clock, Name.ROUND_TIME}  # columns that say when, and have no mean worth reporting
 
 
 def summary(rows: Sequence[dict[str, float]], n: int) -> dict[str, float]:

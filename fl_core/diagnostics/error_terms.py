@@ -1,9 +1,10 @@
 """The errors A (noise), B (participation) and C (delay) of the updates actually used by a server.
 
-All-client engagement for asynchronous federated learning (arXiv 2511.19066), eq. 3: u^t − ∇F(w^t) = A + B
-+ C with A = u − E[u | stale models], B = E[u | stale models] − Σ p_i ∇F_i(w^{t−τ_i}) and C = Σ p_i
-∇F_i(w^{t−τ_i}) − ∇F(w^t); the paper has p_i = 1/n. Here they are measured: E[u | stale models] is the step of
-a shadow of the server that gets full-batch gradients in place of the run's mini-batch gradients.
+`Diagnosis` follows a run with an `ErrorTerms` where the user asks for `errors`. All-client engagement for
+asynchronous federated learning (arXiv 2511.19066), eq. 3: u^t − ∇F(w^t) = A + B + C with A = u − E[u | stale
+models], B = E[u | stale models] − Σ p_i ∇F_i(w^{t−τ_i}) and C = Σ p_i ∇F_i(w^{t−τ_i}) − ∇F(w^t); the paper
+has p_i = 1/n. Here they are measured: E[u | stale models] is the step of a shadow of the server that gets
+full-batch gradients in place of the run's mini-batch gradients.
 
 Two choices that the paper leaves open: the stale model of a client that does not participate is that of its
 last update to arrive (w^0 before that); and u^t = −(w^{t+1} − w^t)/(η_g η_l K), where K is the mean over
@@ -94,7 +95,7 @@ class ErrorTerms:
         self.resume()
 
     def resume(self) -> None:
-        """Go on from the simulation's present state."""
+        """Note the simulation's present model and rate, from which the next step starts."""
         self._model, self._lr = self.simulation.server.model, self.simulation.server.local_lr
 
     def see(self, event: Event) -> Terms | None:

@@ -1,11 +1,18 @@
-"""The memory of a strategy and local work: bytes at the server and at the clients."""
+"""The memory of a strategy and local work: bytes at the server and at the clients.
+
+`Recorder` measures it at the end of a run.
+"""
 
 from fl_core.loop.simulation import Simulation
 from fl_core.server.state import attributes, tensor_bytes
 
 
 def overhead(simulation: Simulation) -> dict[str, int]:
-    """Return the bytes of tensors besides models and updates: at the server, at all clients together."""
+    """Return the bytes of tensors besides models and updates: at the server, at all clients together.
+
+    A coding with error feedback keeps a memory per client and link: the sender's residual (`up`, `down`) and,
+    for EF21, the receiver's copy as well.
+    """
     server = simulation.server
     memory, local = attributes(server.memory), attributes(server.local)
     memory["optimizer"] = simulation.state.moments

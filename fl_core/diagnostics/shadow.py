@@ -1,7 +1,8 @@
 """A second simulation in lock step with a run: equal events, but other contents of updates.
 
-A strategy whose steps are linear in the updates makes the step that those other updates would have caused,
-whatever it caches, buffers or weighs; how it works need not be known.
+The error terms, and the check that a strategy is as linear as it says, use it. A strategy whose steps are
+linear in the updates makes the step that those other updates would have caused, whatever it caches, buffers
+or weighs; how it works need not be known.
 """
 
 from dataclasses import dataclass
@@ -61,6 +62,10 @@ class Shadow:
         return step
 
     def _next(self, content: Content | None) -> Event | ComputeRequest | None:
+        """Return the next event, with the content in place of a job's result; None at the end of the run.
+
+        Without a content a job to compute is returned instead, which differs from every event.
+        """
         for happened in self._events:
             if not isinstance(happened, ComputeRequest) or content is None:
                 return happened

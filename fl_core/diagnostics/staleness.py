@@ -1,8 +1,9 @@
 """Staleness and participation of each client, and predictions of queueing theory.
 
-The relative delay of client i in a round is the staleness of the round's update if it is i's, else 0
-(Alahyane et al., arXiv 2502.08206, §2.1). Its mean is E[X_i], the mean number of i's jobs that an arrival
-leaves in flight: the discrete Little's law. Where every arrival is a step, C jobs in flight sum to C − 1.
+`Recorder` puts both into a run's record, for the report. The relative delay of client i in a round is the
+staleness of the round's update if it is i's, else 0 (Alahyane et al., arXiv 2502.08206, §2.1). Its mean is
+E[X_i], the mean number of i's jobs that an arrival leaves in flight: the discrete Little's law. Where every
+arrival is a step, C jobs in flight sum to C − 1.
 """
 
 from collections.abc import Mapping, Sequence

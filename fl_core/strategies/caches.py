@@ -1,6 +1,7 @@
 """Tables with a row for each client [n, d]: at full or half precision, or quantised to 8 bits.
 
-A table holds rows only for the clients that were heard from: it grows by blocks of rows, none of which moves.
+Strategies that remember every client's update keep one in `server.memory`. A table holds rows only for the
+clients that were heard from: it grows by blocks of rows, none of which moves.
 """
 
 from collections.abc import Iterable
@@ -14,11 +15,11 @@ from fl_core.server.server import Server
 Precision = Literal["full", "half", "int8"]
 Table = dict[str, Any]  # plain data, as `server.memory` takes it
 LEVELS = 127  # of an 8-bit number, on each side of zero
-MAX_BLOCK_BYTES = 2**20
+MAX_BLOCK_BYTES = 2**20  # of a block with two rows or more
 
 
 def empty(server: Server, precision: Precision = "full") -> Table:
-    """Return a table of zeros."""
+    """Return a table of zeros: each client's place among all rows, blocks of rows, and for int8 its scale."""
     dtype = {"full": server.model.dtype, "half": torch.half, "int8": torch.int8}[precision]
     rows = min(server.n, max(1, MAX_BLOCK_BYTES // (dtype.itemsize * len(server.model))))
     table: Table = {"places": {}, "blocks": [server.zeros(rows).to(dtype)]}

@@ -1,4 +1,8 @@
-"""Hyper-parameters of a strategy by dotted key, such as `local.steps`: values, defaults, search spaces."""
+"""Hyper-parameters of a strategy by dotted key, such as `local.steps`: values, defaults, search spaces.
+
+Searches (`tuning/`) and the leaderboard take points of a `Space`; a suite of tuned strategies (`tuned.py`)
+sets the chosen values by `with_parameters`.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +61,7 @@ def usual_of(strategy: Strategy, key: str) -> Any:
 
 
 def _number(value: Any) -> Any:
+    """Return a fraction as a float, for JSON and for search ranges; any other value as it is."""
     return float(value) if isinstance(value, Fraction) else value
 
 
@@ -177,7 +182,7 @@ class Space:
         return {name: usual_of(self.strategy, name) for name in self.candidates}
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Return whether values lie in the space."""
+        """Return whether each value lies in its range or list."""
         return all(
             isinstance(values[name], int | float) and candidate.low <= values[name] <= candidate.high
             if isinstance(candidate, Tune)
@@ -186,7 +191,7 @@ class Space:
         )
 
     def widened(self, values: Mapping[str, Any]) -> Space:
-        """Return the space, widened to hold the given values."""
+        """Return the space with ranges and lists extended to hold the given values."""
         wider = {name: _holding(candidate, values[name]) for name, candidate in self.candidates.items()}
         return replace(self, candidates=wider)
 
@@ -265,6 +270,7 @@ def declared(strategy: Strategy, optimizers: Candidates = ()) -> Space:
 
 
 def _server_rates(strategy: Strategy, optimizers: Candidates) -> Candidates:
+    """Return what is searched for η_g under the given server optimisers; none: under the strategy's own."""
     range_of_class = strategy.tunable()["server_lr"]
     if not optimizers or isinstance(optimizers, Tune) or not isinstance(range_of_class, Tune):
         return strategy.server.rates or range_of_class
@@ -273,7 +279,7 @@ def _server_rates(strategy: Strategy, optimizers: Candidates) -> Candidates:
 
 
 def _holding(candidate: Candidates, value: Any) -> Candidates:
-    """Return candidates with a value, if of the right kind."""
+    """Return the candidates extended to hold a value; unchanged if it is missing or of another kind."""
     if not isinstance(candidate, Tune):
         return candidate if value is None or value in candidate else (*candidate, value)
     if not isinstance(value, int | float) or (value <= 0 and candidate.log):

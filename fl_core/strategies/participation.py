@@ -1,4 +1,7 @@
-"""Long-run participation of each client: the laws shared by several strategies."""
+"""Laws of how often each client's update arrives in the long run, shared by several strategies.
+
+`Strategy.participation` returns one; recorders take it for each client's weight in the minimised problem.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,7 @@
-"""Rounds in which the server polls clients for work done up to now."""
+"""Rounds in which the server asks some clients for the work that they have done up to then.
+
+FAVAS and QuAFL derive from `Polling`, and say what a polled client answers and where it goes on.
+"""
 
 from fractions import Fraction
 from typing import Annotated, ClassVar
@@ -55,21 +58,21 @@ class Polling(Strategy):
 
     def tick(self, server: Server) -> None:
         server.wake(server.now + server.ticks(self.period))
-        if server.memory.missing:  # answers to the last poll are on their way
+        if server.memory.missing:  # answers to the last poll are on their way: no new poll
             return
         polled = server.draw(self.sample, busy=True)
         for client in polled:
             for job in server.jobs_of(client):
                 server.collect(job)
         server.memory.polled = server.memory.missing = len(polled)
-        if not polled:
+        if not polled:  # all clients are away: the round is over without an answer
             server.step()
 
     def receive(self, server: Server, update: Update) -> None:
         self.take(server, self.answer(server, update))
 
     def lost(self, server: Server, client: int) -> None:
-        self.take(server, server.model)
+        self.take(server, server.model)  # for the lost answer, so that the mean still has s + 1 models
 
     def take(self, server: Server, answer: Tensor) -> None:
         """Add a polled client's model [d]; step after the last."""

@@ -1,9 +1,10 @@
 """The clients of a synchronous round, and the weights d_i of updates.
 
-Weights as in Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous
-and heterogeneous clients updates. JMLR 2023, appendix C. In full, uniform and MD sampling they are the
-clients' importances p_i on average. Rounds of the clients that fit a criterion best give the others weight 0
-and converge to another point, unless some of the rounds make up for that (appendix C.3).
+FedAvg asks its `sampling` before every round. Weights as in Fraboni, Vidal, Kameni, Lorenzi: A general theory
+for federated optimization with asynchronous and heterogeneous clients updates. JMLR 2023, appendix C. In
+full, uniform and MD sampling they are the clients' importances p_i on average. Rounds of the clients that fit
+a criterion best give the others weight 0 and converge to another point, unless some of the rounds make up for
+that (appendix C.3).
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ from fl_core.strategies.participation import Participation, alike
 from fl_core.strategies.toolkit import Count, Scenario, Server
 
 Weights = dict[int, float]  # client → d_i
-SEEDS = range(20)  # mean times that are drawn are not the same under all of them
+SEEDS = range(20)  # enough to see whether mean times are drawn: then they differ under two of these
 
 
 class Sampling(Part):
@@ -116,6 +117,7 @@ class Biased(Sampling):
 
     @model_validator(mode="after")
     def _one_remedy(self) -> Self:
+        """Refuse both corrections of the bias at once."""
         if self.window is not None and self.unbiased_every is not None:
             raise FieldError("window", "incompatible with unbiased_every; leave out one of the two")
         return self

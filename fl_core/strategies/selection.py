@@ -1,10 +1,11 @@
 """Buffers of updates from randomly drawn clients, also as drawn in the code of the ACE paper.
 
-That code (arXiv 2511.19066, erratum X-21) returns a client that has finished to the list of idle clients only
-if the list is empty, and gives the next job to the first of that list, which is shuffled once. So every
-client works once; after n − M_c updates the M_c clients then at work go on alone, and the data of the others
-are never seen again. `selection: starved` reproduces this defect. A client that is away when its turn comes
-gives its place to any idle client; in that code no client is ever away.
+The base class of FedBuff and CA2FL. That code (arXiv 2511.19066, erratum X-21) returns a client that has
+finished to the list of idle clients only if the list is empty, and gives the next job to the first of that
+list, which is shuffled once. So every client works once; after n − M_c updates the M_c clients then at work
+go on alone, and the data of the others are never seen again. `selection: starved` reproduces this defect. A
+client that is away when its turn comes gives its place to any idle client; in that code no client is ever
+away.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,6 +29,7 @@ class BufferedStrategy(Strategy):
 
     @model_validator(mode="after")
     def _starves_some(self) -> Self:
+        """Refuse `starved` where all clients work at once, so that none could starve."""
         if self.selection == "starved" and self.concurrency is None:
             raise FieldError("selection", "starved needs a concurrency: without one all clients work")
         return self

@@ -1,7 +1,8 @@
 """Staleness as counted by servers: from the dispatch of a job, or from the client's previous upload.
 
-A server that does not record dispatches takes the version after a client's previous update for the one that
-the client works on. Both counts are equal where clients are sent to as soon as their update has arrived.
+FedAsync and FedBuff count either way, to match other frameworks. A server that does not record dispatches
+takes the version after a client's previous update for the one that the client works on. Both counts are equal
+where clients are sent to as soon as their update has arrived.
 """
 
 from collections.abc import Iterable

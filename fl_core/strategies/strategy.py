@@ -1,4 +1,7 @@
-"""The strategy interface: when and by how much the server steps, and the clients of the next jobs."""
+"""The strategy interface: when and by how much the server steps, and the clients of the next jobs.
+
+A suite chooses a strategy by name; the simulation (`fl_core.loop`) calls its methods at every event of a run.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -17,7 +20,7 @@ from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation, by_replacement
 from fl_core.text import counted
 
-LINKS = ("uplink", "downlink")
+LINKS = ("uplink", "downlink")  # the fields with a coding of messages, one for each direction
 
 
 class Strategy(Part):
@@ -59,12 +62,14 @@ class Strategy(Part):
 
     @model_validator(mode="after")
     def _takes_its_optimizer(self) -> Self:
+        """Refuse a server optimiser where the step is no direction that it could use."""
         if self.server != ServerSGD() and (reason := self.refuses_optimizer):
             raise FieldError("server", f"{self.reference()} cannot take {self.server.reference()}: {reason}")
         return self
 
     @model_validator(mode="after")
     def _receives(self) -> Self:
+        """Refuse a class whose author has not written `receive`."""
         if type(self).receive is Strategy.receive:
             raise ValueError(
                 f"{type(self).__name__} has no receive: write `def receive(self, server, update)`, which "
@@ -74,6 +79,7 @@ class Strategy(Part):
 
     @model_validator(mode="after")
     def _can_be_coded(self) -> Self:
+        """Refuse a coding that cannot code what the strategy sends, or leaves out what local work reads."""
         if self.sends is None:
             for name in LINKS:
                 if (link := getattr(self, name)) and link.feedback != "none":
@@ -162,10 +168,10 @@ class Strategy(Part):
         return False
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> Collection[int]:
-        """Return the clients whose absence rules out any further step.
+        """Return the clients without which the server can make no further step: the run then ends as stalled.
 
-        Asked at every event once a client is lost. What can change only with a step or another lost client
-        is looked up for `server.newly_gone` alone.
+        The simulation asks at every event once a client is lost. What can change only with a step or another
+        lost client is looked up for `server.newly_gone` alone.
 
         Args:
             server: The run at present.

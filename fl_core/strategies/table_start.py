@@ -1,4 +1,7 @@
-"""The start of strategies with a row for every client, some waiting until all rows are filled."""
+"""The start of strategies that keep a row for every client, some waiting until all rows are filled.
+
+ACE, ACED, AFA-CS and MIFA derive from `TableStrategy`; their rows are in `caches`.
+"""
 
 from collections.abc import Collection, Iterable
 

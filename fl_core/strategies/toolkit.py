@@ -1,4 +1,7 @@
-"""Building blocks of strategies in a single place, for import from `asyncfl`."""
+"""The names that a module with a strategy needs, in a single place.
+
+The strategies of this folder import them from here; users import them from `asyncfl`.
+"""
 
 from fl_core.parts import Count, Length, Rate, Share, Time, Tune, TuneAmong
 from fl_core.scenario import Scenario

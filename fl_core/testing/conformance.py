@@ -33,7 +33,7 @@ SHORTEST = 20  # characters of an informative first line
 
 @dataclass(frozen=True)
 class Check:
-    """A check of a part."""
+    """A requirement applied to a part, as a test without arguments."""
 
     requirement: Callable[[Any], None]
     part: Part

@@ -1,4 +1,7 @@
-"""Requirements of every problem: the world is a pure function of the seed, with true gradients."""
+"""Requirements of every problem: the world is a pure function of the seed, with true gradients.
+
+`conformance.checks` runs `CHECKS` on a problem. A docstring says what holds for a problem that passes.
+"""
 
 import numpy as np
 import torch
@@ -28,7 +31,7 @@ def worlds_of_one_seed_are_equal(problem: Problem) -> None:
 
 
 def stacked_gradients_are_the_single_ones(problem: Problem) -> None:
-    """`gradients` of a job per client equal `gradient` to 1e-10 in float64, 1e-4 in float32."""
+    """`gradients` of a job per client equal `gradient` to 1e-10 in float64, to a 1e-4th in float32."""
     world = problem.world(3)
     model = world.initial()
     samples = torch.stack([world.samples(client, 0, 1, BATCH)[0] for client in range(world.n)])
@@ -40,7 +43,7 @@ def stacked_gradients_are_the_single_ones(problem: Problem) -> None:
 
 
 def full_gradients_are_those_of_the_losses(problem: Problem) -> None:
-    """∇L_i · v against the difference quotient of `evaluate(...).client_loss`; in float64 only."""
+    """∇F_i · v is the difference quotient of the client's loss in a direction v; in float64 only."""
     world = problem.world(3)
     if world.initial().dtype != torch.float64:
         return

@@ -1,4 +1,7 @@
-"""Requirements of every strategy, however aggregating."""
+"""Requirements of every strategy, however it aggregates.
+
+`conformance.checks` runs `CHECKS` on a strategy. A docstring says what holds for a strategy that passes.
+"""
 
 import itertools
 import json

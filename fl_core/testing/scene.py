@@ -1,4 +1,7 @@
-"""The small experiments for checking parts: six noisy quadratics, clients of very different speed."""
+"""The small experiments for checking parts: six noisy quadratics, clients of very different speed.
+
+The conformance checks (`of_strategies`, `of_laws` and, with its own problem, `of_problems`) run them.
+"""
 
 from typing import Any
 
@@ -10,7 +13,7 @@ from fl_core.strategies.strategy import Strategy
 
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
 CLIENTS = len(CENTRES)
-TIMES = [1, "11/15", "7/15", "1/5", 2, 2]
+TIMES = [1, "11/15", "7/15", "1/5", 2, 2]  # of a job of each client; two are equal, for ties
 LOCAL_LR = 0.05
 
 

@@ -1,7 +1,8 @@
 """Time and energy to an accuracy of Generalized AsyncSGD, and their gradients in the routing.
 
-Alahyane, Comte, Jonckheere (arXiv 2603.26231, 2026) choose routing and number of tasks for least time and
-least energy. Their formulas are derived here anew, from the bound G and the product form:
+The commands `asyncfl theory` and `asyncfl advise` use them. Alahyane, Comte, Jonckheere (arXiv 2603.26231,
+2026) choose routing and number of tasks for least time and least energy. Their formulas are derived here
+anew, from the bound G and the product form:
 
 - *Updates*. 8G bounds the mean of E‖∇f‖² over T rounds (`routing`). With G = A/(ηT) + aη + bη², a = (LB/n²)
   Σ 1/p_i and b = (L²Bm/n²) Σ N̄_i/p_i², accuracy ε is reached after T = A/(η(ε/8 − aη − bη²)) rounds. The
@@ -24,9 +25,10 @@ MAX_ACCURACY = 3.0  # times B, beyond which the bound does not hold for the best
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """Time^(1−w) · energy^w to an accuracy: time for w = 0, energy for w = 1, else their weighted mean.
+    """The cost of training to an accuracy, time^(1−w) · energy^w, as a function of the routing.
 
-    The mean is geometric, so that units do not matter.
+    That is time for w = 0, energy for w = 1, and else their weighted mean. The mean is geometric, so that
+    units do not matter.
     """
 
     accuracy: float  # ε, of the mean of E‖∇f‖²
@@ -67,7 +69,7 @@ class Cost:
         return self.gap / (step * slack) * self._per_round(network)
 
     def gradient(self, network: QueueingNetwork) -> Array:
-        """Return its derivatives with respect to p [n]; uses ∂(1/λ)/∂p_j = (E[ξ_j] − E[X_j])/(λp_j)."""
+        """Return the derivatives of `value` in p [n]; uses ∂(1/λ)/∂p_j = (E[ξ_j] − E[X_j])/(λp_j)."""
         n, p = len(network.p), network.p
         step, slack = self._best_step(network)
         spread, delay = self._terms.gradients(network, network.left)
@@ -90,6 +92,7 @@ class Cost:
 
     @property
     def _terms(self) -> BoundTerms:
+        """The terms a and b of the bound, as for a step size of 1."""
         return BoundTerms(self.smoothness, self.noise)
 
     def _best_step(self, network: QueueingNetwork) -> tuple[float, float]:

@@ -1,11 +1,12 @@
 """Closed Jackson networks: `tasks` tasks circulate for ever between FIFO queues, a queue per client.
 
-A task that leaves any queue joins queue i with probability p_i, where service takes Exp(μ_i). The numbers
-of tasks N [n] in the stationary state have the product form P(N = x) = Π_i ρ_i^{x_i} / Z with loads ρ_i =
-p_i/μ_i (Alahyane, Comte, Jonckheere, Moulines: Optimizing asynchronous federated learning, 2025,
-Proposition 2.1). Z follows from the recursion of Buzen (Computational algorithms for closed queueing
-networks, CACM 1973). A server that takes Exp(μ_s) for an update is one more queue, which every task joins
-after its client's: its load is 1/μ_s.
+`routing` computes its bounds from them; Generalized AsyncSGD draws its first jobs from the stationary law. A
+task that leaves any queue joins queue i with probability p_i, where service takes Exp(μ_i). The numbers of
+tasks N [n] in the stationary state have the product form P(N = x) = Π_i ρ_i^{x_i} / Z with loads ρ_i =
+p_i/μ_i (Alahyane, Comte, Jonckheere, Moulines: Optimizing asynchronous federated learning, 2025, Proposition
+2.1). Z follows from the recursion of Buzen (Computational algorithms for closed queueing networks, CACM
+1973). A server that takes Exp(μ_s) for an update is one more queue, which every task joins after its
+client's: its load is 1/μ_s.
 """
 
 from functools import cached_property
@@ -46,6 +47,7 @@ class Occupancy:
 
     @cached_property
     def _buzen(self) -> Array:
+        """Buzen's table [K + 1, n + 1] for loads scaled to at most 1."""
         return buzen(self._load, self.tasks)
 
     @cached_property

@@ -1,7 +1,8 @@
 """The routing with the least bound, and the best number of tasks in flight.
 
-Alahyane et al., 2025, §5 and Appendix E: p = softmax(θ), Adam on θ with the gradient in closed form. G and,
-mildly, H are not convex and break the symmetry between clients of equal speed, so that the start matters:
+`asyncfl theory` and Generalized AsyncSGD call it. Alahyane et al., 2025, §5 and Appendix E: p = softmax(θ),
+Adam on θ with the gradient in closed form. G and, mildly, H are not convex and break the symmetry between
+clients of equal speed, so that the start matters:
 
 1. *uniform*: θ normal of standard deviation 1e-6. From exactly 0, clients of equal speed stay equal until
    rounding errors part them: the result would depend on the machine.
@@ -144,7 +145,10 @@ def _adam(
     steps: int,
     start: str,
 ) -> Optimum:
-    """Return where Adam (Kingma & Ba, 2015) on θ, one per group of clients, ends: the slopes cancel."""
+    """Return the routing at which Adam (Kingma & Ba, 2015) on θ, one per group of clients, ends.
+
+    It ends where the slopes in θ cancel, or after all steps.
+    """
     first = second = np.zeros_like(theta)
     for step in range(1, steps + 1):
         shares = np.exp(theta - theta.max())[group]

@@ -1,4 +1,7 @@
-"""Shares of clients drawn for a limited number of jobs, from mean times τ_i."""
+"""Shares of arrivals of clients drawn for a limited number of jobs, from mean times τ_i.
+
+Called by the laws in `strategies/participation.py`.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction

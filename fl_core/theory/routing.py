@@ -1,9 +1,9 @@
 """Routing of Generalized AsyncSGD: the bounds G (per round) and H (per unit of time), and their gradients.
 
-Alahyane, Comte, Jonckheere, Moulines: Optimizing asynchronous federated learning, 2025 (arXiv 2502.08206),
-eq. (5) and (12), Propositions E.2 and F.2. n clients of speeds μ_i (updates per unit of time when busy), m
-tasks always in flight, each sent to client i with probability p_i. Gradients take the p_i as free, not
-constrained to sum to 1.
+`optimum` minimises them; predictions of staleness use the network alone. Alahyane, Comte, Jonckheere,
+Moulines: Optimizing asynchronous federated learning, 2025 (arXiv 2502.08206), eq. (5) and (12), Propositions
+E.2 and F.2. n clients of speeds μ_i (updates per unit of time when busy), m tasks always in flight, each sent
+to client i with probability p_i. Gradients take the p_i as free, not constrained to sum to 1.
 
 With a server that takes Exp(μ_s) for an update, tasks of client i are in flight at the client and at the
 server, where each is client i's with probability p_i, independently of its place. Their mean number N̄_i is
@@ -45,6 +45,7 @@ class QueueingNetwork:
 
     @property
     def _load(self) -> Array:
+        """The loads of all queues: ρ_i = p_i/μ_i of clients [n], and 1/μ_s if the server has a queue."""
         load = self.p / self.speeds
         return load if self.server == inf else np.append(load, 1 / self.server)
 

@@ -1,7 +1,8 @@
 """Aggregation weights d_i for unbiased asynchronous schemes, from the clients' mean update times τ_i.
 
-Fraboni, Vidal, Kameni, Lorenzi: A general theory for federated optimization with asynchronous and
-heterogeneous clients updates. JMLR 2023, §4, eq. (12), (14), and the FedBuff weights of its published code.
+Asynchronous FedAvg, FedBuff-c and FedFix weigh updates by them. Fraboni, Vidal, Kameni, Lorenzi: A general
+theory for federated optimization with asynchronous and heterogeneous clients updates. JMLR 2023, §4, eq.
+(12), (14), and the FedBuff weights of its published code.
 
 Times are fractions in any one unit. Weights are fractions where the importances p are, else floats.
 """
