@@ -1,4 +1,4 @@
-"""The diagnostics that a user requests in a suite, and their measurement during a run.
+"""Diagnostics requested by a suite, and the measurement during a run.
 
 `Recorder` shows each event of a run to a `Diagnosis`, and records the rows that it returns.
 """
@@ -57,7 +57,7 @@ class Diagnosis:
         self.resume()
 
     def resume(self) -> None:
-        """Note the simulation's present model, as the one from which the next step starts."""
+        """Note the simulation's present model, the start of the next step."""
         self._model = self.simulation.server.model
 
     def see(self, event: Event) -> dict[str, float] | None:
@@ -99,13 +99,13 @@ class Diagnosis:
         self.resume()
 
     def _constants(self, model: Tensor, version: int) -> dict[str, float]:
-        """Return the constants at a model by name, with start directions that depend on its version alone."""
+        """Return the constants at a model by name; start directions depend on the version alone."""
         rng = stream(self.simulation.experiment.seed, "diagnostics", version)
         return asdict(constants(self.simulation.world, model, self.simulation.local.batch, rng))
 
 
 def due(interval: int | None, version: int) -> bool:
-    """Return whether a quantity measured every `interval` versions is measured at this one; None: never."""
+    """Return whether a quantity is measured at a version, for every `interval`-th version; None: never."""
     return interval is not None and version % interval == 0
 
 

@@ -95,7 +95,7 @@ class ErrorTerms:
         self.resume()
 
     def resume(self) -> None:
-        """Note the simulation's present model and rate, from which the next step starts."""
+        """Note the simulation's present model and rate, the start of the next step."""
         self._model, self._lr = self.simulation.server.model, self.simulation.server.local_lr
 
     def see(self, event: Event) -> Terms | None:

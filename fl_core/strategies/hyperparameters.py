@@ -61,7 +61,7 @@ def usual_of(strategy: Strategy, key: str) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Return a fraction as a float, for JSON and for search ranges; any other value as it is."""
+    """Return a fraction as a float, for JSON and for search ranges; any other value unchanged."""
     return float(value) if isinstance(value, Fraction) else value
 
 
@@ -182,7 +182,7 @@ class Space:
         return {name: usual_of(self.strategy, name) for name in self.candidates}
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Return whether each value lies in its range or list."""
+        """Return whether every value lies in the parameter's range or list."""
         return all(
             isinstance(values[name], int | float) and candidate.low <= values[name] <= candidate.high
             if isinstance(candidate, Tune)
@@ -209,9 +209,9 @@ class Space:
         return any(kind is int or get_args(kind)[:1] == (int,) for kind in kinds)
 
     def edge(self, name: str, value: Any) -> str:
-        """Return which end of what is searched a value lies at, "lower" or "upper"; empty if at neither.
+        """Return the end of the search range near a value, "lower" or "upper"; empty if neither is near.
 
-        That is within 5 % of a range, on its scale, or the first or last of a list of numbers. A count's
+        Near is within 5 % of a range, on its scale, or the first or last of a list of numbers. A count's
         1 is no edge: there is nothing below it. Nor is the only value of a rate under an optimiser.
         """
         candidate = self.candidates[name]
@@ -270,7 +270,7 @@ def declared(strategy: Strategy, optimizers: Candidates = ()) -> Space:
 
 
 def _server_rates(strategy: Strategy, optimizers: Candidates) -> Candidates:
-    """Return what is searched for η_g under the given server optimisers; none: under the strategy's own."""
+    """Return the candidates for η_g under the given server optimisers; none: under the strategy's own."""
     range_of_class = strategy.tunable()["server_lr"]
     if not optimizers or isinstance(optimizers, Tune) or not isinstance(range_of_class, Tune):
         return strategy.server.rates or range_of_class
@@ -279,7 +279,7 @@ def _server_rates(strategy: Strategy, optimizers: Candidates) -> Candidates:
 
 
 def _holding(candidate: Candidates, value: Any) -> Candidates:
-    """Return the candidates extended to hold a value; unchanged if it is missing or of another kind."""
+    """Return the candidates extended to hold a value; unchanged for a missing value or another kind."""
     if not isinstance(candidate, Tune):
         return candidate if value is None or value in candidate else (*candidate, value)
     if not isinstance(value, int | float) or (value <= 0 and candidate.log):

@@ -1,4 +1,4 @@
-"""Rounds in which the server asks some clients for the work that they have done up to then.
+"""Rounds of polling: the server asks some clients for their work at any point, finished or not.
 
 FAVAS and QuAFL derive from `Polling`, and say what a polled client answers and where it goes on.
 """

@@ -29,7 +29,7 @@ class BufferedStrategy(Strategy):
 
     @model_validator(mode="after")
     def _starves_some(self) -> Self:
-        """Refuse `starved` where all clients work at once, so that none could starve."""
+        """Refuse `starved` without a concurrency: all clients work then, and none could starve."""
         if self.selection == "starved" and self.concurrency is None:
             raise FieldError("selection", "starved needs a concurrency: without one all clients work")
         return self

@@ -62,14 +62,14 @@ class Strategy(Part):
 
     @model_validator(mode="after")
     def _takes_its_optimizer(self) -> Self:
-        """Refuse a server optimiser where the step is no direction that it could use."""
+        """Refuse a server optimiser if the strategy's step is no direction for an optimiser."""
         if self.server != ServerSGD() and (reason := self.refuses_optimizer):
             raise FieldError("server", f"{self.reference()} cannot take {self.server.reference()}: {reason}")
         return self
 
     @model_validator(mode="after")
     def _receives(self) -> Self:
-        """Refuse a class whose author has not written `receive`."""
+        """Refuse a class without a `receive` of its own."""
         if type(self).receive is Strategy.receive:
             raise ValueError(
                 f"{type(self).__name__} has no receive: write `def receive(self, server, update)`, which "
@@ -79,7 +79,7 @@ class Strategy(Part):
 
     @model_validator(mode="after")
     def _can_be_coded(self) -> Self:
-        """Refuse a coding that cannot code what the strategy sends, or leaves out what local work reads."""
+        """Refuse a coding that does not suit the messages of the strategy or of its local work."""
         if self.sends is None:
             for name in LINKS:
                 if (link := getattr(self, name)) and link.feedback != "none":
@@ -168,7 +168,7 @@ class Strategy(Part):
         return False
 
     def stalled_by(self, server: Server, gone: Collection[int]) -> Collection[int]:
-        """Return the clients without which the server can make no further step: the run then ends as stalled.
+        """Return lost clients whose absence rules out any further step: any ends the run as stalled.
 
         The simulation asks at every event once a client is lost. What can change only with a step or another
         lost client is looked up for `server.newly_gone` alone.

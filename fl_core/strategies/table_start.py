@@ -1,4 +1,4 @@
-"""The start of strategies that keep a row for every client, some waiting until all rows are filled.
+"""The start of strategies with a table of a row for every client, full or empty at the first step.
 
 ACE, ACED, AFA-CS and MIFA derive from `TableStrategy`; their rows are in `caches`.
 """

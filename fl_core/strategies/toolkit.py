@@ -1,4 +1,4 @@
-"""The names that a module with a strategy needs, in a single place.
+"""The building blocks of strategies, collected for import.
 
 The strategies of this folder import them from here; users import them from `asyncfl`.
 """

@@ -1,4 +1,4 @@
-"""Requirements of every strategy, however it aggregates.
+"""Requirements of every strategy, whatever its aggregation rule.
 
 `conformance.checks` runs `CHECKS` on a strategy. A docstring says what holds for a strategy that passes.
 """

@@ -145,9 +145,9 @@ def _adam(
     steps: int,
     start: str,
 ) -> Optimum:
-    """Return the routing at which Adam (Kingma & Ba, 2015) on θ, one per group of clients, ends.
+    """Return the routing at the end of Adam (Kingma & Ba, 2015) on θ, with a component per group of clients.
 
-    It ends where the slopes in θ cancel, or after all steps.
+    Adam ends where the slopes in θ cancel, or after all steps.
     """
     first = second = np.zeros_like(theta)
     for step in range(1, steps + 1):
