@@ -228,14 +228,20 @@ class Simulation:
         return f"the update of client {job.client} at time {self.time:g} is not finite{sent}"
 
     def _happen(self, kind: EventKind, client: int, item: Any) -> Event | None:
-        """Handle an event other than an arrival; return None if no strategy is told."""
+        """Handle an event other than an arrival; return the event to yield, or None if nobody is told.
+
+        Args:
+            kind: Of the event.
+            client: Whom it is about; for TICK the number of the alarm.
+            item: The job for PHASE; for a client that leaves, the tick of the return.
+        """
         if kind is TICK:
             return self._tick(client)
         if kind is LOST:
             return self._lose(client)
         if kind is PHASE:
             self.dispatch.advance(item)
-        elif self.state.roster.present[client]:
+        elif self.state.roster.present[client]:  # PRESENCE: a client leaves, or else returns
             self.absences.leave(client, returns=item)
         else:
             return self._come_back(client)

@@ -132,7 +132,12 @@ def _heading(outcome: Outcome) -> str:
 
 
 def _rate(results: Path) -> dict[str, object]:
-    """Return the simulated rate of false verdicts and the worst rows; nothing without simulations."""
+    """Return the values of the template on false verdicts in simulated campaigns; none without simulations.
+
+    `rows` of the list of claims were simulated, a row in so many `campaigns`. `rate` [%] is the mean share of
+    campaigns with a false verdict, `worst` names the rows above 5 %, and `luck` is the number of false
+    campaigns that a row with a true rate of 5 % stays within with probability 95 %.
+    """
     rates = simulated.stored(results)
     if not rates:
         return {}

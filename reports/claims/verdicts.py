@@ -155,7 +155,10 @@ def _open(
 
 
 def _with_reason(claim: Claim, verdict: Verdict) -> Verdict:
-    """Return the verdict as shown: reported for an unjudged entry, and a reason for no effect."""
+    """Return the verdict as pages show it, with remarks written in the claim's entry.
+
+    Numbers of an unjudged entry are only reported; for "no effect" the entry may say what was observed.
+    """
     if claim.unjudged and verdict.word != "not run":
         return replace(verdict, word="reported", p=None, adjusted=None, remarks=(claim.unjudged,), more=None)
     return replace(verdict, remarks=(claim.seen,)) if verdict.word == "no effect" and claim.seen else verdict

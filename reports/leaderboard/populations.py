@@ -369,16 +369,21 @@ def board_scores(tables: BoardTables, goals: Mapping[str, ScenarioGoal]) -> dict
 
 
 def held_out_scores(tables: BoardTables, goals: Mapping[str, ScenarioGoal]) -> dict[str, PopulationScores]:
-    """Return the scores of each held-out scenario with comparable entries."""
+    """Return the scores of each held-out scenario with comparable entries, by the scenario's name.
+
+    A scenario is held out if its runs use parameters tuned in other scenarios.
+    """
     scores = {
-        scale: PopulationScores(tables, [scale], goals) for scale, goal in goals.items() if goal.tuned_in
+        scenario: PopulationScores(tables, [scenario], goals)
+        for scenario, goal in goals.items()
+        if goal.tuned_in
     }
-    return {scale: result for scale, result in scores.items() if result.comparable}
+    return {scenario: result for scenario, result in scores.items() if result.comparable}
 
 
 def tuned_scales(goals: Mapping[str, ScenarioGoal]) -> list[str]:
     """Return the scenarios with tuned parameters, without held-out scenarios."""
-    return [scale for scale, goal in goals.items() if not goal.tuned_in]
+    return [scenario for scenario, goal in goals.items() if not goal.tuned_in]
 
 
 def population(scale: str) -> str:
