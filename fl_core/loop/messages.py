@@ -44,7 +44,7 @@ class Messages:
         return self._sizes
 
     def model(self, model: Tensor, client: int, *message: int) -> Tensor:
-        """Return the model [d] received by a client (21)."""
+        """Return the model [d] received by a client (21); `message` are numbers of the random stream."""
         if self.downlink is None or not self._sends:
             return model
         rng, remembered = stream(self._seed, "downlink", client, *message), self._state.downlink

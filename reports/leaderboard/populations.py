@@ -107,10 +107,14 @@ class PopulationScores:
         return _sooner(self.medians[REFERENCE], self.medians[name])
 
     def interval(self, name: str) -> tuple[float, float]:
-        """Return the 95 % interval of `sooner` over studies and seeds; ∞ if the reference misses it."""
+        """Return the 95 % percentile interval of `sooner`; ∞ for resamples in which the reference misses.
+
+        Studies are resampled with replacement for each of the two by itself, seeds for both together.
+        """
         rng = stream(0, "populations")
         reference, entry = self.times[REFERENCE], self.times[name]
         _, studies, seeds = entry.shape
+        # [scenario, resample, study, seed] broadcasts over scenarios
         sampled_seeds = rng.integers(seeds, size=(1, RESAMPLES, studies, seeds))
         first, second = (
             np.median(
