@@ -1,18 +1,19 @@
 """Names of recorded data of runs, trials and studies, for writers and readers.
 
-Members may be renamed; their texts stand in stored results and stay as they are.
+The recorder, trackers and tuning write them; reports and commands read them. Members may be renamed; their
+texts stand in stored results and stay as they are.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 
-CAMPAIGN = ".tuning"  # ends the name of the experiment that holds a suite's campaign
-PILOT = ".pilot"  # ends the name under which a campaign on a changed suite is recorded, before CAMPAIGN
-VARIANT = "-tuned"  # ends the name of a suite with the values that were found for another
+CAMPAIGN = ".tuning"  # suffix of the experiment with a suite's tuning campaign
+PILOT = ".pilot"  # suffix, before CAMPAIGN, of the experiment with a campaign on a changed suite
+VARIANT = "-tuned"  # suffix of a suite with the values found by tuning another suite
 UNTUNED = "Rates were set by hand, one for all: a difference may be a difference of rates."
-CLAIMS = "claims-"  # begins the name of what claims need
-LIVE = "-live-"  # stands in the name of a suite's runs in real time, before their unit
+CLAIMS = "claims-"  # prefix of experiments with the runs that claims need
+LIVE = "-live-"  # in the name of an experiment with a suite's runs in real time, before the unit of time
 DEFAULT = "Default"  # MLflow's own experiment
 
 JOINT = " · "  # between the parts of a scenario's label
