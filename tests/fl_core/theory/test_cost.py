@@ -132,9 +132,7 @@ def test_tied_routing_against_another_optimiser():
 def test_more_weight_on_energy_costs_time():
     speeds = np.repeat([0.2, 1.0], 3)
     target = replace(cost(6), computation=np.repeat([0.5, 6.0], 3), idle=np.full(6, 0.1))
-    ends = [
-        optimise_jointly(replace(target, weight=weight), speeds, 4, groups=speeds) for weight in (0, 0.5, 1)
-    ]
+    ends = [optimise_jointly(replace(target, weight=weight), speeds, 3, groups=speeds) for weight in (0, 1)]
     networks = [QueueingNetwork(end.p, speeds, end.tasks) for end in ends]
     assert np.all(np.diff([target.time(network) for network in networks]) > 0)
     assert np.all(np.diff([target.energy(network) for network in networks]) < 0)

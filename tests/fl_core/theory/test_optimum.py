@@ -46,27 +46,23 @@ def test_g_optimised_routing_has_a_favourite():
     assert np.argmax(best.p) < 10 and best.p.max() == pytest.approx(0.2885, abs=5e-5)
 
 
-@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
 def test_the_noise_of_the_start_does_not_matter(seed):
     (end,) = optimise(PER_ROUND, CLUSTERS, 30, restarts=False, seed=seed)
     assert rounds(end) == pytest.approx(104.0, abs=0.05)
 
 
-@pytest.mark.parametrize("bound", [PER_ROUND, PER_TIME])
-def test_tied_routing_against_another_optimiser(bound):
-    end = optimise(bound, CLUSTERS, 30, tied=True)[0]
+def test_tied_routing_against_another_optimiser():
+    end = optimise(PER_ROUND, CLUSTERS, 30, tied=True)[0]
     assert len(np.unique(end.p)) == 3
+    assert rounds(end) == pytest.approx(326.7, abs=0.05)
 
     def value(theta):
         shares = np.exp(np.repeat([0, *theta], 10))
-        return bound.value(QueueingNetwork(shares / shares.sum(), CLUSTERS, 30))
+        return PER_ROUND.value(QueueingNetwork(shares / shares.sum(), CLUSTERS, 30))
 
     other = minimize(value, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
     assert end.value == pytest.approx(other.fun, rel=1e-9)
-
-
-def test_slow_clients_of_g_when_tied():
-    assert rounds(optimise(PER_ROUND, CLUSTERS, 30, tied=True)[0]) == pytest.approx(326.7, abs=0.05)
 
 
 def test_slowest_client_gets_half_of_the_tasks():
@@ -79,19 +75,6 @@ def test_slowest_client_gets_half_of_the_tasks():
         for p in (uniform(20), balanced(SLIGHT))
     ]
     assert slower == pytest.approx([9.35, 9.52], abs=5e-3)
-
-
-def test_skew_grows_with_the_tasks():
-    skew = [optimise(PER_ROUND, SLIGHT, tasks, restarts=False)[0].p[0] for tasks in (5, 10, 20, 50, 100)]
-    assert skew == pytest.approx([0.051, 0.057, 0.334, 0.435, 0.515], abs=6e-4)
-
-
-def test_where_g_is_least_does_not_depend_on_a_b_and_t():
-    ends = [
-        optimise(bound, SLIGHT, 20, restarts=False)[0].p
-        for bound in (PER_ROUND, G(lr=0.01, gap=1e6, noise=1.0, rounds=1))
-    ]
-    np.testing.assert_allclose(ends[0], ends[1], atol=1e-6)
 
 
 def test_ends_are_local_minima():

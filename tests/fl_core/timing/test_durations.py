@@ -52,19 +52,16 @@ DRAWN = [
 )
 def test_jobs_follow_the_law(durations: Durations, distribution: Any) -> None:
     """All jobs of all clients are one sample of it (Kolmogorov–Smirnov), with the mean asked for."""
-    sample = drawn(durations, n=100, jobs=400).ravel()
+    sample = drawn(durations, n=100, jobs=100).ravel()
     assert stats.kstest(sample, distribution.cdf).pvalue > TINY
     error = distribution.std() / math.sqrt(sample.size)
     assert abs(sample.mean() - distribution.mean()) < 4 * error
     assert float(durations.means(1, 0)[0]) == pytest.approx(distribution.mean(), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "durations", [durations for durations, _ in DRAWN], ids=lambda durations: durations.name
-)
-def test_jobs_are_independent_of_each_other(durations: Durations) -> None:
+def test_jobs_are_independent_of_each_other() -> None:
     """Ranks of neighbours, along the jobs of a client and along the clients at one job, do not correlate."""
-    sample = drawn(durations)
+    sample = drawn(law("exponential"))
     for one, other in ((sample[:, :-1], sample[:, 1:]), (sample[:-1], sample[1:])):
         assert stats.spearmanr(one.ravel(), other.ravel()).pvalue > TINY
 
@@ -76,6 +73,23 @@ def test_persistent_means_are_exponential_and_so_are_the_jobs_around_them() -> N
     assert stats.kstest(means, stats.expon(scale=5).cdf).pvalue > TINY
     sample = drawn(durations, seed=3) / means[:50, None]
     assert stats.kstest(sample.ravel(), stats.expon.cdf).pvalue > TINY
+
+
+def test_log_normal_speeds_over_clients() -> None:
+    """Mean and variance of 20,000 clients within five standard errors; without noise all jobs take the mean.
+
+    The standard error of a sample variance is σ² √((κ − 1)/N), κ the kurtosis.
+    """
+    clients = law("lognormal", mean=3, sigma=0.7, noise=0)
+    w = math.exp(0.7**2)
+    variance, kurtosis = 9 * (w - 1), w**4 + 2 * w**3 + 3 * w**2 - 3
+    sample = np.array([float(length) for length in clients.means(20_000, 5)])
+    assert abs(sample.mean() - 3) < 5 * math.sqrt(variance / sample.size)
+    assert abs(sample.var() - variance) < 5 * variance * math.sqrt((kurtosis - 1) / sample.size)
+    lengths = Lengths(clients, 3, 5)
+    assert [lengths(client, job) * lengths.clock.unit for client in range(3) for job in range(2)] == [
+        length for length in clients.means(3, 5) for _ in range(2)
+    ]
 
 
 def test_phones_are_of_three_speeds_in_the_published_shares() -> None:
@@ -205,7 +219,7 @@ def test_a_length_is_never_zero_and_never_not_a_number() -> None:
 
     assert Lengths(Odd(value=0), 1, 0)(0, 0) == 1
     for value in (-1.0, 1e400):
-        with pytest.raises(ValueError, match=r"drew a job of length \S+ for client 0;"):
+        with pytest.raises(ValueError, match="for client 0"):
             Lengths(Odd.model_construct(value=value), 1, 0)(0, 0)
 
 
@@ -234,7 +248,6 @@ def test_a_trace_is_played_in_order_and_starts_over(tmp_path: Path) -> None:
     assert lengths.clock.unit == Fraction(1, 12)  # of the clients that take part
     played = [[lengths(client, job) * lengths.clock.unit for job in range(3)] for client in (0, 1)]
     assert played == [[Fraction(1, 2), Fraction(5, 4), Fraction(1, 2)], [Fraction(1, 3), 2, Fraction(1, 3)]]
-    assert durations.label() == "trace phones.csv"
 
 
 def test_the_content_of_a_trace_is_part_of_what_is_described(tmp_path: Path) -> None:
@@ -245,40 +258,37 @@ def test_the_content_of_a_trace_is_part_of_what_is_described(tmp_path: Path) -> 
     traced(tmp_path, "0,2\n")
     assert DurationTrace(path=path) != first
     other = Durations.model_validate(described | {"digest": "0123456789abcdef"})
-    with pytest.raises(
-        ValueError, match=r"phones.csv: the file was edited: its digest is not 0123456789abcdef"
-    ):
+    with pytest.raises(ValueError, match=r"phones\.csv: .* 0123456789abcdef"):
         Lengths(other, 1, 0)
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "line"),
     [
-        ("0,1\n1,fast\n", "line 2: a row is a client and lengths of its jobs, such as"),
-        ("0,1\n1,0\n", "not '1,0'"),
-        ("0\n", "line 1"),
-        ("-1,2\n", "line 1"),
-        ("0,nan\n", "line 1"),
-        ("0,1,\n", "line 1"),
-        ("client_id,length\nphone a,1\n,2\n", "line 3"),
-        ("client_id,length\nclient_id,length\n", "line 2"),
+        ("0,1\n1,fast\n", 2),
+        ("0,1\n1,0\n", 2),
+        ("0\n", 1),
+        ("-1,2\n", 1),
+        ("0,nan\n", 1),
+        ("0,1,\n", 1),
+        ("client_id,length\nphone a,1\n,2\n", 3),
+        ("client_id,length\nclient_id,length\n", 2),
     ],
 )
-def test_a_damaged_trace_is_refused_with_the_line(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(ValidationError, match=complaint) as found:
+def test_a_damaged_trace_is_refused_with_the_line(tmp_path: Path, text: str, line: int) -> None:
+    with pytest.raises(ValidationError, match=f"line {line}") as found:
         DurationTrace(path=traced(tmp_path, text))
     assert found.value.error_count() == 1
 
 
 def test_a_trace_that_is_missing_or_lacks_a_client(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match=r"trace file .*phones.csv: No such file") as found:
+    with pytest.raises(ValidationError, match=r"phones\.csv") as found:
         DurationTrace(path=tmp_path / "phones.csv")
     assert found.value.error_count() == 1
     path = traced(tmp_path, "0,1\n2,1\n")
-    with pytest.raises(ValueError, match="has 2 clients, but the problem has 3"):
+    with pytest.raises(ValueError, match="2 clients"):
         Lengths(DurationTrace(path=path), 3, 0)
-    complaint = "no client 1; it has 2 clients, numbered from 0 to 2, and 'clients: random' draws 2"
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises(ValueError, match="no client 1"):
         Lengths(DurationTrace(path=path), 2, 0)
 
 
@@ -309,7 +319,6 @@ def test_clients_of_a_longer_log_are_the_first_or_drawn(tmp_path: Path) -> None:
     # 800 draws of 50 clients: 16 of each, with a standard deviation below 4.
     counts = np.bincount([int(mean) for draw in draws for mean in draw], minlength=51)[1:]
     assert counts.min() > 0 and counts.max() < 16 + 6 * 4
-    assert durations.label() == "trace phones.csv clients random"
 
 
 def test_clients_are_drawn_whatever_their_numbers(tmp_path: Path) -> None:
@@ -321,61 +330,33 @@ def test_clients_are_drawn_whatever_their_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("durations", "label"),
+    "fields",
     [
-        (FX(), "F80"),
-        (FX(spread=0), "F0"),
-        (
-            FX(spread=Fraction(67, 2), reading="uniform", jobs="exponential"),
-            "F33.5 jobs exponential reading uniform",
-        ),
-        (TwoSpeed(), "two-speed 20 % × 10"),
-        (TwoSpeed(fast=Fraction(1, 2), slow=5), "two-speed 20 % × 10 fast 0.5"),
-        (Fixed(), "fixed"),
-        (law("fixed", times=[1, 2, 3, "1/4", 5], per_step=True), "fixed per step times 0.25 … 5"),
-        (law("scipy", law="lognorm", shape=(2,), mean=5), "lognorm 2 mean 5"),
+        {"name": "fx", "spread": 100},
+        {"name": "fx", "reading": "even"},
+        {"name": "two_speed", "slow": 0.5},
+        {"name": "two_speed", "share": 1.5},
+        {"name": "shifted_exponential", "shift": 1},
+        {"name": "scipy", "law": "log_normal"},
+        {"name": "scipy", "law": "gamma", "shape": []},
+        {"name": "scipy", "law": "norm", "shape": []},
+        {"name": "scipy", "law": "pareto", "shape": [1]},
+        {"name": "fixed", "times": [1, 0]},
+        {"name": "exponential", "mean": "fast"},
+        {"name": "expnential"},
+        {"name": "trace"},
     ],
+    ids=str,
 )
-def test_labels(durations: Durations, label: str) -> None:
-    assert durations.label() == label
-
-
-@pytest.mark.parametrize(
-    ("fields", "complaint"),
-    [
-        ({"name": "fx", "spread": 100}, "spread\n  Input should be less than 100"),
-        ({"name": "fx", "reading": "even"}, "Input should be 'grid' or 'uniform'"),
-        ({"name": "two_speed", "slow": 0.5}, "slow: must not be below `fast`, which is 1, but is 1/2"),
-        ({"name": "two_speed", "share": 1.5}, "share\n  Input should be less than or equal to 1"),
-        (
-            {"name": "shifted_exponential", "shift": 1},
-            "shift: must be below the mean length of a job, 1, not 1",
-        ),
-        ({"name": "scipy", "law": "log_normal"}, "law: scipy.stats has no continuous law 'log_normal'"),
-        ({"name": "scipy", "law": "gamma", "shape": []}, "shape: gamma has 1 shape parameters (a), 0 given"),
-        (
-            {"name": "scipy", "law": "norm", "shape": []},
-            "must be positive with a finite mean, but its mean is 0",
-        ),
-        ({"name": "scipy", "law": "pareto", "shape": [1]}, "finite mean, but its mean is inf"),
-        ({"name": "fixed", "times": [1, 0]}, "times.1\n  Input should be greater than 0"),
-        ({"name": "exponential", "mean": "fast"}, "a time is a number such as 0.5"),
-        ({"name": "expnential"}, "unknown durations 'expnential'. Did you mean 'exponential'?"),
-        ({"name": "trace"}, "path\n  Field required"),
-    ],
-)
-def test_mistakes_get_one_clear_sentence(fields: dict[str, Any], complaint: str) -> None:
+def test_each_mistake_is_one_error(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError) as found:
         Durations.model_validate(fields)
     assert found.value.error_count() == 1
-    assert complaint in str(found.value)
 
 
 def test_times_must_fit_the_number_of_clients() -> None:
     for name in ("fixed", "exponential"):
-        with pytest.raises(
-            ValueError, match="times: 2 given for 3 clients; give one for all, or one for each"
-        ):
+        with pytest.raises(ValueError, match="times: 2 given for 3 clients"):
             Lengths(law(name, times=[1, 2]), 3, 0)
 
 
@@ -388,18 +369,20 @@ class Odd(Durations):
         return (*(Fraction(1),) * (n - 1), self.mean)
 
 
-@pytest.mark.parametrize("mean", [Fraction(0), Fraction(-1, 2), float("nan"), float("inf")])
+@pytest.mark.parametrize("mean", [Fraction(0), Fraction(-1, 2), float("nan"), float("inf"), 0.5, "1"])
 def test_a_mean_that_cannot_be_is_told_with_law_and_client(mean: Any) -> None:
-    with pytest.raises(ValueError, match=rf"^durations: .*:Odd gives client 2 jobs of mean length {mean};"):
+    with pytest.raises(ValueError, match=r"^durations: .*:Odd gives client 2 "):
         Lengths(Odd.model_construct(mean=mean), 3, 0)
 
 
-def test_there_is_a_mean_for_each_client() -> None:
+@pytest.mark.parametrize("given", [(Fraction(1),) * 2, None])
+def test_there_is_a_mean_for_each_client(given: Any) -> None:
     class Short(Durations):
         def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
-            return (Fraction(1),) * (n - 1)
+            means: tuple[Fraction, ...] = given
+            return means
 
-    with pytest.raises(ValueError, match=r"Short gives 2 means for 3 clients"):
+    with pytest.raises(ValueError, match="Short"):
         means(Short.model_construct(), 3, 0)
 
 
@@ -415,20 +398,9 @@ class Cycling(Durations):
         return (self.given,) * n
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ((), r"gives client 0 \(\), not the lengths of its jobs in turn"),
-        (1, "gives client 0 1, not the lengths"),
-        (
-            (Fraction(3), Fraction(-1)),
-            "gives client 0 a job of length -1; a length is an exact number above 0",
-        ),
-        ((0.5, 1.5), r"gives client 0 a job of length 0\.5; a length is an exact number above 0"),
-    ],
-)
-def test_the_lengths_of_a_law_that_is_not_random_are_exact(given: Any, line: str) -> None:
-    with pytest.raises(ValueError, match=rf"^durations: .*:Cycling\S* {line}"):
+@pytest.mark.parametrize("given", [(), 1, (Fraction(3), Fraction(-1)), (0.5, 1.5)])
+def test_the_lengths_of_a_law_that_is_not_random_are_exact(given: Any) -> None:
+    with pytest.raises(ValueError, match=r"^durations: .*:Cycling\S* gives client 0 "):
         Lengths(Cycling.model_construct(given=given), 2, 0)
 
 
@@ -438,24 +410,6 @@ def test_integers_of_numpy_are_exact_and_come_back_as_python_s() -> None:
     assert [lengths(1, job) for job in range(3)] == [1, 2, 1] and type(lengths(0, 0)) is int
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        (None, r"\.means must return 3 means, not None"),
-        ([0.5] * 3, r" gives client 0 jobs of mean length 0\.5; a mean is an exact number above 0"),
-        (["1"] * 3, " gives client 0 jobs of mean length 1; a mean is an exact number above 0"),
-    ],
-)
-def test_the_means_of_a_law_that_is_not_random_are_exact(given: Any, line: str) -> None:
-    class Inexact(Durations):
-        def means(self, n: int, seed: int) -> tuple[Fraction, ...]:
-            means: tuple[Fraction, ...] = given
-            return means
-
-    with pytest.raises(ValueError, match=f"^durations: .*Inexact{line}"):
-        means(Inexact.model_construct(), 3, 0)
-
-
 @pytest.mark.parametrize("length", [None, "1", np.ones(1), np.ones(2)])
 def test_a_drawn_length_is_a_number(length: Any) -> None:
     class Kind(Exponential):
@@ -463,7 +417,5 @@ def test_a_drawn_length_is_a_number(length: Any) -> None:
             drawn: float = length
             return drawn
 
-    with pytest.raises(
-        ValueError, match=r"drew a job of length .* for client 0; a length is a finite number"
-    ):
+    with pytest.raises(ValueError, match="for client 0"):
         Lengths(Kind(), 1, 0)(0, 0)
