@@ -46,7 +46,7 @@ def test_every_theorem_has_the_test_that_it_names(claims: list[tuple[Paper, Clai
     written = {
         (path.stem.removeprefix("test_"), f"{path.relative_to(ROOT).as_posix()}::{name}")
         for path in (ROOT / "tests" / "papers").glob("test_*.py")
-        for name in re.findall(r"^@theorem\ndef (\w+)\(", path.read_text("utf-8"), re.MULTILINE)
+        for name in re.findall(r"^(\w+) = theorem\(", path.read_text("utf-8"), re.MULTILINE)
     }
     assert named == written
 

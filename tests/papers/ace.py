@@ -229,7 +229,7 @@ def arrivals(order: Order, clients: int, rounds: int) -> NDArray[np.int64]:
     return rng.choice(clients, rounds, p=None if order == "uniform" else speed / speed.sum())
 
 
-def slack(order: Order, spread: float, threshold: int | None = None) -> float:
+def bound_slack(order: Order, spread: float, threshold: int | None = None) -> float:
     """The bound of Theorem 1, or of Theorem a.6 where a threshold is given, over the mean of ‖∇F‖².
 
     At the largest rate that the theorem allows for the delay that this order of arrivals brings about.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.papers import ace
-from tests.papers.theorems import assert_found, theorem
+from tests.papers.theorems import theorem
 
 
 @given(st.integers(2, 7), st.data())
@@ -137,30 +137,8 @@ def test_vanilla_without_a_floor_falls_with_the_rate():
 
 # -- claims ----------------------------------------------------------------------------------------
 
-
-@pytest.mark.slow
-@theorem
-def test_after_dropouts(claim):
-    assert_found(claim, ace.after_dropouts(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_vanilla_floor(claim):
-    assert_found(claim, ace.vanilla_floor(**claim.arguments))
-
-
-@theorem
-def test_bound_slack(claim):
-    assert_found(claim, ace.slack(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_noise_exponent(claim):
-    assert_found(claim, ace.noise_exponent(**claim.arguments))
-
-
-@theorem
-def test_best_rate_exponent(claim):
-    assert_found(claim, ace.best_rate_exponent(**claim.arguments))
+test_after_dropouts = theorem(ace.after_dropouts, slow=True)
+test_vanilla_floor = theorem(ace.vanilla_floor, slow=True)
+test_bound_slack = theorem(ace.bound_slack)
+test_noise_exponent = theorem(ace.noise_exponent, slow=True)
+test_best_rate_exponent = theorem(ace.best_rate_exponent)

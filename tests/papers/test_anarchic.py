@@ -8,7 +8,7 @@ import pytest
 
 from tests.papers import anarchic
 from tests.papers.anarchic import AnarchicSetting
-from tests.papers.theorems import assert_found, theorem
+from tests.papers.theorems import theorem
 
 WORKERS = len(anarchic.CENTRES)
 FIRST = np.array([anarchic.FIRST])
@@ -61,10 +61,6 @@ def test_corollaries_2_and_3(theorem, clients):
         assert bound.holds
         limits.append(bound.value * (clients * rounds) ** 0.5)
     assert limits[0] == pytest.approx(limits[1], rel=1e-3)
-
-
-def test_learning_rates_of_the_corollaries():
-    assert anarchic.learning_rates(100, 9) == pytest.approx((1 / 10, 3))
 
 
 def test_corollary_1_up_to_the_floor():
@@ -264,58 +260,13 @@ def test_step_sizes_outside_of_the_theorem_are_refused():
 
 # -- claims ----------------------------------------------------------------------------------------
 
-
-@theorem
-def test_lower_bound(claim):
-    assert_found(claim, anarchic.lower_bound(**claim.arguments))
-
-
-@theorem
-def test_lower_bound_slope(claim):
-    assert_found(claim, anarchic.lower_bound_slope(**claim.arguments))
-
-
-@theorem
-def test_first_pass(claim):
-    assert_found(claim, anarchic.first_pass(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_speed_up(claim):
-    assert_found(claim, anarchic.speed_up(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_floor_exponent(claim):
-    assert_found(claim, anarchic.floor_exponent(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_floor_ratio(claim):
-    assert_found(claim, anarchic.floor_ratio(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_floor(claim):
-    assert_found(claim, anarchic.floor(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_delay_ratio(claim):
-    assert_found(claim, anarchic.delay_ratio(**claim.arguments))
-
-
-@theorem
-def test_bound_slack(claim):
-    assert_found(claim, anarchic.bound_slack(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_condition_7(claim):
-    assert_found(claim, anarchic.condition_7(**claim.arguments))
+test_lower_bound = theorem(anarchic.lower_bound)
+test_lower_bound_slope = theorem(anarchic.lower_bound_slope)
+test_first_pass = theorem(anarchic.first_pass)
+test_speed_up = theorem(anarchic.speed_up, slow=True)
+test_floor_exponent = theorem(anarchic.floor_exponent, slow=True)
+test_floor_ratio = theorem(anarchic.floor_ratio, slow=True)
+test_floor = theorem(anarchic.floor, slow=True)
+test_delay_ratio = theorem(anarchic.delay_ratio, slow=True)
+test_bound_slack = theorem(anarchic.bound_slack)
+test_condition_7 = theorem(anarchic.condition_7, slow=True)

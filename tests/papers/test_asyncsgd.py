@@ -9,7 +9,7 @@ from fl_core.theory.jackson import Occupancy
 from fl_core.theory.routing import QueueingNetwork
 from tests.papers import asyncsgd
 from tests.papers.asyncsgd import simulate
-from tests.papers.theorems import assert_found, theorem
+from tests.papers.theorems import theorem
 
 P, SPEEDS, TASKS = np.array([0.5, 0.3, 0.2]), np.array([1.0, 2.0, 0.7]), 6
 
@@ -45,10 +45,6 @@ def test_covariance_of_the_tasks_left(path):
     left = QueueingNetwork(P, SPEEDS, TASKS).left
     covariance = [left.covariance_with(unit) for unit in np.eye(3)]
     np.testing.assert_allclose(np.cov(path.left.T), covariance, rtol=0.1, atol=0.02)
-
-
-def test_overall_staleness_is_one_less_than_the_tasks(path):
-    assert within(path.delays[:-1000], TASKS - 1)
 
 
 def test_delay_law_without_product_form():
@@ -193,140 +189,24 @@ def test_multiplications_by_hand():
     assert asyncsgd.multiplications(formula="products", clients=2, tasks=2) == 4 + 2 + 2 * 2
 
 
-# What our own code says of §5's networks, which the paper does not print.
-@pytest.mark.parametrize(
-    ("routing", "rounds"),
-    [
-        ("balanced", 16932.2),
-        ("uniform", 687.2),
-        ([0.0068, 0.0449, 0.0487], 3085.8),  # the printed p_H, scaled to 1
-        ("H", 7043.4),
-        ("G", 104.0),
-    ],
-)
-def test_rounds_that_are_expected(routing, rounds):
-    assert asyncsgd.rounds(network="5.2", routing=routing, time=3000) == pytest.approx(rounds, abs=0.05)
-
-
-def test_the_vector_that_is_found_is_far_from_the_printed_one():
-    """By 0.0702 − 0.0487 for a fast client."""
-    found = asyncsgd.furthest(network="5.2", routing="H", printed=[0.0068, 0.0449, 0.0487])
-    assert found == pytest.approx(0.0215, abs=5e-5)
-    assert asyncsgd.furthest(network="5.2", routing="uniform", printed=[1 / 30] * 3) == pytest.approx(0)
-
-
-@pytest.mark.parametrize(("ratio", "share"), [(1.2, 0.88), (2, 0.90), (10, 0.95)])
-def test_third_term_of_two_clients(ratio, share):
-    """Least at this share of the slow client; 76 = 4 · 19 under uniform routing, whatever the speeds."""
-    assert asyncsgd.best_slow_share(ratio=ratio, tasks=20) == pytest.approx(share)
-    assert asyncsgd.third_term(ratio=ratio, tasks=20, share=0.5) == pytest.approx(76)
-
-
-@pytest.mark.parametrize(("divisor", "wanted"), [(100, [71, 52, 33]), (10, [35, 29, 21])])
-def test_numbers_of_tasks_with_the_least_bound(divisor, wanted):
-    """Figure 2's curves have other constants than §5.2, which it does not give; these are §5.2's."""
-    rates = (0.015, 0.02, 0.03)
-    found = [asyncsgd.best_concurrency(lr=lr, clients=50, divisor=divisor, limit=100) for lr in rates]
-    assert found == wanted
-
-
 # -- claims ----------------------------------------------------------------------------------------
 
-
-@pytest.mark.slow
-@theorem
-def test_delay_law(claim):
-    assert_found(claim, asyncsgd.delay_law(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_mean_delay(claim):
-    assert_found(claim, asyncsgd.mean_delay(**claim.arguments))
-
-
-@theorem
-def test_rounds(claim):
-    assert_found(claim, asyncsgd.rounds(**claim.arguments))
-
-
-@theorem
-def test_furthest(claim):
-    assert_found(claim, asyncsgd.furthest(**claim.arguments))
-
-
-@theorem
-def test_share(claim):
-    assert_found(claim, asyncsgd.share(**claim.arguments))
-
-
-@theorem
-def test_slowdown(claim):
-    assert_found(claim, asyncsgd.slowdown(**claim.arguments))
-
-
-@theorem
-def test_best_concurrency(claim):
-    assert_found(claim, asyncsgd.best_concurrency(**claim.arguments))
-
-
-@theorem
-def test_best_concurrency_falls(claim):
-    assert_found(claim, asyncsgd.best_concurrency_falls(**claim.arguments))
-
-
-@theorem
-def test_third_term_turns(claim):
-    assert_found(claim, asyncsgd.third_term_turns(**claim.arguments))
-
-
-@theorem
-def test_best_slow_share(claim):
-    assert_found(claim, asyncsgd.best_slow_share(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_skew_grows(claim):
-    assert_found(claim, asyncsgd.skew_grows(**claim.arguments))
-
-
-@theorem
-def test_falls_with_speed(claim):
-    assert_found(claim, asyncsgd.falls_with_speed(**claim.arguments))
-
-
-@theorem
-def test_grows_with_tasks(claim):
-    assert_found(claim, asyncsgd.grows_with_tasks(**claim.arguments))
-
-
-@theorem
-def test_best_tasks(claim):
-    assert_found(claim, asyncsgd.best_tasks(**claim.arguments))
-
-
-@theorem
-def test_has_interior_optimum(claim):
-    assert_found(claim, asyncsgd.has_interior_optimum(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_growth(claim):
-    assert_found(claim, asyncsgd.growth(**claim.arguments))
-
-
-@theorem
-def test_closed_form(claim):
-    assert_found(claim, asyncsgd.closed_form(**claim.arguments))
-
-
-@theorem
-def test_balanced_throughput(claim):
-    assert_found(claim, asyncsgd.balanced_throughput(**claim.arguments))
-
-
-@theorem
-def test_bound_slack(claim):
-    assert_found(claim, asyncsgd.bound_slack(**claim.arguments))
+test_delay_law = theorem(asyncsgd.delay_law, slow=True)
+test_mean_delay = theorem(asyncsgd.mean_delay, slow=True)
+test_rounds = theorem(asyncsgd.rounds)
+test_furthest = theorem(asyncsgd.furthest)
+test_share = theorem(asyncsgd.share)
+test_slowdown = theorem(asyncsgd.slowdown)
+test_best_concurrency = theorem(asyncsgd.best_concurrency)
+test_best_concurrency_falls = theorem(asyncsgd.best_concurrency_falls)
+test_third_term_turns = theorem(asyncsgd.third_term_turns)
+test_best_slow_share = theorem(asyncsgd.best_slow_share)
+test_skew_grows = theorem(asyncsgd.skew_grows, slow=True)
+test_falls_with_speed = theorem(asyncsgd.falls_with_speed)
+test_grows_with_tasks = theorem(asyncsgd.grows_with_tasks)
+test_best_tasks = theorem(asyncsgd.best_tasks)
+test_has_interior_optimum = theorem(asyncsgd.has_interior_optimum)
+test_growth = theorem(asyncsgd.growth, slow=True)
+test_closed_form = theorem(asyncsgd.closed_form)
+test_balanced_throughput = theorem(asyncsgd.balanced_throughput)
+test_bound_slack = theorem(asyncsgd.bound_slack)

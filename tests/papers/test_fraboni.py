@@ -17,7 +17,7 @@ from fl_core.scenario import Budget, Scenario
 from fl_core.theory import weights
 from tests.papers import fraboni
 from tests.papers.fraboni import equal, hardware, scheme_of, slack
-from tests.papers.theorems import assert_found, theorem
+from tests.papers.theorems import theorem
 
 TIMES = st.lists(st.fractions(Fraction(1, 4), 3, max_denominator=4), min_size=2, max_size=4)
 
@@ -132,11 +132,6 @@ def test_sampling_against_enumeration(times, data):
         assert scheme.periods == (longest,)
 
 
-def test_uniform_sampling_of_equal_clients():
-    scheme = fraboni.uniform_sampling(equal(10), hardware(10, 80), 4)
-    assert (scheme.alpha, scheme.beta) == (Fraction(10 * 3, 4 * 9), Fraction(10 - 4, 4 * 9))
-
-
 def test_rounds_have_no_delay_and_are_unbiased_each():
     """One aggregation a round, of updates on the newest model: τ = 0 and W = 1."""
     p, times = equal(4), hardware(4, 80)
@@ -218,17 +213,6 @@ def test_the_printed_limit_implies_the_proofs_conditions(delay, steps):
 def test_step_sizes_outside_of_the_theorem_are_refused():
     with pytest.raises(ValueError, match="too large for Theorem 1: Lemma 11"):
         fraboni.theorem_1(fraboni.FraboniSetting(1.0, 10, alpha=1.0, beta=0.0, delay=2), 1, 0, 0, 0)
-
-
-def test_what_the_terms_scale_with():
-    run = fraboni.FraboniSetting(1e-4, 100, alpha=1.0, beta=0.5, delay=3)
-    bound = fraboni.theorem_1(run, 2.0, 0.1, 1.0, 0.5)
-    assert bound.local == 0  # K = 1
-    longer = fraboni.theorem_1(replace(run, rounds=200), 2.0, 0.1, 1.0, 0.5)
-    assert longer.start == pytest.approx(bound.start / 2)
-    assert fraboni.theorem_1(replace(run, beta=0.0), 2.0, 0.1, 1.0, 0.5).alone == 0
-    assert fraboni.theorem_1(replace(run, alpha=0.0), 2.0, 0.1, 1.0, 0.5).joint == 0
-    assert fraboni.theorem_4(run, bound, 1, 5.0) == bound.vanishing  # W = 1
 
 
 WORKED = fraboni.FraboniSetting(  # η̃ = 1/2000, D = 6/100, η̃ + 16·3·2 (15/2000)² = .0059
@@ -487,98 +471,22 @@ def test_slack_is_that_of_the_tightest_place():
 
 # -- claims ----------------------------------------------------------------------------------------
 
-
-@theorem
-def test_window_is_fair(claim):
-    assert_found(claim, fraboni.window_is_fair(**claim.arguments))
-
-
-@theorem
-def test_bounds_hold(claim):
-    assert_found(claim, fraboni.bounds_hold(**claim.arguments))
-
-
-@theorem
-def test_as_often_as_clients(claim):
-    assert_found(claim, fraboni.as_often_as_clients(**claim.arguments))
-
-
-@theorem
-def test_async_under_exponential_times(claim):
-    assert_found(claim, fraboni.async_under_exponential_times(**claim.arguments))
-
-
-@theorem
-def test_fedfix_under_exponential_times(claim):
-    assert_found(claim, fraboni.fedfix_under_exponential_times(**claim.arguments))
-
-
-@theorem
-def test_example_1_ends(claim):
-    assert_found(claim, fraboni.example_1_ends(**claim.arguments))
-
-
-@theorem
-def test_example_2_attractor(claim):
-    assert_found(claim, fraboni.example_2_attractor(**claim.arguments))
-
-
-@theorem
-def test_passes_through(claim):
-    assert_found(claim, fraboni.passes_through(**claim.arguments))
-
-
-@theorem
-def test_theorem_1_slack(claim):
-    assert_found(claim, fraboni.theorem_1_slack(**claim.arguments))
-
-
-@theorem
-def test_step_limit_suffices(claim):
-    assert_found(claim, fraboni.step_limit_suffices(**claim.arguments))
-
-
-@theorem
-def test_theorem_2_slack(claim):
-    assert_found(claim, fraboni.theorem_2_slack(**claim.arguments))
-
-
-@pytest.mark.slow
-@theorem
-def test_corollary_3_slack(claim):
-    assert_found(claim, fraboni.corollary_3_slack(**claim.arguments))
-
-
-@theorem
-def test_theorem_4_slack(claim):
-    assert_found(claim, fraboni.theorem_4_slack(**claim.arguments))
-
-
-@theorem
-def test_bound_vanishes(claim):
-    assert_found(claim, fraboni.bound_vanishes(**claim.arguments))
-
-
-@theorem
-def test_any_rate_vanishes(claim):
-    assert_found(claim, fraboni.any_rate_vanishes(**claim.arguments))
-
-
-@theorem
-def test_property_1_holds(claim):
-    assert_found(claim, fraboni.property_1_holds(**claim.arguments))
-
-
-@theorem
-def test_sampling_trends(claim):
-    assert_found(claim, fraboni.sampling_trends(**claim.arguments))
-
-
-@theorem
-def test_faster_rounds(claim):
-    assert_found(claim, fraboni.faster_rounds(**claim.arguments))
-
-
-@theorem
-def test_biased_sampling_ends(claim):
-    assert_found(claim, fraboni.biased_sampling_ends(**claim.arguments))
+test_window_is_fair = theorem(fraboni.window_is_fair)
+test_bounds_hold = theorem(fraboni.bounds_hold)
+test_as_often_as_clients = theorem(fraboni.as_often_as_clients)
+test_async_under_exponential_times = theorem(fraboni.async_under_exponential_times)
+test_fedfix_under_exponential_times = theorem(fraboni.fedfix_under_exponential_times)
+test_example_1_ends = theorem(fraboni.example_1_ends)
+test_example_2_attractor = theorem(fraboni.example_2_attractor)
+test_passes_through = theorem(fraboni.passes_through)
+test_theorem_1_slack = theorem(fraboni.theorem_1_slack)
+test_step_limit_suffices = theorem(fraboni.step_limit_suffices)
+test_theorem_2_slack = theorem(fraboni.theorem_2_slack)
+test_corollary_3_slack = theorem(fraboni.corollary_3_slack, slow=True)
+test_theorem_4_slack = theorem(fraboni.theorem_4_slack)
+test_bound_vanishes = theorem(fraboni.bound_vanishes)
+test_any_rate_vanishes = theorem(fraboni.any_rate_vanishes)
+test_property_1_holds = theorem(fraboni.property_1_holds)
+test_sampling_trends = theorem(fraboni.sampling_trends)
+test_faster_rounds = theorem(fraboni.faster_rounds)
+test_biased_sampling_ends = theorem(fraboni.biased_sampling_ends)

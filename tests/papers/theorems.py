@@ -20,20 +20,21 @@ THEOREMS = [
 RELATIVE_ERROR = 1e-6  # of a result on another machine
 
 
-def theorem(test: Callable[[Theorem], None]) -> Any:
-    """Parametrize a test by the claims that name it; all but the first are slow."""
-    name = f"{Path(getfile(test)).relative_to(ROOT).as_posix()}::{test.__name__}"
+def theorem(function: Callable[..., Any], *, slow: bool = False) -> Callable[[Theorem], None]:
+    """Return the test of the claims that name it: a function gives the recorded result and verdict.
+
+    In the paper's file it is called test_ and the function's name. All claims but the first are slow.
+    """
+    name = f"tests/papers/test_{Path(getfile(function)).name}::test_{function.__name__}"
     mine = [claim for claim in THEOREMS if claim.test == name]
-    return pytest.mark.parametrize(
-        "claim",
-        [
-            pytest.param(claim, id=claim.id, marks=pytest.mark.slow if place else ())
-            for place, claim in enumerate(mine)
-        ],
-    )(test)
 
+    def test(claim: Theorem) -> None:
+        result = function(**claim.arguments)
+        assert flat(result) == pytest.approx(flat(claim.found), rel=RELATIVE_ERROR, abs=1e-12)
+        assert judge(claim.model_copy(update={"found": result}), {}).word == judge(claim, {}).word
 
-def assert_found(claim: Theorem, result: Any) -> None:
-    """Check that a result is the recorded one, and that the claim has the same verdict by it."""
-    assert flat(result) == pytest.approx(flat(claim.found), rel=RELATIVE_ERROR, abs=1e-12)
-    assert judge(claim.model_copy(update={"found": result}), {}).word == judge(claim, {}).word
+    claims = [
+        pytest.param(claim, id=claim.id, marks=pytest.mark.slow if slow or place else ())
+        for place, claim in enumerate(mine)
+    ]
+    return pytest.mark.parametrize("claim", claims)(test)
