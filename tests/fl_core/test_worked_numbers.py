@@ -118,17 +118,6 @@ def test_four_clients_f80(strategy: Strategy, updates: int, expected: float) -> 
     assert np.ptp(means) < 2e-3  # narrow enough to say something
 
 
-def test_identical_weights_tend_to_the_surrogate_optimum() -> None:
-    """Σ θ_i* τ_i^{-1} / Σ τ_j^{-1} = .757514, not the mean of the centres (Fraboni et al., eq. 6)."""
-    rate = np.array([float(1 / time) for time in F80])
-    surrogate = rate @ np.array(CENTRES)[:, 0] / rate.sum()
-    assert surrogate == pytest.approx(0.757514, abs=1e-6)
-    found = trajectory(
-        AsyncFedAvg(weights="identical", local_lr=0.01), scenario(F80, centres=CENTRES, updates=4000)
-    )
-    assert np.mean(found[-732 * 2 :]) == pytest.approx(surrogate, abs=1e-3)
-
-
 def test_exact_weights_of_four_clients() -> None:
     """d = (2.37662, 1.74286, 1.10909, .47532); FedFix-.5 (2,2,1,1)/4, FedFix-.2 (5,4,3,1)/4."""
     where = scenario(F80, centres=CENTRES, updates=1)
@@ -144,15 +133,6 @@ def test_exact_weights_of_four_clients() -> None:
         server = play(fix, where)[0].server
         assert [fix.weight(server, client) for client in range(4)] == expected
     assert [ceil(time / Fraction(1, 5)) for time in F80] == [5, 4, 3, 1]
-
-
-def test_fedfix_without_delays_is_fedavg_with_twice_the_rate() -> None:
-    """F0, Δt = 1/2: every second tick is empty and d_i = 2 p_i."""
-    where = scenario([1] * 4, centres=CENTRES, updates=40)
-    fedfix = trajectory(FedFix(local_lr=0.1), where)
-    fedavg = trajectory(FedAvg(local_lr=0.1, server_lr=2.0), where)
-    assert fedfix[0::2] == pytest.approx(fedavg[: len(fedfix[0::2])], abs=1e-12)
-    assert len(fedfix) > 15
 
 
 def test_ca2fl_by_hand_for_two_clients() -> None:
@@ -215,13 +195,7 @@ def test_outer_momentum_by_hand_for_two_clients(strategy: Strategy, expected: li
 def test_mean_staleness_is_concurrency_minus_one() -> None:
     """One update a step, every client always busy: the mean staleness tends to C − 1 exactly."""
     for times, expected in (([Fraction(1), Fraction(1, 2)], 1), (F80, 3)):
-        _, seen = play(AsyncFedAvg(), scenario(times, updates=732 * 6))
+        _, seen = play(AsyncFedAvg(), scenario(times, updates=732 * 3))
         staleness = [event.staleness for event in seen if event.staleness is not None]
         assert np.mean(staleness[732:]) == pytest.approx(expected, abs=0.01)
     assert max(staleness) == 10
-
-
-def test_synchronous_means_no_staleness() -> None:
-    """FedAvg waits for everyone."""
-    _, seen = play(FedAvg(), scenario(F80, updates=400))
-    assert {event.staleness for event in seen} == {0}

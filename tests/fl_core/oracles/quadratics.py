@@ -6,7 +6,7 @@ here knows a strategy: oracles are written in NumPy from the papers, and compare
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
@@ -78,12 +78,12 @@ def played(experiment: Experiment) -> tuple[list[Arrival], np.ndarray]:
     return arrivals, np.array(models)
 
 
-def always_busy(updates: int) -> Iterator[tuple[int, int]]:
+def always_busy(updates: int, times: Sequence[int | str] = TIMES) -> Iterator[tuple[int, int]]:
     """Client and start version of each arrival where all always work and every arrival makes a version.
 
     A plain heap of (end, client, start); of those that end together the lowest client is first.
     """
-    lengths = [Fraction(time) for time in TIMES]
+    lengths = [Fraction(time) for time in times]
     heap = [(lengths[client], client, 0) for client in range(N)]
     heapify(heap)
     for version in range(updates):

@@ -44,11 +44,8 @@ SPEED = [float(1 / time) for time in TIMES]
     [
         ("fedavg", {}, [1.0] * CLIENTS),
         ("async_fedavg", {}, SPEED),
-        ("async_fedavg", {"weights": "identical"}, SPEED),
         ("fedfix", {"period": "3/10"}, [1 / 4, 1 / 3, 1 / 2, 1, 1 / 8]),  # 1/⌈τ_i/Δt⌉
-        ("fedfix", {"period": "3/10", "weights": "exponential"}, [1 / 4, 1 / 3, 1 / 2, 1, 1 / 8]),
         ("fedbuff_c", {"buffer": 2}, None),
-        ("fedbuff_c", {"buffer": 3, "weights": "participation"}, None),
         ("fedbuff", {"buffer": 2, "concurrency": 5}, SPEED),
     ],
     ids=str,

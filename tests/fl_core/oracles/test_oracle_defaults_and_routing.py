@@ -163,7 +163,7 @@ def bound(
 
 
 @pytest.mark.parametrize("which", ["G", "H"])
-@pytest.mark.parametrize(("scale", "tasks"), [(1.0, 5), (5.0, 5), (5.0, 14)])
+@pytest.mark.parametrize(("scale", "tasks"), [(1.0, 5), (5.0, 14)])
 def test_the_optimised_routing_is_where_the_bound_is_least(which: str, scale: float, tasks: int) -> None:
     """Of two clients on a grid of 4,000 points; η = η_g η_l. Of 14 tasks both bounds have two valleys."""
     numbers = {"distance": 7.0, "noise": 30.0, "smoothness": 2.0}

@@ -187,13 +187,6 @@ def test_delays_are_geometric() -> None:
     assert float(law.means(1, 0)[0]) == pytest.approx(1 + q / (1 - q), rel=1e-12)
 
 
-def test_one_client_at_work_is_never_stale() -> None:
-    """With concurrency 1, the paper's for vanilla (F.4), every update is made on the newest version."""
-    where = {"durations": {"name": "iterations", "mean": 5}, "updates": 200}
-    arrivals, _ = played(experiment({"name": "asgd", "concurrency": 1, "local_lr": LR}, **where))
-    assert {one.before - one.start for one in arrivals} == {0}
-
-
 @pytest.mark.slow
 def test_arrivals_an_iteration_follow_littles_law() -> None:
     """n always at work and a mean length of β' iterations are n/β' arrivals an iteration, within 3 %."""

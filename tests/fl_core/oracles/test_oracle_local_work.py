@@ -298,14 +298,6 @@ def test_dynamic_steps_are_uniform() -> None:
         assert np.abs(counts[1:] - jobs / choices).max() < 5 * spread
 
 
-def test_dynamic_steps_reach_from_one_to_2k() -> None:
-    """600 draws for K = 3: one of the six is missing with a chance below 6 (5/6)^600 = 10^−46."""
-    server: Any = SimpleNamespace(sizes=[50], stream=lambda *name: np.random.default_rng(name[1:]))
-    local = SGD(steps=3, dynamic=True)
-    assert {local.count(server, 0, job) for job in range(600)} == {1, 2, 3, 4, 5, 6}
-    assert {SGD(steps=3).count(server, 0, job) for job in range(9)} == {3}
-
-
 def test_steps_by_epochs() -> None:
     """K is the least number of mini-batches B that hold e n_i data points, at least 1, for e as written.
 

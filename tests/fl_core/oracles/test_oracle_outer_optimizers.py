@@ -113,13 +113,6 @@ def test_weights_of_cgad_by_hand() -> None:
     assert (cgad.server_lr, cgad.server.reference()) == (0.01, "adam")
 
 
-def test_cgad_of_fresh_updates_is_adam() -> None:
-    """One client at work at a time: every age is 0."""
-    one = {**COMMON, "concurrency": 1, "server": "adam"}
-    runs = [played(experiment({"name": name, **one}, updates=UPDATES))[1] for name in ("cgad", "asgd")]
-    assert_same(runs[0], runs[1], UPDATES + 1)
-
-
 # -- HeLoCo ------------------------------------------------------------------------------------------
 
 FIELDS = {"aligned": 0.6, "confidence": 0.7, "shrinkage": 2.0, "most": 0.5, "turn": 0.9, "momentum": 0.8}
@@ -168,12 +161,6 @@ def test_corrections_by_hand(delta: list[float], expected: list[float]) -> None:
     """m = (4, 0) and all strengths 1."""
     found = HeLoCo().corrected(torch.tensor(delta), torch.tensor([4.0, 0.0]))
     assert found.tolist() == pytest.approx(expected)
-
-
-def test_heloco_that_keeps_everything_is_look_ahead() -> None:
-    """c_ok = −1: no update is corrected."""
-    kept = versions("heloco", server_lr=0.5, aligned=-1)
-    assert_same(kept, versions("asgd", server_lr=0.5, server="look_ahead"), UPDATES + 1)
 
 
 def test_each_tensor_of_a_model_is_corrected_alone() -> None:

@@ -128,21 +128,6 @@ def test_quafl_with_its_quantiser(bits: int) -> None:
     assert run(experiment(strategy, updates=SAMPLE * ROUNDS)).misread == wrong
 
 
-def test_quafl_keeps_the_mean_of_all_models_but_for_the_gradients() -> None:
-    """Averaging moves no mass where all are polled: X + Σ X_i changes by what local steps add.
-
-    With s = n: X' + Σ X_i' = (X + ΣY)/(n+1) + (nX + nΣY)/(n+1) = X + Σ Y_i.
-    """
-    strategy = described("quafl", sample=N)
-    arrivals, found = played(experiment(strategy, updates=N * 30))
-    mass = START * (N + 1)
-    for now, group in enumerate(polls(arrivals), 1):
-        assert sorted(seen.client for seen in group) == list(range(N))
-        mass = mass + sum(seen.delta for seen in group)
-        # the server's model is the mean of all n + 1 before the poll plus what they did since
-        np.testing.assert_allclose(found[now], mass / (N + 1), rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize("name", ["favas", "quafl"])
 def test_who_left_is_not_polled(name: str) -> None:
     """Half of the clients leave for good: polls go on with the others, and an empty poll is an empty step."""

@@ -92,9 +92,12 @@ PAIRS: list[tuple[dict[str, Any], type[plain.Algorithm], dict[str, Any]]] = [
     ({**ACE, "form": "incremental", "start": "when_all_heard"}, plain.IA2SGD, {}),
     *(
         ({"name": "aced", "max_age": age, "stamp": stamp, "start": start}, plain.ACED, fields)
-        for age in (1, 3, 8)
-        for stamp in ("arrival", "model")
-        for start in ("first_pass", "when_all_heard")
+        for age, stamp, start in (
+            (1, "arrival", "first_pass"),
+            (3, "model", "first_pass"),
+            (3, "arrival", "when_all_heard"),
+            (8, "model", "when_all_heard"),
+        )
         for by_arrival, as_ia2sgd in [(stamp == "arrival", start == "when_all_heard")]
         for fields in [{"max_age": age, "by_arrival": by_arrival, "as_ia2sgd": as_ia2sgd}]
     ),

@@ -6,15 +6,13 @@ over a cycle: eq. (12) of Fraboni et al. (JMLR 2023) with equal importances, up 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from quadratics import CENTRES, CURVATURE, START, N, assert_same, gradient
+from quadratics import CENTRES, CURVATURE, START, N, always_busy, assert_same, gradient
 
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
@@ -23,16 +21,6 @@ TIMES = [1, 2, 3, 4, 6]  # τ_i
 CYCLE = 12  # lcm{τ_i}
 ARRIVALS = 27  # in a cycle: Σ 12/τ_i
 OPTIMUM = CURVATURE @ CENTRES / CURVATURE.sum()  # of the mean of λ_i/2 ‖θ − c_i‖²
-
-
-def always_busy(updates: int) -> Iterator[tuple[int, int]]:
-    """Client and start version of each arrival; of those that end together the lowest client is first."""
-    heap = [(time, client, 0) for client, time in enumerate(TIMES)]
-    heapify(heap)
-    for version in range(updates):
-        now, client, start = heappop(heap)
-        yield client, start
-        heappush(heap, (now + TIMES[client], client, version + 1))
 
 
 def versions(name: str, updates: int, lr: float, **fields: Any) -> np.ndarray:
@@ -60,17 +48,12 @@ def test_its_trajectory_is_that_of_time_based_weights() -> None:
     eta = 0.05
     gamma = eta * (ARRIVALS / CYCLE) / N
     expected = [START]
-    for client, start in always_busy(300):
+    for client, start in always_busy(300, TIMES):
         expected.append(expected[-1] - gamma * TIMES[client] * gradient(client, expected[start]))
     assert_same(versions("async_fedavg", 300, eta), expected, 301)
 
 
-def test_each_worker_contributes_the_same_over_a_cycle() -> None:
-    """Client i arrives 12/τ_i times in a cycle, with steps of γ τ_i: 12 γ for all."""
-    counts = Counter(client for client, _ in always_busy(ARRIVALS))
-    assert {counts[client] * TIMES[client] for client in range(N)} == {CYCLE}
-
-
+@cache
 def bias(name: str, lr: float, **fields: Any) -> float:
     """The distance from the optimum of the mean model of a cycle, after many."""
     settled = 40 * int(1 / lr)
