@@ -50,7 +50,7 @@ def test_qsgd_is_the_papers_and_as_long_as_its_bits(width: int, bucket: int | No
     assert coding.bytes(d, 8) == math.ceil(len(message) / 8) + 8 * norms
 
 
-@pytest.mark.parametrize("coding", [QSGD(bits=2), QSGD(bits=4), QSGD(bits=3, bucket=7)])
+@pytest.mark.parametrize("coding", [QSGD(bits=2), QSGD(bits=3, bucket=7)])
 def test_variance_of_qsgd_is_its_closed_form_and_within_lemma_3_1(coding: QSGD) -> None:
     v, s = vector(20), coding.levels
     variance = 0.0
@@ -67,7 +67,7 @@ def test_variance_of_qsgd_is_its_closed_form_and_within_lemma_3_1(coding: QSGD) 
     assert variance <= coding.variance(20) * float(v.square().sum())
 
 
-@pytest.mark.parametrize("share", [0.05, 0.25, 1.0])
+@pytest.mark.parametrize("share", [0.05, 1.0])
 def test_random_k_is_unbiased_with_variance_d_over_k_less_1(share: float) -> None:
     v, coding = vector(20), RandomK(share=share)
     k = math.ceil(share * 20)
@@ -153,7 +153,7 @@ def test_ef14_loses_nothing(coding: Coding) -> None:
 
 @pytest.mark.parametrize(
     "coding",
-    [TopK(share=0.1, feedback="ef21"), RandomK(share=0.2, feedback="ef21"), QSGD(bits=3, feedback="ef21")],
+    [TopK(share=0.1, feedback="ef21"), RandomK(share=0.2, feedback="ef21")],
 )
 def test_ef21_comes_as_near_as_it_should(coding: Coding) -> None:
     """For a constant vector the distance shrinks by 1 − δ at each message (Richtárik et al., 2021)."""
@@ -182,7 +182,7 @@ def test_ef21_damps_an_unbiased_coding() -> None:
 
 def coded(strategy: str = "asgd", **links: Any) -> Experiment:
     fields = {"name": strategy, "local_lr": LOCAL_LR, **links}
-    return experiment(scenario(noise=0.0, updates=600), Strategy.model_validate(fields))
+    return experiment(scenario(noise=0.0, updates=120), Strategy.model_validate(fields))
 
 
 @pytest.mark.parametrize(("feedback", "sign"), [("ef14", 1), ("ef21", -1)])
@@ -219,7 +219,7 @@ def test_with_ef21_downlink_clients_start_from_what_both_ends_know() -> None:
 
 def test_bytes_are_counted_as_sent() -> None:
     record = run(coded(uplink={"name": "qsgd", "bits": 2}))
-    assert record.curve[-1]["uploads_bytes"] == 600 * (1 + 8)
+    assert record.curve[-1]["uploads_bytes"] == 120 * (1 + 8)
     ef21 = run(coded("fedavg", uplink={"name": "top_k", "feedback": "ef21"}))
     assert ef21.kept_bytes["clients"] == CLIENTS * 2 * 8
     assert ef21.kept_bytes["server"] == CLIENTS * 2 * 8 + 2 * 8  # and the sum of a round

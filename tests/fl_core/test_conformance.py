@@ -6,6 +6,7 @@ import re
 from typing import Any, ClassVar
 
 import pytest
+from worlds import ONE_OF_EACH_KIND
 
 from fl_core.arrangements import Arrangement
 from fl_core.coding import QSGD, Coding, TopK
@@ -83,12 +84,20 @@ PARTS = [
 ]
 
 
+# Seen by oracles and golden runs as well.
+BY_OTHERS = (of_strategies.a_run_learns, of_strategies.a_run_repeats_bit_for_bit)
+# Thousands of arrivals; test_participation.py has each kind of formula.
+COUNTED = of_strategies.clients_take_part_as_often_as_it_says
+
+
 def quick_or_slow(check: conformance.Check) -> Any:
-    """Shares are counted over thousands of arrivals: in test_participation.py for all that differ."""
-    counted = check.requirement is of_strategies.clients_take_part_as_often_as_it_says or (
-        check.requirement is conformance.rounds_go_through and check.part.name != "uniform"
+    """What other tests show of every strategy is slow here, but for one of each kind."""
+    slow = (
+        check.requirement is COUNTED
+        or (check.requirement is conformance.rounds_go_through and check.part.name != "uniform")
+        or (check.requirement in BY_OTHERS and check.part.name not in ONE_OF_EACH_KIND)
     )
-    return pytest.param(check, marks=pytest.mark.slow if counted else ())
+    return pytest.param(check, marks=pytest.mark.slow if slow else ())
 
 
 def checks(part: Part) -> list[conformance.Check]:

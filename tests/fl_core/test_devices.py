@@ -17,7 +17,7 @@ import torch
 from side_by_side import RecorderSlot
 from torch import Tensor
 from torch.utils._pytree import tree_map
-from worlds import quick_for_one_of_each_kind, scenario
+from worlds import scenario
 
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.execution.auto import Auto
@@ -41,6 +41,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU tha
 EXECUTIONS = [OneByOne, AllInFlight]
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0]]
 MEMORY = ("ace", "quafl")  # a table of the server, and models of the clients
+QUICK = ("asyncfeded", "fedavg", *MEMORY)
 LOCAL: list[Any] = [
     "scaffold",
     {"name": "sgd", "momentum": 0.9, "clip": 1.0, "weight_decay": 0.1},
@@ -146,17 +147,20 @@ def assert_same_run(
     assert_same(found, run(experiment, diagnostics=diagnostics))
 
 
-@pytest.mark.parametrize("name", quick_for_one_of_each_kind(Strategy.members()))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in Strategy.members()],
+)
 def test_every_strategy(name: str, device: torch.device) -> None:
     """With SCAFFOLD, whose clients have a memory."""
     assert_same_run(quadratics(name, {"name": "scaffold", "steps": 2}), device, AllInFlight())
 
 
-@pytest.mark.parametrize("execution", EXECUTIONS)
 @pytest.mark.parametrize("local", LOCAL, ids=str)
-def test_every_local_work(local: Any, execution: type[Execution], device: torch.device) -> None:
+def test_every_local_work(local: Any, device: torch.device) -> None:
     """Jobs of different numbers of steps among them."""
-    assert_same_run(quadratics("afa_cd", local), device, execution())
+    for execution in EXECUTIONS:
+        assert_same_run(quadratics("afa_cd", local, updates=12), device, execution())
 
 
 def test_auto(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,9 +201,7 @@ def test_images(model: str, execution: type[Execution], device: torch.device) ->
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(
-            name, marks=() if name in ("logistic", "mclr", "cnn", "lstm", "bert") else pytest.mark.slow
-        )
+        pytest.param(name, marks=() if name in ("logistic", "cnn") else pytest.mark.slow)
         for name in Model.members()
         if name != "decoder"  # whose targets are texts
     ],
@@ -237,7 +239,7 @@ def test_every_network(name: str, device: torch.device) -> None:
 
 def test_many_at_once(device: torch.device) -> None:
     """Simulations of three seeds share stacks."""
-    grid = [digits("logistic", seed) for seed in range(3)]
+    grid = [digits("logistic", seed, updates=8) for seed in range(3)]
     recorders = [Recorder(Simulation(one, placed(one, device))) for one in grid]
     for recorder in recorders:
         recorder.start()
@@ -249,7 +251,7 @@ def test_many_at_once(device: torch.device) -> None:
 
 def test_worlds_on_two_devices_do_not_share_a_stack(device: torch.device) -> None:
     """One simulation here and one there, side by side."""
-    grid = [digits("logistic", seed) for seed in range(2)]
+    grid = [digits("logistic", seed, updates=8) for seed in range(2)]
     worlds = placed(grid[0], torch.device("cpu")), placed(grid[1], device)
     recorders = [Recorder(Simulation(one, world)) for one, world in zip(grid, worlds, strict=True)]
     for recorder in recorders:
@@ -262,7 +264,7 @@ def test_worlds_on_two_devices_do_not_share_a_stack(device: torch.device) -> Non
 
 def test_diagnostics(device: torch.device) -> None:
     """Error terms with the servers in lock step, and the constants of the theorems."""
-    asked = Diagnostics(errors=2, constants=10)
+    asked = Diagnostics(errors=4, constants=20)
     assert_same_run(quadratics("ace", {"name": "scaffold", "steps": 2}), device, AllInFlight(), asked)
 
 

@@ -234,6 +234,17 @@ def test_participants_of_aced_are_its_active_clients() -> None:
     assert len(set(found)) > 1
 
 
+def test_importance_weighs_the_gradients() -> None:
+    """Clients of importance p: FedAvg weighs by it, so that neither B nor C is left."""
+    centres = [[0.0], [1.0], [5.0]]
+    problem = Quadratic(centres=tuple(map(tuple, centres)), importance=(0.6, 0.3, 0.1), noise=0.2)
+    where = scenario([1, 2, 3], centres=centres, updates=30).model_copy(update={"problem": problem})
+    seen, _ = follow(Experiment(scenario=where, strategy=FedAvg(local_lr=0.1)))
+    for one in seen:
+        close(one.terms.bias, 0.0)
+        close(one.terms.delay, 0.0)
+
+
 @pytest.mark.parametrize(
     "strategy",
     [ALL["fadas"], ALL["asyncfeded"], ASGD(local=SGD(clip=1.0)), ASGD.model_validate({"local": "adamw"})],

@@ -11,9 +11,11 @@ from worlds import play, recorded, scenario
 from fl_core.diagnostics.staleness import predicted
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recording.recorder import Recorder, run
 from fl_core.scenario import Scenario
 from fl_core.schema import Status
 from fl_core.strategies.strategy import Strategy
+from fl_core.testing.of_strategies import resumed
 
 PULLS = ("afa_cd", "afa_cs", "malenia", "rennala", "ringleader")
 WITHOUT_CONCURRENCY = ("asgrad", "favas", "fedavg", "fedstale", "mifa", "mindflayer", "quafl")
@@ -151,6 +153,12 @@ def test_arrivals_are_counted_before_anything_runs(arrivals: list[float]) -> Non
         scenario(TIMES, arrangement={"name": "rounds", "workers": 2, "arrivals": arrivals})
 
 
+@pytest.mark.parametrize("routing", [[0, 0, 0, 0], [-1, 2, 1, 1], [1, 0, 1, 1]], ids=str)
+def test_every_client_has_to_be_routed_to(routing: list[float]) -> None:
+    with pytest.raises(ValidationError):
+        strategy("generalized_asyncsgd", routing=routing)
+
+
 def test_a_deadline_is_held_against_the_fastest_of_many_seeds() -> None:
     """Speeds are drawn: what is too early for one seed is not for another."""
     law = {"name": "fx", "reading": "uniform", "spread": 90}
@@ -161,3 +169,10 @@ def test_a_deadline_is_held_against_the_fastest_of_many_seeds() -> None:
     Experiment(scenario=where, strategy=strategy("fedavg", deadline=deadline))
     with pytest.raises(ValidationError, match="deadline"):
         Experiment(scenario=where, strategy=strategy("fedavg", deadline=min(fastest) / 2))
+
+
+def test_a_run_with_a_budget_of_bytes_resumes_at_its_marks() -> None:
+    """The curve is that of the run that was not interrupted."""
+    experiment = Experiment(scenario=scenario(updates=60, bytes=480), strategy=strategy("asgd"))
+    recorders = [Recorder(Simulation(experiment)) for _ in range(2)]
+    assert resumed(recorders, [20]).curve == run(experiment).curve

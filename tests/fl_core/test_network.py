@@ -177,12 +177,6 @@ def test_k_clients_at_a_time_share_the_servers_link(clients: int) -> None:
     assert times(seen) == [(client, 3.0 + 2 * clients) for client in range(clients)]
 
 
-def test_cells_share_among_themselves() -> None:
-    """Clients 0 and 2 share one link, client 1 has the other for itself."""
-    where = linked(scenario([3] * 3, updates=3), shared={"uplink": ONE, "cells": 2})
-    assert times(play(Scripted(), where)[1]) == [(1, 4.0), (0, 5.0), (2, 5.0)]
-
-
 def test_an_upload_in_progress_is_slowed_by_another_and_regains_its_rate() -> None:
     """Client 0 uploads alone from 3 to 3.5, then shares until client 1's upload... ends as the queue says."""
     # Client 0: half at 3.5; both at half rate: client 0 ends at 4.5, client 1 (half left) at 5.
@@ -289,15 +283,6 @@ def test_collected_in_each_phase(phase: str, steps: int, arrives: float) -> None
     """The steps that are finished are uploaded from then on; what is on its way stays as it is."""
     _, seen, updates = in_phase(PHASES[phase], lambda server, job: server.collect(job))
     assert times(seen) == [(0, arrives)] and updates[0].steps == steps
-
-
-def test_a_second_job_is_downloaded_when_the_first_has_arrived() -> None:
-    """One job of a client is in service at a time, from the first byte down to the last byte up."""
-    strategy = Scripted(on_next=lambda server: [0, 0] if server.now == 0 else [])
-    where = linked(scenario([4], updates=2), downlink=ONE / 2, uplink=ONE / 4)
-    seen = play(strategy, where)[1]
-    assert times(seen) == [(0, 10.0), (0, 20.0)]
-    assert [(event.sent, event.began) for event in seen] == [(0, 0), (0, 10_000_000)]
 
 
 def test_staleness_counts_from_the_sending() -> None:

@@ -20,7 +20,7 @@ from fl_core.strategies.aced import ACED
 from fl_core.strategies.afa_cs import AFACS
 from fl_core.strategies.mifa import MIFA
 
-TABLES = [ACE(), ACED(), AFACS(start="first_pass"), ACE(form="direct"), ACED(stamp="model", max_age=2)]
+TABLES = [ACE(), AFACS(start="first_pass"), ACED(stamp="model", max_age=2)]
 SENDERS: list[dict[str, Any]] = [
     {"arrangement": IterationDelay(mean=3)},
     {"arrangement": FewWorkers(workers=2)},

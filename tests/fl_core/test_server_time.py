@@ -135,14 +135,6 @@ def test_lindley_recursion(name: str, network: Any) -> None:
     assert len(jobs) >= 20
 
 
-def test_a_slow_server_is_the_bottleneck() -> None:
-    """It is never idle after the first update, so that the k-th is applied at r_1 + k S."""
-    simulation = Simulation(
-        experiment(served(scenario([1, 2, 3, 4]), {"name": "fixed", "times": [4]}), {"name": "asgd"})
-    )
-    assert [time for time, *_ in arrivals(simulation)] == [1 + 4 * k for k in range(1, 21)]
-
-
 @pytest.mark.parametrize("name", ["fedbuff", "malenia", "quafl"])
 def test_taken_up_again_and_stacked_it_is_the_same_run(name: str, tmp_path: Path) -> None:
     where = scenario([1, "3/2", 2], updates=14, availability={"name": "spells", "mean_on": 6, "mean_off": 1})
