@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import engine as module
-from benchmarks.engine import Local, engine, libraries, must_be_fit
+from benchmarks.engine import Local, engine, own_versions, prepare_node
 from benchmarks.errors import UserError
 from fl_core.problems.data.files import DataMissingError
 from fl_core.problems.digits import Digits
@@ -22,14 +22,14 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_node_has_the_same_libraries_and_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    must_be_fit(libraries(), {Digits(): 0})
-    other = {**libraries(), "torch": "1.0"}
+    prepare_node(own_versions(), {Digits(): 0})
+    other = {**own_versions(), "torch": "1.0"}
     with pytest.raises(UserError, match=r"torch .*, not 1\.0"):
-        must_be_fit(other, {})
+        prepare_node(other, {})
 
     def missing(*_: object) -> None:
         raise DataMissingError("digits: not here")
 
     monkeypatch.setattr(Digits, "check", missing)
     with pytest.raises(DataMissingError):
-        must_be_fit(libraries(), {Digits(): 0})
+        prepare_node(own_versions(), {Digits(): 0})

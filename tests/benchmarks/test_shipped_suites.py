@@ -6,8 +6,9 @@ import pytest
 
 from benchmarks.commands.show import strategies_table
 from benchmarks.suite.shipped import recorded_name, shipped
-from benchmarks.suite.suite import PlannedRun, load
+from benchmarks.suite.suite import PlannedRun, Suite, load
 from benchmarks.yaml_io import read
+from fl_core.metrics import TRAINING
 from tuning.plan import plan
 
 
@@ -23,8 +24,14 @@ def small_suites() -> list[str]:
 
 
 @functools.cache
+def suite(name: str) -> Suite:
+    """A suite at its default scale."""
+    return load(name)
+
+
+@functools.cache
 def runs(name: str, scale: str | None) -> list[PlannedRun]:
-    return load(name, (), scale).runs()
+    return (suite(name) if scale == default(name) else load(name, (), scale)).runs()
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -45,7 +52,7 @@ def test_runs_and_their_labels_are_unique_and_a_whole_product(name: str) -> None
 
 @pytest.mark.parametrize("name", shipped())
 def test_every_strategy_can_be_tuned_in_every_scenario(name: str) -> None:
-    campaign = plan(load(name))
+    campaign = plan(suite(name))
     searched = {(one.scenario, one.strategy) for one in campaign.studies}
     reused = {(run.scenario, run.strategy) for run, _ in campaign.reused}
     assert searched | reused == {(run.scenario, run.strategy) for run in runs(name, default(name))}
@@ -56,7 +63,18 @@ def default(name: str) -> str | None:
 
 
 def test_the_default_scale_is_the_small_one() -> None:
-    assert {name: load(name).scale for name in shipped()} == {name: default(name) for name in shipped()}
+    assert {name: suite(name).scale for name in shipped()} == {name: default(name) for name in shipped()}
+
+
+def test_suites_evaluate_what_they_show() -> None:
+    sampled = {
+        "fraboni": "sample of 6000",
+        "fraboni_shakespeare": "sample of 1000",
+        "fraboni_weights_cnn": "sample of 1000",
+    }
+    for name in shipped():
+        wanted = "clients" if TRAINING & {*suite(name).spec.show} or name == "ci" else "test"
+        assert {str(run.evaluate) for run in runs(name, default(name))} == {sampled.get(name, wanted)}, name
 
 
 def test_a_small_scale_has_the_strategies_of_the_others_and_no_more_updates() -> None:
@@ -80,11 +98,6 @@ def _strategies(found: list[PlannedRun]) -> list[object]:
 def _size(run: PlannedRun) -> float:
     budget = run.experiment.scenario.budget
     return float(budget.updates or budget.time or 0)
-
-
-def test_the_description_says_what_small_leaves_out() -> None:
-    for name in small_suites():
-        assert " Small: " in " ".join(read(shipped()[name])["description"].split()), name
 
 
 def test_local_batches_and_batches_of_gradients_are_told_apart() -> None:

@@ -79,14 +79,3 @@ def test_a_rate_is_updates_over_processor_time(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(measurement, "process_time", lambda: now)
     assert measurement.rate(compute, 60) == pytest.approx(1000)
-
-
-def test_the_images_have_the_shape_of_the_real_ones() -> None:
-    """60,000 grey images of bytes, all ten classes."""
-    data = Noise().load()
-    assert data.x_train.shape == (60_000, 1, 28, 28)
-    assert data.x_train.dtype == torch.uint8
-    assert data.y_train.unique().tolist() == list(range(10))
-    scaled = (data.x_train[:2000].float() - data.mean[0]) / data.std[0]
-    assert abs(float(scaled.mean())) < 0.01
-    assert float(scaled.std()) == pytest.approx(1, abs=0.01)

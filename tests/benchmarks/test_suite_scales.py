@@ -78,62 +78,35 @@ def test_what_is_set_on_the_command_line_comes_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scales", "line"),
+    ("scales", "key"),
     [
-        ("scale: small", "s.yaml: scale: there are no scales to choose from"),
-        ("scales: {small: {}}", "s.yaml: scale: must say which one is meant unless `--scale` does: small"),
-        (
-            "scale: smal\nscales: {small: {}}",
-            "s.yaml: scale: unknown scale 'smal'. Did you mean 'small'? Available: small",
-        ),
-        ("scale: a\nscales: 3", "s.yaml: scales: must be a mapping of names to dotted keys and their values"),
-        (
-            "scale: a\nscales: {a: 3}",
-            "s.yaml: scales.a: must be a mapping of dotted keys to values, such as ",
-        ),
-        (
-            "scale: a\nscales: {a: {}, b: {.x: 3}}",
-            "s.yaml: scales.b: must be a mapping of dotted keys to values",
-        ),
-        (
-            "scale: tuned\nscales: {tuned: {}}",
-            "s.yaml: scales.tuned: names that end in '-tuned' are those of ",
-        ),
-        ("scale: a\nscales: {a: {name: b}}", "s.yaml: scales.a.name: no scale changes name, scale, scales"),
-        (
-            "scale: a\nscales: {a: {budget.updates: 0}}",
-            "s.yaml: scales.a.budget.updates: must be greater than",
-        ),
-        (
-            "scale: a\nscales: {a: {budgets: 1}}",
-            "s.yaml: scales.a.budgets: no such key. Did you mean 'budget'?",
-        ),
-        ("scale: a\nscales: {a: {seeds.x: 0}}", "s.yaml: scales.a.seeds.x: seeds is 5, which has no keys"),
-        (
-            "scale: a\nscales: {a: {grid.problem.noise: [-1]}}",
-            "s.yaml: scales.a.grid.problem.noise: must be greater than or equal to 0, not -1",
-        ),
+        ("scale: small", "scale"),
+        ("scales: {small: {}}", "scale"),
+        ("scale: smal\nscales: {small: {}}", "scale"),
+        ("scale: a\nscales: 3", "scales"),
+        ("scale: a\nscales: {a: {}, b: {.x: 3}}", "scales.b"),
+        ("scale: tuned\nscales: {tuned: {}}", "scales.tuned"),  # names of tuned variants end so
+        ("scale: a\nscales: {a: {name: b}}", "scales.a.name"),
+        ("scale: a\nscales: {a: {budget.updates: 0}}", "scales.a.budget.updates"),
+        ("scale: a\nscales: {a: {seeds.x: 0}}", "scales.a.seeds.x"),
+        ("scale: a\nscales: {a: {grid.problem.noise: [-1]}}", "scales.a.grid.problem.noise"),
         (
             "scale: a\nscales: {a: {problem: quadratic, grid.timing.durations: [{name: fx, spred: 1}]}}",
-            "s.yaml: scales.a.grid.timing.durations.fx.spred: no such key. Did you mean 'spread'?",
+            "scales.a.grid.timing.durations.fx.spred",
         ),
     ],
 )
-def test_a_mistake_is_told_where_it_stands(tmp_path: Path, scales: str, line: str) -> None:
-    (said,) = complain(tmp_path, scales)
-    assert said.startswith(line)
-
-
-def test_a_scale_that_does_not_exist(tmp_path: Path) -> None:
-    assert complain(tmp_path, SCALES, "papers") == [
-        "--scale papers: unknown scale 'papers'. Did you mean 'paper'? Available: paper, small"
-    ]
-    assert complain(tmp_path, "", "small") == [f"--scale small: {tmp_path / 's.yaml'} has no scales"]
+def test_a_mistake_is_told_where_it_stands(tmp_path: Path, scales: str, key: str) -> None:
+    (line,) = complain(tmp_path, scales)
+    assert line.startswith(f"s.yaml: {key}: ")
 
 
 def test_a_mistake_on_the_command_line_is_not_blamed_on_the_scale(tmp_path: Path) -> None:
-    (said,) = complain(tmp_path, SCALES, settings=("budget.updates=0",))
-    assert said.startswith("--set budget.updates: must be greater than")
+    (line,) = complain(tmp_path, SCALES, settings=("budget.updates=0",))
+    assert line.startswith("--set budget.updates: ")
+    for scales, scale in ((SCALES, "papers"), ("", "small")):
+        (line,) = complain(tmp_path, scales, scale)
+        assert line.startswith(f"--scale {scale}: ")
 
 
 def test_a_value_of_the_grid_is_not_blamed_on_the_whole_around_it(tmp_path: Path) -> None:

@@ -88,4 +88,4 @@ def test_conditions_are_recorded_apart_from_the_label_that_joins_them(tmp_path: 
     for run in runs:
         assert run.scenario == " · ".join(run.conditions)
         assert run.conditions[0] == "digits" and f"clients {run.problem.clients}" in run.conditions
-        assert json.loads(run.about()[Tag.CONDITIONS]) == list(run.conditions)
+        assert json.loads(run.tags()[Tag.CONDITIONS]) == list(run.conditions)

@@ -90,10 +90,3 @@ def test_every_key_and_every_definition_is_described() -> None:
     assert undescribed(schema) == []
     assert [name for name, one in schema["$defs"].items() if not one.get("description")] == []
     assert undescribed({"$defs": {"A": {"properties": {"b": {"type": "string"}}}}}) == [".$defs.A.b"]
-
-
-def test_a_description_is_the_comment_beside_the_field() -> None:
-    (fedbuff,) = [
-        one for one in suite_schema()["$defs"]["Strategy"]["anyOf"] if one.get("title") == "FedBuff"
-    ]
-    assert fedbuff["properties"]["buffer"]["description"] == "updates a step waits for"

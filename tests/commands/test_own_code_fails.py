@@ -54,7 +54,6 @@ def _imported_anew(monkeypatch: pytest.MonkeyPatch) -> None:
         (LAW, "timing: {durations: {name: 'mine:Broken'}}", "KeyError: 'x' (mine.py:8)"),
         (SCRIPT, "strategies: ['mine:S']", "cannot import 'mine:S': SystemExit: 0 (mine.py:3)"),
         (ASKED, "strategies: ['mine:Asked']", "SystemExit: 0 (mine.py:13)"),
-        ("", "problem: {name: digits, clients: 2, target: 90}", "lies between 0 and 1: write 0.9 for 90 %"),
     ],
 )
 def test_it_is_told_in_a_line(

@@ -164,11 +164,8 @@ def test_closed_streams_lead_nowhere() -> None:
     """Nor does a file that is opened take their place: MLflow's database, say, would hold what is printed."""
     place = "import os; first = os.open(os.devnull, os.O_RDONLY); os.close(first); assert first > 2, first\n"
     checked = f"import atexit\natexit.register(lambda: exec({place!r}))\n{ASYNCFL}"
-    for closed in ([1], [0, 1, 2]):
-        done = asyncfl(
-            "list", program=checked, preexec_fn=lambda closed=closed: [os.close(at) for at in closed]
-        )
-        assert (done.returncode, done.stderr) == (0, "")
+    done = asyncfl("--version", program=checked, preexec_fn=lambda: [os.close(at) for at in range(3)])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_reader_that_has_read_enough() -> None:
@@ -193,10 +190,8 @@ def test_no_line_is_longer_than_300_characters(typed: Callable[..., Done], tmp_p
     for words in (
         ["list", "x" * 4000],
         ["show", "a.yaml"],
-        ["show", "x" * 4000],
         ["x" * 4000],
-        ["run", "a.yaml", "--engine", "x" * 4000],
-        ["show", "quickstart", "--set", f"{'x' * 4000}=1"],
+        ["run", "a", "--engine", "x" * 4000],
     ):
         done = typed(*words)
         assert (done.returncode, done.stdout) == (2, "")

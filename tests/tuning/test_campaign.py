@@ -130,7 +130,7 @@ def test_a_finished_campaign_computes_nothing_and_what_is_made_anew_replaces_it(
 ) -> None:
     (driver, _), store = first, finished
     again = tune(make(), store)
-    assert again.before == driver.ended == 6 and len(recorded(store, "trial")) == 12
+    assert again.finished_earlier == driver.ended == 6 and len(recorded(store, "trial")) == 12
     values = [trial.value for trial in driver.studies[0].trials]
     assert [trial.value for trial in again.studies[0].trials] == values
     (store.folder / "tuning.journal").unlink()
@@ -190,13 +190,13 @@ def test_runs_that_ended_before_an_interruption_are_not_computed_again(make: Mak
     before = {run.data.tags["asyncfl.key"] for run in current(store).values()}
     assert 0 < len(before) < 12
     driver = Driver(campaign, open_storage(str(store.folder / "tuning.journal")), store)
-    see, ended = driver._see, []
+    see, ended = driver._handle, []
 
     def seen(job: Any, event: Any, *rest: Any) -> None:
         ended.extend([job.key] if isinstance(event, Finished) else [])
         see(job, event, *rest)
 
-    driver._see = seen  # type: ignore[method-assign]
+    driver._handle = seen  # type: ignore[method-assign]
     driver.run(Local(1), lambda _: None)
     after = {run.data.tags["asyncfl.key"] for run in current(store).values()}
     assert len(after) == 12 and sorted(ended) == sorted(after - before)
@@ -205,9 +205,9 @@ def test_runs_that_ended_before_an_interruption_are_not_computed_again(make: Mak
 @pytest.mark.slow
 def test_what_mlflow_missed_is_brought_there_by_the_next_one(make: Make, store: Store) -> None:
     away = tune(make(), Store(store.folder, "http://127.0.0.1:9"))
-    assert away.finished and away.away
+    assert away.finished and away.outage
     back = tune(make(), store)
-    assert back.before == 6 and not back.away
+    assert back.finished_earlier == 6 and not back.outage
     assert Counter(run.data.tags["asyncfl.status"] for run in current(store).values()) == {"done": 12}
 
 
@@ -286,14 +286,14 @@ def test_a_trial_that_kills_its_workers_fails_alone(make: Make, store: Store) ->
 def interrupted_after(messages: int, campaign: Campaign, store: Store, *, killed: bool) -> None:
     """Tune until workers have told so much; a killed driver has no time to bring anything to MLflow."""
     driver = Driver(campaign, open_storage(str(store.folder / "tuning.journal")), store)
-    see, told = driver._see, itertools.count(1)
+    see, told = driver._handle, itertools.count(1)
 
     def interrupted(*message: Any) -> None:
         see(*message)
         if next(told) == messages:
             raise KeyboardInterrupt
 
-    driver._see = interrupted  # type: ignore[method-assign]
+    driver._handle = interrupted  # type: ignore[method-assign]
     with pytest.MonkeyPatch.context() as patch:
         if killed:
             patch.setattr(Delivery, "close", lambda self: self._thread.shutdown())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fl_core.metrics import ACCURACY, LOSS, Metric
 from fl_core.scenario import Budget
 from fl_core.schema import Status
-from tuning.objective import HOPELESS, Curve, CurvePoint, Objective
+from tuning.objective import DIVERGED_FACTOR, Curve, CurvePoint, Objective
 
 BUDGET = 100
 
@@ -82,7 +82,7 @@ def test_one_seed_that_does_not_arrive_is_worse_than_any_trial_that_does() -> No
 def test_a_diverged_seed_is_finite_and_worst() -> None:
     accuracy, loss = objective(), objective(higher=False)
     assert accuracy.of(curve(0.1, float("nan"), status=Status.DIVERGED)) == 0.0
-    assert loss.of(curve(2.0, float("nan"), status=Status.DIVERGED)) == HOPELESS * 2.0
+    assert loss.of(curve(2.0, float("nan"), status=Status.DIVERGED)) == DIVERGED_FACTOR * 2.0
 
 
 @given(st.lists(st.floats(0, 1e300), min_size=1, max_size=8))
@@ -100,7 +100,9 @@ def test_nor_is_a_loss_that_begins_below_0(first: float, values: list[float]) ->
 
 
 def test_a_diverged_seed_of_a_metric_that_may_be_negative_lies_below_any_other() -> None:
-    """R² has no lowest value: a diverged seed is HOPELESS times the first value's size below that."""
+    """R² has no lowest value: a diverged seed is DIVERGED_FACTOR times the first value's size below that."""
     r2 = objective(metric=Metric("test/r2", higher=True))
-    assert r2.of(curve(-0.5, float("nan"), status=Status.DIVERGED)) == pytest.approx(-0.5 - HOPELESS * 0.5)
+    assert r2.of(curve(-0.5, float("nan"), status=Status.DIVERGED)) == pytest.approx(
+        -0.5 - DIVERGED_FACTOR * 0.5
+    )
     assert r2.of(curve(-0.5, -2.0, -3.0)) == pytest.approx(-2.5)
