@@ -101,7 +101,7 @@ def measured_quantity(claim: Claim) -> str:
     if isinstance(claim, Value):
         form = "found − printed" if claim.printed is not None else ""
     elif isinstance(claim, Better):
-        form = "A − B, more is better for A"
+        form = "advantage of A"
     elif isinstance(claim, Ratio) and any(term.times < 0 for term in claim.top):
         form = "relative gain"
     else:
