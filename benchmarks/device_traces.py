@@ -117,8 +117,8 @@ def read(path: Path, batch: int | None = None) -> Presence | StepLog | None:
         _compare(path, content, CAPACITY)
         return _capacity(path, records, batch)
     raise UserError(
-        f"{path}: is neither {BEHAVIOUR} (active, inactive and finish_time of each client) nor "
-        f"{CAPACITY} (computation and communication) nor FLASH's JSON (messages)"
+        f"{path}: must be {BEHAVIOUR} (with active, inactive and finish_time of each client), "
+        f"{CAPACITY} (with computation and communication) or FLASH's JSON (with messages)"
     )
 
 
@@ -148,8 +148,8 @@ def _compare(path: Path, content: bytes, published: str) -> None:
     size, digest = PUBLISHED[published]
     if hashlib.sha256(content).hexdigest() != digest:
         warn(
-            f"{path}: another file than {published} as published, which has {size:,} bytes "
-            f"and the SHA-256 {digest}"
+            f"{path}: differs from the published {published}, which has {size:,} bytes and the "
+            f"SHA-256 {digest}"
         )
 
 

@@ -158,7 +158,7 @@ def read(path: Path, columns: Columns, gap: float | None = None) -> JobLog:
     leave_out((timed["length"] < 10**-DECIMALS).reindex(table.index), "with a length of 0 or less")
     jobs = timed.loc[reasons[reasons.isna()].index.intersection(timed.index)]
     if jobs.empty:
-        raise UserError(f"{path}: has no job: {counts(_by_reason(reasons))}")
+        raise UserError(f"{path}: has no usable job: {counts(_by_reason(reasons))}")
     if columns.start:
         jobs = jobs.sort_values("start", kind="stable")
     _check_ids(path, jobs["client"].unique())
@@ -179,11 +179,11 @@ def _check_ids(path: Path, clients: Iterable[str]) -> None:
     for client in clients:
         if client.startswith("-") or not client.isprintable():
             raise UserError(
-                f"{path}: client {client!r}: ids must not begin with '-' or hold control characters"
+                f"{path}: client {client!r}: ids must not begin with '-' or contain control characters"
             )
         if (earlier := seen.setdefault(traces.normal_id(client), client)) != client:
             raise UserError(
-                f"{path}: clients '{earlier}' and '{client}' are the same number; give them other ids"
+                f"{path}: clients '{earlier}' and '{client}' are the same number. Give one of them another id"
             )
 
 

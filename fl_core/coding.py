@@ -65,7 +65,10 @@ class Coding(Part):
     def refuses_models(self) -> str | None:
         """Return the reason why models cannot be sent in the coding, or None."""
         if self.feedback == "ef14":
-            return "ef14 adds what it left out to the next message, and two models are no model; ef21 fits"
+            return (
+                "feedback ef14 adds the error of a message to the next one, which fits updates, not "
+                "models: choose ef21"
+            )
         return None
 
     def send(
@@ -82,7 +85,9 @@ class Coding(Part):
             return self._coded(vector, rng), None
         omega = self.variance(len(vector))
         if not (isinstance(omega, float | int) and 0 <= omega < inf):
-            raise ValueError(f"{type(self).__name__}.variance returns {omega!r}, not a number of 0 or more")
+            raise ValueError(
+                f"{type(self).__name__}.variance must return a number of 0 or more, not {omega!r}"
+            )
         nearer = 1 + omega
         if self.feedback == "ef14":
             message = vector if memory is None else vector + memory
@@ -97,7 +102,7 @@ class Coding(Part):
         versions = vector._version + reference._version
         received = self.code_near(reference, vector, rng)
         if not (isinstance(received, tuple) and len(received) == 2):
-            pair = "a pair of what is received and whether it was misread"
+            pair = "a pair, the received vector and whether it was misread"
             raise TypeError(f"{type(self).__name__}.code_near must return {pair}, not {received!r}")
         self._must_be_like(
             vector, received[0], "code_near", wrote=vector._version + reference._version != versions
@@ -115,12 +120,14 @@ class Coding(Part):
         """Raise TypeError for a received vector of another type, RuntimeError for a changed input."""
         origin = f"{type(self).__name__}.{method}"
         if wrote:
-            raise RuntimeError(f"{origin} changes what it is given in place: write into a .clone()")
+            raise RuntimeError(f"{origin} changes its input in place: write into a .clone()")
         if not isinstance(received, Tensor):
             raise TypeError(f"{origin} must return a tensor of shape {tuple(vector.shape)}, not {received!r}")
         if received.shape != vector.shape or received.dtype is not vector.dtype:
-            expected = f"shape {tuple(received.shape)} and {received.dtype}"
-            raise TypeError(f"{origin} returns {expected}, not {tuple(vector.shape)} and {vector.dtype}")
+            returned = f"{tuple(received.shape)} and {received.dtype}"
+            raise TypeError(
+                f"{origin} must return shape {tuple(vector.shape)} and {vector.dtype}, not {returned}"
+            )
         if received.requires_grad:
             raise TypeError(f"{origin} returns a tensor that requires a gradient: return tensor.detach()")
 
@@ -137,7 +144,7 @@ def bytes_of(vector: Tensor, coding: Coding | None) -> int:
     size = coding.bytes(entries, word)
     if isinstance(size, int | np.integer) and size >= 1:
         return int(size)
-    raise TypeError(f"{type(coding).__name__}.bytes returns {size!r}, not an int of 1 or more")
+    raise TypeError(f"{type(coding).__name__}.bytes must return an int of 1 or more, not {size!r}")
 
 
 MAX_HALF = torch.finfo(torch.half).max
@@ -270,7 +277,10 @@ class Lattice(Coding):
 
     def refuses_models(self) -> str | None:
         if self.feedback == "none":
-            return f"{self.reference()} decodes near what clients hold, and they hold a model with ef21 only"
+            return (
+                f"{self.reference()} decodes near a model that clients hold only with feedback ef21: "
+                "choose ef21"
+            )
         return super().refuses_models()
 
     @property

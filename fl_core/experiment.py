@@ -34,7 +34,10 @@ class Experiment(Frozen):
         if reason := self.strategy.local.refuses(clients) or self.strategy.refuses(self.scenario):
             raise ValueError(reason)
         if self.scenario.arrangement is not None and (reason := self.strategy.refuses_arrangement):
-            raise ValueError(f"{self.strategy.reference()} takes no arrangement: {reason}")
+            raise ValueError(
+                f"{self.strategy.reference()} cannot follow an arrangement: {reason}. Leave out the "
+                "arrangement"
+            )
         steps_once = type(self.strategy).receive_together is not Strategy.receive_together
         if self.scenario.timing.durations.together and not steps_once:
             law = self.scenario.timing.durations.reference()

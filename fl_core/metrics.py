@@ -58,7 +58,7 @@ class Metric:
         """
         if self.higher is None:
             raise ValueError(
-                f"metric {self.name}: neither higher nor lower values are declared better: set `higher`"
+                f"metric {self.name} cannot be ranked: set `higher`, whether higher values are better"
             )
         return 1 if self.higher else -1
 

@@ -147,14 +147,14 @@ def exact(value: Any) -> Fraction:
         ValueError: `value` is not a finite number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
-        raise ValueError("a time is a number such as 0.5, or a fraction such as '1/3'")
+        raise ValueError("must be a number such as 0.5, or a fraction such as '1/3'")
     if isinstance(value, str) and (len(value) > 100 or _EXPONENT.search(value)):
-        raise ValueError("a time has at most 100 characters and an exponent of at most three digits")
+        raise ValueError("must have at most 100 characters, and an exponent of at most three digits")
     try:
         return Fraction(str(value)) if isinstance(value, float) else Fraction(value)
     except (ValueError, ZeroDivisionError):
         raise ValueError(
-            f"a time is a number such as 0.5, or a fraction such as '1/3', not {value!r}"
+            f"must be a number such as 0.5, or a fraction such as '1/3', not {value!r}"
         ) from None
 
 
@@ -173,7 +173,7 @@ def bytes_as_written(value: Any) -> Any:
     size = Fraction(match[1]) * BYTE_UNITS.get(match[2] or "B", 0) if match else Fraction(0)
     if size < 1 or size.denominator > 1:
         raise ValueError(
-            f"a size is a number of bytes, or a text such as '40 MB' (units: {', '.join(BYTE_UNITS)})"
+            f"must be a number of bytes, or a size such as '40 MB' (units: {', '.join(BYTE_UNITS)})"
         )
     return int(size)
 
@@ -195,8 +195,8 @@ def ordered(low: str, high: str, *, strictly: bool = False) -> Any:
     def validate(data: Any) -> Any:
         minimum, value = getattr(data, low), getattr(data, high)
         if value is not None and (value < minimum or (strictly and value == minimum)):
-            bound = "be above" if strictly else "not be below"
-            raise FieldError(high, f"must {bound} `{low}`, which is {minimum}, but is {value}")
+            bound = "above" if strictly else "at least"
+            raise FieldError(high, f"must be {bound} `{low}`, {minimum}, not {value}")
         return data
 
     return model_validator(mode="after")(validate)
@@ -270,8 +270,8 @@ class Part(Frozen):
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             raise TypeError(
-                f"{cls.__name__} has an __init__: write fields instead, such as `beta: float = 0.9`, which "
-                "suites and tuning can set"
+                f"{cls.__name__} has an __init__: replace it by fields, such as `beta: float = "
+                "0.9`, which suites and tuning can set"
             )
 
     def identity(self) -> dict[str, Any]:
@@ -409,7 +409,7 @@ def find(cls: type[P], name: Any) -> type[P]:
         )
     member = members[name]
     if not issubclass(member, cls):
-        raise PydanticCustomError("name", f"'{name}' is a {kind}, but a {cls.__name__} is wanted here")
+        raise PydanticCustomError("name", f"'{name}' is a {kind}, not a {cls.__name__}")
     return member
 
 

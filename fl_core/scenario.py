@@ -81,9 +81,8 @@ class Timing(Frozen):
             if traced and law.client is None and not _numbered(traced[0]):
                 raise FieldError(
                     "client",
-                    f"{law.path}: name the column that holds the ids of clients. {traced[0].path} "
-                    "draws its clients or names them, so rows in order would belong to other "
-                    "clients",
+                    f"is missing: name the column of {law.path} with the ids of clients, since the "
+                    f"clients of {traced[0].path} have ids or are drawn at random",
                 )
         return self
 
@@ -188,7 +187,7 @@ class Budget(Frozen):
     @model_validator(mode="after")
     def _ends(self) -> Self:
         if self.updates is None and self.time is None:
-            raise ValueError("a budget needs 'updates' or 'time': without them a run might never end")
+            raise ValueError("needs 'updates' or 'time': without them a run might never end")
         return self
 
     def label(self) -> str:
@@ -235,12 +234,17 @@ class Scenario(Frozen):
             with _faults_of("timing.network"):
                 timing.network.check(n, timing.ids(n, seed=0))
             if timing.durations.together:
-                raise FieldError("timing", "time is counted in server iterations: leave out the network")
+                raise FieldError(
+                    "timing", "the durations count server iterations, not time: leave out timing.network"
+                )
         if timing.power is not None:
             with _faults_of("timing.power"):
                 timing.power.watts(n, 0, timing.ids(n, seed=0))
         if timing.durations.together and (timing.server is not None or timing.power is not None):
-            raise FieldError("timing", "time is counted in server iterations: leave out server and power")
+            raise FieldError(
+                "timing",
+                "the durations count server iterations, not time: leave out timing.server and timing.power",
+            )
         return self
 
 

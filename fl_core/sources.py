@@ -38,7 +38,10 @@ def content(kind: str, path: Path, known_digest: str = "", limit: int = reading.
     except OSError as error:
         raise ValueError(f"{kind} {path}: {error.strerror}") from None
     if known_digest and digest(data) != known_digest:
-        raise ValueError(f"{kind} {path}: the file was edited: its digest is not {known_digest}")
+        raise ValueError(
+            f"{kind} {path}: the file was edited: its digest is no longer {known_digest}. Restore the file, "
+            "or rerun the command"
+        )
     return data
 
 

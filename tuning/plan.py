@@ -30,13 +30,20 @@ def plan(suite: Suite, *, pilot: bool = False) -> Campaign:
 
     A pilot, on a suite changed by `--set`, is recorded under a separate name.
     """
+    samplers.must_be_there(suite.spec.tuning.sampler)
+    try:
+        return _campaign(suite, pilot)
+    except UserError as error:
+        raise UserError(*(f"{suite.source}: {line}" for line in error.lines)) from None
+
+
+def _campaign(suite: Suite, pilot: bool) -> Campaign:
     spec = suite.spec
     name = f"{suite.name}{PILOT}" if pilot else suite.name
     seeds, more = tuning_seeds(spec), seeds_again(spec)
     one_each = {(run.scenario, run.strategy): run for run in suite.runs()}
     _check_reuse(spec.tuning.reuse, list(dict.fromkeys(label for _, label in one_each)))
     _check_pruner(spec.tuning, len(seeds))
-    samplers.must_be_there(spec.tuning.sampler)
     searched, reused = [], []
     for run in one_each.values():
         source = spec.tuning.reuse.get(run.strategy)
@@ -59,7 +66,8 @@ def tuning_seeds(spec: SuiteSpec) -> tuple[int, ...]:
             "must not be reported on seeds of tuning"
         )
     if len(set(asked)) < len(asked):
-        raise UserError("tuning.seeds: duplicate seed")
+        twice = next(seed for seed in asked if asked.count(seed) > 1)
+        raise UserError(f"tuning.seeds: duplicate seed {twice}")
     return asked
 
 
@@ -162,6 +170,6 @@ def _check_pruner(spec: Tuning, seeds: int) -> None:
     """Raise UserError for too few seeds for the pruner."""
     if spec.pruner == "wilcoxon" and seeds < MIN_SEEDS_FOR_WILCOXON:
         raise UserError(
-            f"tuning.pruner: wilcoxon compares seed by seed and needs {MIN_SEEDS_FOR_WILCOXON} of them at "
-            f"least, not {seeds}"
+            f"tuning.pruner: wilcoxon needs at least {MIN_SEEDS_FOR_WILCOXON} seeds, not {seeds}. "
+            "Raise tuning.seeds, or choose another pruner"
         )

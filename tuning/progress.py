@@ -31,7 +31,9 @@ def run_with_progress(driver: Driver, computes: Engine, *, quiet: bool) -> None:
     total, began = driver.campaign.trials, monotonic()
     tenths, printed = 10 * driver.finished_earlier // total, began
     words = ["asyncfl", "ui", driver.experiment, *driver.store.options]
-    link = "" if quiet or driver.finished else f"To follow it, in a second terminal: {command_line(words)}"
+    link = (
+        "" if quiet or driver.finished else f"Follow the trials in a second terminal: {command_line(words)}"
+    )
     columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
         task = bar.add_task("trials", total=total, completed=driver.finished_earlier)

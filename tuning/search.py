@@ -79,7 +79,7 @@ class Search:
         differ = [key for key in new if old.get(key) != new[key]]
         trials = self.storage.optuna.get_n_trials(latest._study_id)
         warn(
-            f"{self.plan.name}: {' and '.join(differ)} changed: tuned from the start; "
+            f"{self.plan.name}: {' and '.join(differ)} changed, so tuning starts anew; "
             f"{many(trials, 'earlier trial')} no longer count"
         )
 

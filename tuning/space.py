@@ -83,7 +83,7 @@ def _stated(
     if under and not strategy.refuses_optimizer:
         if lacking := sorted({*map(str, chosen.get(OPTIMIZER, ()))} ^ {*under}):
             raise ValueError(
-                f"{UNDER}{lacking[0]}: the optimisers of {OPTIMIZER} and those with a rate must be the same"
+                f"{UNDER}{lacking[0]}: give a rate for each optimiser of {OPTIMIZER}, and for no other"
             )
         chosen["server_lr"] = server_rates(under)
     if FACTOR in chosen and "local_lr" in chosen:

@@ -94,7 +94,10 @@ def _journal(path: Path) -> Storage:
         try:
             journal = JournalStorage(JournalFileBackend(str(path), lock))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise UserError(f"--storage {path}: is damaged: {_first_line(error)}") from None
+            raise UserError(
+                f"--storage {path}: is damaged: {_first_line(error)}. Restore a copy of it, or name "
+                "another storage"
+            ) from None
         return Storage(str(path), journal, locks)
 
 

@@ -90,7 +90,7 @@ OF_ARRANGEMENT: dict[Arrangement, Failure] = {
 
 def _growing(looks: tuple[int, ...]) -> tuple[int, ...]:
     if any(later <= earlier for earlier, later in itertools.pairwise(looks)):
-        raise ValueError("must grow from look to look")
+        raise ValueError("must increase from look to look")
     return looks
 
 
@@ -256,13 +256,13 @@ class Claim(Sample):
         for name, sample in self.samples.items():
             for key in ("scenario", "metric"):
                 if getattr(sample, key) is None:
-                    raise ValueError(f"{name} has no {key}")
+                    raise ValueError(f"{name}.{key}: is missing")
         if self.clock is None:
             raise FieldError(
-                "clock", "must say on which axis runs are compared: iterations, updates, time or energy"
+                "clock", "must be iterations, updates, time or energy: the axis on which runs are compared"
             )
         if self.rates is None:
-            raise FieldError("rates", "must say whose learning rates these are: paper, tuned or stated")
+            raise FieldError("rates", "must be paper, tuned or stated: the origin of the learning rates")
         return self
 
 

@@ -22,7 +22,9 @@ Terms = Annotated[tuple[Sample, ...], Field(min_length=1)]
 
 def _must_have_a_margin(claim: Same | Value) -> None:
     if claim.margin is None and not claim.shares:
-        raise FieldError("margin", "must be given where the metric is no share, such as an accuracy")
+        raise FieldError(
+            "margin", "is missing: the metric is not a share, such as an accuracy, so a margin is needed"
+        )
 
 
 def _text(value: Any) -> Any:
@@ -59,7 +61,9 @@ class Better(Claim):
     def _has_a_direction(self) -> Self:
         unknown = [metric.name for metric in self.metrics if metric.higher is None]
         if self.higher is None and unknown:
-            raise FieldError("higher", f"must say whether more of '{unknown[0]}' is better: no problem does")
+            raise FieldError(
+                "higher", f"must be true or false: whether higher values of '{unknown[0]}' are better"
+            )
         return self
 
 
@@ -106,7 +110,7 @@ class Value(Claim):
     @model_validator(mode="after")
     def _is_one_or_the_other(self) -> Self:
         if (self.printed is None) == (self.band is None):
-            raise ValueError("must have either a printed value or a band")
+            raise ValueError("must have `printed` or `band`, not both")
         if self.printed is not None:
             _must_have_a_margin(self)
         return self
@@ -146,7 +150,7 @@ class Theorem(Claim):
     @model_validator(mode="after")
     def _is_one_or_the_other(self) -> Self:
         if (self.printed is None) == (self.band is None):
-            raise ValueError("must have either a printed value or a band")
+            raise ValueError("must have `printed` or `band`, not both")
         return self
 
 
@@ -172,7 +176,7 @@ class Contrast(Claim):
     def _one_rule(self) -> Self:
         if self.margin is not None and self.band != (0, None):
             raise FieldError(
-                "margin", "stands where the sum is claimed to be above 0, not beside another band"
+                "margin", "applies to the default band only, a sum above 0: leave out margin or band"
             )
         return self
 
@@ -211,7 +215,7 @@ class Rank(Claim):
     @model_validator(mode="after")
     def _pairs(self) -> Self:
         if len(self.compared) != len(self.against or self.order) or (self.against and self.order):
-            raise ValueError("must have as many entries in `against`, or else in `order`, as samples")
+            raise ValueError("must have `against` or `order`, not both, with one entry for each sample")
         return self
 
 

@@ -75,7 +75,7 @@ def filled(node: Any, values: Values) -> Any:
 
 def _value(name: str, values: Values) -> Any:
     if name not in values:
-        raise ValueError(f"{{{name}}} is given nowhere; there are: {', '.join(values)}")
+        raise ValueError(f"{{{name}}} is an unknown placeholder. Available: {', '.join(values)}")
     return values[name]
 
 
@@ -97,15 +97,15 @@ def _inner(row: Values) -> dict[str, Any]:
 def _cells(table: Any, folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the variables of every chosen cell of a published table."""
     if not isinstance(table, dict) or not {"file", "cells"} <= table.keys() <= {"file", "rows", "cells"}:
-        raise ValueError("table: must have a file and its cells, and may choose rows")
+        raise ValueError("table: must have the keys file and cells, and may have rows")
     chosen, cells = table.get("rows", {}), table["cells"]
     if not isinstance(chosen, dict) or not isinstance(cells, dict):
-        raise ValueError("table: rows and cells must be mappings of columns")
+        raise ValueError("table: rows and cells must be mappings with columns as keys")
     if not all(more is None or isinstance(more, dict) for more in cells.values()):
-        raise ValueError("table.cells: what is given for a column must be a mapping")
+        raise ValueError("table.cells: the value of a column must be a mapping, or empty")
     for texts in _table(table["file"], folder):
         if missing := [name for name in (*chosen, *cells) if texts.get(name) is None]:
-            raise ValueError(f"table: {table['file']} has no column '{missing[0]}' in every row")
+            raise ValueError(f"table: a row of {table['file']} has no value in column '{missing[0]}'")
         row = {name: yaml_io.value(text or "") for name, text in texts.items()}
         if all(row[name] == value for name, value in chosen.items()):
             for cell, more in cells.items():

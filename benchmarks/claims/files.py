@@ -144,7 +144,7 @@ def _read_into(papers: dict[str, Paper], path: Path) -> Iterator[str]:
     yield from _entries_into(paper, head, path, document, ids)
     for result in head.main:
         if result.id in paper.main:
-            yield f"{place(path, document, ('main',))}: main.{result.id}: another main result has this id"
+            yield f"{place(path, document, ('main',))}: main.{result.id}: duplicate id of a main result"
         paper.main[result.id] = result
     for key, patterns in (("seen", head.seen), ("found", head.found)):
         yield from (
@@ -159,7 +159,7 @@ def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iter
     for name, written in head.scenarios.items():
         location = place(path, document, ("scenarios", name))
         if name in paper.scenarios:
-            yield f"{location}: scenarios.{name}: stands in {paper.places[name]} already"
+            yield f"{location}: scenarios.{name}: is a duplicate (already in {paper.places[name]})"
             continue
         allowed = {
             key: value
@@ -169,7 +169,7 @@ def _scenarios_into(paper: Paper, head: Head, path: Path, document: Any) -> Iter
         rest = {key: value for key, value in written.items() if key not in allowed}
         if "suite" in allowed and rest:
             key = f"scenarios.{name}.{next(iter(rest))}"
-            yield f"{location}: {key}: changes of a suite stand under `set` and `scales`"
+            yield f"{location}: {key}: write changes of a suite under `set` or `scales`"
             continue
         try:
             paper.scenarios[name] = WrittenScenario.model_validate({**allowed, "document": rest})
@@ -233,7 +233,7 @@ def _placed(claim: Claim, paper: Paper) -> Claim:
 def _mistakes(claim: Claim, paper: Paper, ids: set[str]) -> Iterator[str]:
     """Yield the faults of a claim in relation to the paper: id, scenarios, scales, arrangement, workload."""
     if claim.id in ids:
-        yield "another entry has this id"
+        yield "duplicate id"
     for name, sample in claim.samples.items():
         if sample.scenario not in paper.scenarios:
             yield f"{name}: {unknown('scenario', sample.scenario, paper.scenarios)}"
@@ -242,13 +242,13 @@ def _mistakes(claim: Claim, paper: Paper, ids: set[str]) -> Iterator[str]:
         yield "its scenarios have no scale in common"
     elif claim.samples:
         for key, values, meaning in (
-            ("arrangement", Arrangement, "whose experiment it is"),
-            ("workload", Workload, "whose data and model it has"),
+            ("arrangement", Arrangement, "the origin of the experiment"),
+            ("workload", Workload, "the origin of data and model"),
         ):
             value = getattr(claim, key)
             named = set(value) if isinstance(value, dict) else set(SCALES)
             if value is None or not set(paper.scales(claim)) <= named:
-                yield f"{key}: must say {meaning} at each of its scales: {', '.join(get_args(values))}"
+                yield f"{key}: must give {meaning} at each scale of the claim: {', '.join(get_args(values))}"
 
 
 def _lines_of_entry(

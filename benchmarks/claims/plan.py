@@ -144,13 +144,13 @@ class ClaimScenario:
             }
             raise ValueError(f"`where` picks no point of {self.name}. Available: {'; '.join(sorted(places))}")
         if len(points) > 1 and sample.over is None:
-            raise ValueError(f"`where` picks {len(points)} points of {self.name}: say which one, or `over`")
+            raise ValueError(f"`where` picks {len(points)} points of {self.name}: pick one, or set `over`")
         rows = [self._runs[point][self._strategy(point, sample.strategy)] for point in points]
         for run in (row[0] for row in rows):
             if reason := run.experiment.lacks(sample.metric or ""):
                 raise ValueError(f"{run.strategy} in {run.scenario}: {reason}")
             if clock == Clock.ENERGY and run.experiment.scenario.timing.power is None:
-                raise ValueError(f"{self.name} has no energy: give the clients' power as timing.power")
+                raise ValueError(f"{self.name} has no energy: set timing.power")
         return {runs[0].experiment.seed: runs for runs in zip(*rows, strict=True)}
 
     def problems(self, where: Where) -> Iterator[str]:
@@ -194,7 +194,9 @@ class ClaimScenario:
         names = labels.strategies(self.suite.points[point].spec)
         description = "no strategy" if choice is None else labels.value(choice)
         many = len(places) or "none"
-        raise ValueError(f"{description} means {many} of those in {self.name}. Available: {', '.join(names)}")
+        raise ValueError(
+            f"{description} must name one strategy of {self.name}, not {many}. Available: {', '.join(names)}"
+        )
 
 
 def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = None) -> Suite:
@@ -208,7 +210,9 @@ def expanded(paper: Paper, name: str, scale: str, seeds: Sequence[int] | None = 
         document = deepcopy(_document(shipped()[place.suite]))
         scales = document.get("scales", {scale: {}})
         if scale not in scales:
-            raise UserError(f"{path}.scales.{scale}: the suite {place.suite} has only {', '.join(scales)}")
+            raise UserError(
+                f"{path}.scales.{scale}: unknown scale of suite {place.suite}. Available: {', '.join(scales)}"
+            )
         settings += take_scale(shipped()[place.suite], document, scale if "scale" in document else None)[1]
     else:
         raise UserError(f"{path}.suite: unknown suite '{place.suite}'{nearest(place.suite, shipped())}")

@@ -46,19 +46,27 @@ class Share(options.Finite):
     "--trace",
     type=options.EXISTING_FILE,
     metavar="FILE",
-    help="A log of your clients' jobs: rows of client,length, or any with the columns named.",
+    help="Log of your clients' jobs: rows of client,length, or another log whose columns you name.",
 )
 @columns_of_a_log
-@click.option("--clients", type=options.COUNT, help="How many.  [default: those of the trace, or 100]")
+@click.option(
+    "--clients", type=options.COUNT, help="Number of clients.  [default: those of the trace, or 100]"
+)
 @click.option("--slow", type=Share(0, 1), metavar="SHARE", help="Share of slow clients, e.g. 20%.")
-@click.option("--factor", type=options.Finite(1), default=10.0, show_default=True, help="How much slower.")
-@click.option("--away", type=Share(0, 0.99), metavar="SHARE", help="Share of the time away, e.g. 30%.")
+@click.option(
+    "--factor",
+    type=options.Finite(1),
+    default=10.0,
+    show_default=True,
+    help="Ratio of the job times of slow clients to those of others.",
+)
+@click.option(
+    "--away", type=Share(0, 0.99), metavar="SHARE", help="Share of the time that clients are away, e.g. 30%."
+)
 @click.option("--at-work", type=options.COUNT, metavar="N", help="Clients at work at a time.  [default: all]")
 @click.option("--uplink", metavar="RATE", help="Mbit/s from each client, or a column of --links.")
 @click.option("--downlink", metavar="RATE", help="Mbit/s to each client, or a column of --links.")
-@click.option(
-    "--latency", type=options.Finite(min=0), metavar="SECONDS", help="On the way, in each direction."
-)
+@click.option("--latency", type=options.Finite(min=0), metavar="SECONDS", help="Latency in each direction.")
 @click.option(
     "--server-uplink",
     type=options.POSITIVE,
@@ -78,23 +86,26 @@ class Share(options.Finite):
     "--unit",
     type=options.POSITIVE,
     metavar="SECONDS",
-    help="Seconds in a unit of the job lengths.  [default: 1 for logs with dates]",
+    help="Length of a time unit in seconds.  [default: 1 for logs with dates]",
 )
 @click.option(
     "--computation",
     type=options.POSITIVE,
     metavar="WATTS",
-    help="Of a client at work. Adds time against energy.",
+    help="Power of a client at work; adds a comparison of time and energy.",
 )
 @click.option(
-    "--idle", type=options.Finite(min=0), metavar="WATTS", help="Of a client without work.  [default: 0]"
+    "--idle",
+    type=options.Finite(min=0),
+    metavar="WATTS",
+    help="Power of a client without work.  [default: 0]",
 )
 @click.option(
     "--out",
     type=options.FILE,
     default=Path("advised.yaml"),
     show_default=True,
-    help="Where the suite is written that checks the advice.",
+    help="File for the suite that checks the advice.",
 )
 def command(
     *,
@@ -179,7 +190,10 @@ def command(
     taken = min(count, advice.MOST)
     if taken < count:
         _share_links(written, taken / count)
-        print_text(f"It has {taken} of the {count} clients, drawn at random: digits are too few for more.")
+        print_text(
+            f"The suite has {taken} of your {count} clients, drawn at random: the data set digits is "
+            "too small for more."
+        )
     name = re.sub(r"[^\w.-]", "-", out.stem).lstrip("-.") or "advised"
     own_suite = advice.suite_to_check(
         written, taken, time, strategies, neighbours, written=written_entries, at_work=at_work
@@ -218,8 +232,9 @@ def _print_energy(speeds: Sequence[float], at_work: int, power: tuple[float, flo
         target, sample, tasks=tasks, limit=min(taken, MAX_TASKS), server=inf, groups=groups
     )
     print_text(
-        "Time and energy of Generalized AsyncSGD to the same accuracy, from the bound of its paper for "
-        f"exponential job times, without absences and links{_sampled(taken, count)}; a hypothesis as well:"
+        "Time and energy of Generalized AsyncSGD to the same accuracy, from the bound of its paper "
+        f"for exponential job times, without absences and links{_sampled(taken, count)}. Test these "
+        "predictions as well:"
     )
     print_costs(target, networks)
     draw_costs(target, networks, figure)
@@ -240,7 +255,7 @@ def _refuse(
             "them"
         )
     if idle is not None and computation is None:
-        raise UserError("--idle: give the power of clients at work as well, with --computation WATTS")
+        raise UserError("--idle needs --computation WATTS, the power of clients at work")
     if out.exists():
         raise UserError(f"{out}: exists already. Delete it, or choose another with --out FILE")
 
@@ -275,7 +290,7 @@ def _imported(
     from benchmarks import job_logs as logs
 
     if trace is None:
-        raise UserError("--trace is missing: name the log that has these columns")
+        raise UserError("--trace is missing: name the log with --trace FILE")
     to = out.with_name(f"{out.stem}-trace.csv")
     log = logs.read(trace, columns(trace, **named), gap)
     for line in described(trace, log, gap):
@@ -301,7 +316,8 @@ def _network(
             return float(value)
         if links is None:
             raise UserError(
-                f"--{option} {value}: give Mbit/s, or the file that has this column with --links FILE"
+                f"--{option} {value}: must be a rate in Mbit/s, or a column of the file that "
+                "--links FILE names"
             )
         ids = {"client": client} if client else {}
         return {"name": "column", "path": str(links), "column": value, **ids}
@@ -314,11 +330,10 @@ def _network(
         network["shared"] = limits
     if links is not None and not {uplink, downlink} - {None}:
         raise UserError("--links: name its columns with --uplink COL, --downlink COL, or both")
-    if bool(network) != (message is not None):
-        raise UserError(
-            "--message, the size of your model such as 40MB, goes together with --latency or an "
-            "option of links: give both or neither"
-        )
+    if network and message is None:
+        raise UserError("--message is missing: give the size of your model, such as 40MB")
+    if message is not None and not network:
+        raise UserError("--message needs links: add --uplink, --downlink or --latency")
     return {**network, "message": message} if network else {}
 
 
@@ -332,7 +347,9 @@ def _with_links(written: Mapping[str, Any], network: Mapping[str, Any], unit: fl
     if unit is None and (name := Timing.model_validate(written).durations.time_unit):
         unit = float(TIME_UNITS[name])
     if unit is None:
-        raise UserError("--unit: give the seconds in a unit of the job lengths, since links are in Mbit/s")
+        raise UserError(
+            "--unit is missing: give the length of a time unit in seconds, since links are in Mbit/s"
+        )
     return {"network": dict(network), **({} if unit == 1 else {"unit": unit})}
 
 

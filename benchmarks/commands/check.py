@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 @click.command(short_help="Compare recorded runs of SUITE with a baseline, or write it.")
 @options.planned
 @click.option("--no-speed", is_flag=True, help="Do not measure how fast the strategies are simulated.")
-@click.option("--quality-only", is_flag=True, help="Ask only whether results are as good.")
+@click.option("--quality-only", is_flag=True, help="Check only whether results are as good.")
 @click.option(
-    "--reproducibility-only", is_flag=True, help="Ask only whether schedules and golden values are the same."
+    "--reproducibility-only",
+    is_flag=True,
+    help="Check only whether schedules and golden values are the same.",
 )
 @click.option(
     "--baseline",
@@ -45,10 +47,10 @@ if TYPE_CHECKING:
 @click.option(
     "--update",
     is_flag=True,
-    help="Accept the recorded results into the baseline, with a line on what is better or other.",
+    help="Accept the recorded results into the baseline, with an entry on improvements and other changes.",
 )
 @click.option(
-    "--accept-worse", metavar="REASON", help="With --update: accept what is worse, too, and record why."
+    "--accept-worse", metavar="REASON", help="With --update: also accept regressions, and record the reason."
 )
 @click.option(
     "--tolerance",
@@ -80,11 +82,11 @@ def command(
     is measured here: call asyncfl run SUITE first, with a new --store, since recorded runs are not repeated.
 
     Quality, exit code 1: final metric, final loss and updates to the target are compared seed by seed. A
-    strategy got worse if all seeds did by more than their spread, or if the interval of the differences
-    leaves out 0, or if it takes half as long again relative to the yardstick.
+    strategy is worse if all its seeds are worse by more than their spread, or if the interval of the
+    differences excludes 0, or if it takes 1.5 times as long, relative to the yardstick.
 
-    Reproducibility, exit code 3: schedules must be the recorded ones, and losses up to rounding. Other values
-    of a strategy that improved pass: accept them with --update.
+    Reproducibility, exit code 3: schedules must equal the recorded ones, and losses up to rounding. Changed
+    values of a strategy that improved pass; accept them with --update.
     """
     from benchmarks.suite.suite import load
     from reports.gate import baseline, gate
@@ -220,15 +222,15 @@ def _write(
         for line in new:
             _show(line)
         if not new:
-            click.echo("All as before.")
+            click.echo("No differences from the previous baseline.")
         if moved := [check for check in since if any(check.seeds)]:
             click.echo("Since the first baseline:")
             print_rich(gate_output.quality(moved))
     baseline.write(taken, path)
     click.echo(f"Baseline of {many(len(planned), 'run')}: {path}")
     click.echo(
-        "Allowed: the check fails if every seed gets worse by more than this, or if the seeds agree on "
-        "a smaller decline."
+        "Tolerances: the check fails if every seed is worse by more than this, or if the seeds "
+        "agree on a smaller decline."
     )
     print_rich(gate_output.allowed(gate.compare(taken, taken)))
 
@@ -246,7 +248,9 @@ def measured(planned: Sequence[PlannedRun], strategies: Collection[str]) -> dict
     """Measure the speed of the given strategies, as ratios to the yardstick."""
     from benchmarks.speed import ratios
 
-    click.echo(f"measuring: speed of {many(len(strategies), 'strategy')} beside the yardstick", err=True)
+    click.echo(
+        f"measuring the speed of {many(len(strategies), 'strategy')} relative to the yardstick", err=True
+    )
     return ratios(planned, strategies)
 
 

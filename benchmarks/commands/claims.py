@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from reports.claims.readings import Reading
 
 
-paper = click.option("--paper", "wanted", metavar="NAME", help="One paper alone: fraboni, ace, …")
+paper = click.option("--paper", "wanted", metavar="NAME", help="Only this paper, such as fraboni or ace.")
 
 files = click.option(
     "--claims",
     "folder_of_claims",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Another folder of claims; its results are kept in it.  [default: the package's own]",
+    type=options.EXISTING_DIR,
+    help="Another folder of claims and their results.  [default: the package's own]",
 )
 
 
@@ -98,7 +98,7 @@ def plans_of(paper: Paper, scale: str | None, ids: tuple[str, ...]) -> Iterator[
 def cost(*, wanted: str | None, scale: str | None, folder_of_claims: Path | None) -> None:
     """Show the seeds and runs that would decide the open claims.
 
-    With --paper claim by claim, too, the fewest runs first. Nothing runs.
+    With --paper also claim by claim, the fewest runs first. Nothing runs.
     """
     papers = papers_of(folder_of_claims, wanted).values()
     larger_ids = ("*",) if scale else ()  # claims that need more stand by their scale
@@ -178,19 +178,21 @@ def untraceable_plans(plans: list[ClaimPlan], results: Path) -> Iterator[ClaimPl
 @options.device
 @options.computing
 @click.option(
-    "--until-decided", is_flag=True, help="Go on from look to look, claims of the fewest runs first."
+    "--until-decided", is_flag=True, help="Add seeds from look to look, claims with the fewest runs first."
 )
 @click.option(
-    "--hours", type=click.FloatRange(min=0, min_open=True), help="With --until-decided: start nothing later."
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    help="With --until-decided: start no claims after this time.",
 )
 @click.option(
     "--untraceable",
     is_flag=True,
-    help="Run seeds again whose stored numbers are from no clean commit; new numbers replace them.",
+    help="Repeat seeds whose stored numbers do not come from a clean commit, and replace these numbers.",
 )
-@click.option("--dry-run", is_flag=True, help="Show how many runs it takes.")
+@click.option("--dry-run", is_flag=True, help="Show the number of runs; run nothing.")
 @options.verbose
-@click.option("--quiet", is_flag=True, help="No progress, only what went wrong.")
+@options.quiet
 def run(
     *,
     wanted: str | None,
@@ -216,8 +218,8 @@ def run(
         raise click.UsageError("--hours needs --until-decided")
     if untraceable and until_decided:
         raise click.UsageError(
-            "--untraceable repeats stored seeds alone, so it cannot be combined with --until-decided. "
-            "Leave out --until-decided"
+            "--untraceable repeats stored seeds only, so it cannot be combined with "
+            "--until-decided. Leave out one of them"
         )
 
     papers = papers_of(folder_of_claims, wanted)
@@ -239,7 +241,7 @@ def run(
         return
     _must_be_traceable(results)
     failed: list[bool] = []
-    with process.resumable(lambda: "what was in progress is saved."):
+    with process.resumable(lambda: "runs in progress are saved."):
         if until_decided:
             _until_decided(plans, store, results, engine, hours, quiet=quiet)
         else:
@@ -342,8 +344,8 @@ def _until_decided(
         look = ClaimPlan(plan.paper, plan.scale, tuple(waiting.claim for waiting in batch), first.next_look)
         runs = {run for waiting in batch for run in waiting.under(first.next_look)}
         click.echo(
-            f"{plan.name}: {many(len(batch), 'claim')} to {many(first.next_look[-1] + 1, 'seed')}, "
-            f"at most {many(len(runs), 'run')}."
+            f"{plan.name}: {many(len(batch), 'claim')}, up to "
+            f"{many(first.next_look[-1] + 1, 'seed')}, at most {many(len(runs), 'run')}."
         )
         _run(look, store, results, computes, quiet=quiet)
     say_cost(plans, results)
@@ -365,7 +367,7 @@ WORDS_WIDTH = 44  # of a main result's words, so that the table fits 120 columns
     "--markdown",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write claims.md there, and a page for each paper in claims/.",
+    help="Write claims.md to DIR, and a page for each paper to DIR/claims.",
 )
 @click.option("--readme", is_flag=True, help="Print the counts of main results for the README.")
 @click.pass_context
@@ -439,7 +441,7 @@ def _print(readings: list[Reading], detailed: bool) -> None:
             click.echo(f"{group[0].paper.title} · {group[0].scale}")
             print_headed(table.HEADER, [table.line(reading) for reading in group])
             click.echo()
-    print_text(f"{matrix.LEGEND} All readings of one: asyncfl claims show ID.")
+    print_text(f"{matrix.LEGEND} To see all readings of a result: asyncfl claims show ID")
 
 
 @command.command()
@@ -453,7 +455,7 @@ def check(folder_of_claims: Path | None) -> None:
     if wrong := mistakes(papers.values()):
         raise UserError(*wrong)
     claims = sum(len(paper.claims) for paper in papers.values())
-    click.echo(f"In order: {many(claims, 'claim')} of {many(len(papers), 'paper')}.")
+    click.echo(f"Valid: {many(claims, 'claim')} of {many(len(papers), 'paper')}.")
 
 
 @command.command()
@@ -490,7 +492,13 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
 
 @command.command()
 @files
-@click.option("--campaigns", type=click.IntRange(min=1), default=60, show_default=True, help="Of each row.")
+@click.option(
+    "--campaigns",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    help="Number of campaigns for each row.",
+)
 def simulate(folder_of_claims: Path | None, campaigns: int) -> None:
     """Measure how often verdicts are false, on new seeds drawn from the stored numbers without their effects.
 
@@ -504,7 +512,10 @@ def simulate(folder_of_claims: Path | None, campaigns: int) -> None:
     rates = [simulated.rate(row, campaigns) for paper in chosen for row in simulated.rows(paper, results)]
     mean = sum(rate.share for rate in rates) / len(rates) if rates else 0.0
     path = simulated.store(rates, results)
-    click.echo(f"{many(len(rates), 'row')}, of which {100 * mean:.1f} % end with a false verdict: {path}")
+    click.echo(
+        f"{many(len(rates), 'row')} simulated; {100 * mean:.1f} % of campaigns end with a false "
+        f"verdict. Written: {path}"
+    )
 
 
 @command.command(name="register")
@@ -532,7 +543,7 @@ def _must_stand_behind(ctx: click.Context) -> None:
             and ctx.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
         ):
             name, option = ctx.invoked_subcommand, parameter.opts[0]
-            raise click.UsageError(f"{option} is an option of {name}: write asyncfl claims {name} {option} …")
+            raise click.UsageError(f"{option} cannot precede {name}. See asyncfl claims {name} --help")
 
 
 command.add_command(run)

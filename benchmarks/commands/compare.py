@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "--suite",
     metavar="SUITE",
     shell_complete=options.suite_completions,
-    help="Which suite, by its name or its file.  [default: the only one that is recorded]",
+    help="Suite, by name or file.  [default: the only recorded one]",
 )
 @click.option(
     "--metric",
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     metavar="METRIC",
     multiple=True,
     help="A recorded metric at the end of the runs, updates_to_target, time_to_target, bytes_to_target, "
-    "energy_to_target, or auc, its mean over client updates. May be repeated.  [default: the one that ranks "
-    "the suite and, where a target is set, time_to_target]",
+    "energy_to_target, or auc, the mean over client updates. May be repeated.  [default: the "
+    "suite's ranking metric and, if it has a target, time_to_target]",
 )
-@click.option("--scenario", metavar="TEXT", help="Only scenarios with this in their name.")
+@click.option("--scenario", metavar="TEXT", help="Only scenarios with TEXT in their name.")
 @options.store
 def command(
     *,
@@ -49,7 +49,7 @@ def command(
     scenario: str | None,
     store: Store,
 ) -> None:
-    """Say which of two strategies is ahead, by how much, and how sure that is.
+    """Compare two strategies: which is ahead, by how much, and how certain this is.
 
     Everything is read from MLflow, paired over seeds. Of several scenarios
     the intervals hold at 95 % together (Bonferroni), and p is adjusted, too
@@ -70,9 +70,9 @@ def command(
         )
         print_text(f"Paired over seeds{adjusted if tests > 1 else ', interval of 95 %'}")
         print_text(
-            "The p-value holds for two strategies that were chosen before their results were seen; "
-            "for a pair chosen by its results it overstates the evidence. Seeds that would decide: "
-            "for a power of 80 %, if the true difference is the one found."
+            "The p-value is valid for two strategies that were chosen before their results were "
+            "seen; for a pair chosen by its results it overstates the evidence. The seeds that "
+            "would decide are for a power of 80 %, if the true difference is the measured one."
         )
         for comparison in comparisons:
             click.secho(f"\n{comparison.scenario}", bold=True)
@@ -80,7 +80,9 @@ def command(
                 print_text(line, "  ")
         if len(asked) < len(scenarios):
             click.echo("")
-            print_text(f"Not in {', '.join(place.label for place in scenarios if place not in asked)}.")
+            print_text(
+                f"Not compared in {', '.join(place.label for place in scenarios if place not in asked)}."
+            )
         click.echo("")
 
 
@@ -129,8 +131,12 @@ def load(store: Store, suite: str | None, names: tuple[str, str]) -> RecordedSui
             recorded = [
                 name for name in reader.experiments() if name != DEFAULT and not name.endswith(CAMPAIGN)
             ]
-        if len(recorded) != 1:
-            raise UserError(f"choose a suite with --suite. Recorded: {', '.join(recorded) or 'none'}")
+        if not recorded:
+            raise UserError(
+                f"no runs in {store.tracking or store.folder}. Run a suite with asyncfl run SUITE"
+            )
+        if len(recorded) > 1:
+            raise UserError(f"choose a suite with --suite. Recorded: {', '.join(recorded)}")
         suite = recorded[0]
     return report.load(store, suite, files_of=may_be_meant, curves_only=True)
 

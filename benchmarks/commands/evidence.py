@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 @click.command(short_help="Compare a strategy of your own with the shipped ones.")
 @click.argument("strategy")
 @click.option(
-    "--suite", default=SUITE, metavar="SUITE", show_default=True, help="Scenarios, baselines and tuning."
+    "--suite",
+    default=SUITE,
+    metavar="SUITE",
+    show_default=True,
+    help="Suite with scenarios, baselines and tuning.",
 )
-@scale_option
+@scale_option()
 @click.option(
     "--against", multiple=True, metavar="LABEL", help="A baseline of SUITE. May be repeated.  [default: all]"
 )
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     required=True,
     type=options.DIR,
-    help="Where page, figures, tables and manifest are written.",
+    help="Folder for page, figures, tables and manifest.",
 )
 @options.dry_run
 @options.verbose
@@ -54,9 +58,9 @@ def command(
 ) -> None:
     """Compare STRATEGY with baselines under the rules of the leaderboard.
 
-    The same four studies of tuning for all, final runs on fresh seeds and on the other half of the test
-    data; then a page with one conclusion, by rank groups, and a manifest. The stored runs of the leaderboard
-    are not repeated.
+    All get the same four studies of tuning, then final runs on fresh seeds and on the other half of the test
+    data. The result is a page with one conclusion, from rank groups, and a manifest. The stored runs of the
+    leaderboard are not repeated.
     """
     from benchmarks import engine as engines
     from benchmarks.device import processes
@@ -88,9 +92,8 @@ def command(
     entered_boards = {name: own for name, own in scores.items() if asked.label in own.entries}
     if not entered_boards:
         raise UserError(
-            f"{asked.label}: no population is complete. A complete one has all runs of this "
-            "strategy, of FedAvg and of another baseline. Solve the problems of the warnings "
-            "above, and run the same command again"
+            f"{asked.label}: no population has all runs of this strategy, of FedAvg and of another "
+            "baseline. Solve the problems in the warnings above, and rerun the same command"
         )
     findings = findings_page.Findings(asked.label, entered_boards)
     page = findings_page.write(findings, asked.manifest(findings, out), out)

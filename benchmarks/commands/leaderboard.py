@@ -25,52 +25,60 @@ if TYPE_CHECKING:
 SUITE = "populations"  # the board's suite
 
 
-@click.group(invoke_without_command=True, short_help="Show which strategies lead; enter, and verify entries.")
+@click.group(invoke_without_command=True, short_help="Show which strategies lead; run and verify entries.")
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Say which strategies lead for which clients; run, show and verify entries of the leaderboard.
+    """Show which strategies lead for which clients; run and verify entries of the leaderboard.
 
-    Without a command: the rank groups of the board that is kept with the package.
+    Without a command: show the rank groups of the leaderboard in the package.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(page)
 
 
 suite_option = click.option(
-    "--suite", default=SUITE, show_default=True, metavar="SUITE", help="With entries, scales and targets."
+    "--suite",
+    default=SUITE,
+    show_default=True,
+    metavar="SUITE",
+    help="Suite with entries, scales and targets.",
 )
-scale_option = click.option(
-    "--scale",
-    "scales",
-    multiple=True,
-    metavar="NAME",
-    help="A scenario. May be repeated.  [default: all but held-out ones]",
-)
+
+
+def scale_option(default: str = "all but held-out ones") -> Callable[[Any], Any]:
+    """Return the option for the scales, with a default in words."""
+    text = f"A scenario. May be repeated.  [default: {default}]"
+    return click.option("--scale", "scales", multiple=True, metavar="NAME", help=text)
+
+
 entry_option = click.option(
     "--entry",
     "entries",
     multiple=True,
     metavar="STRATEGY",
-    help="Label of SUITE, or a strategy of your own, such as mine.strategies:Mine. May be repeated."
-    "  [default: all of SUITE]",
+    help="Label of an entry of SUITE, or a strategy of your own, such as mine.strategies:Mine. May be "
+    "repeated.  [default: all entries]",
 )
-study_option = click.option(
-    "--study",
-    "numbers",
-    multiple=True,
-    type=click.IntRange(1, 8),
-    help="By number; 5 to 8 are those of copies. May be repeated.  [default: 1 to 4]",
-)
+
+
+def study_option(default: str = "1 to 4") -> Callable[[Any], Any]:
+    """Return the option for the numbers of studies, with a default in words."""
+    text = f"Number of a study; 5 to 8 are studies of copies. May be repeated.  [default: {default}]"
+    return click.option("--study", "numbers", multiple=True, type=click.IntRange(1, 8), help=text)
 
 
 @command.command(name="run")
 @suite_option
-@scale_option
-@study_option
+@scale_option()
+@study_option()
 @entry_option
-@click.option("--copies", is_flag=True, help="Run the copies, which show what luck alone does.")
+@click.option("--copies", is_flag=True, help="Run copies of entries, which show the effect of chance alone.")
 @click.option(
-    "--out", metavar="DIR", type=options.DIR, default=options.LEADERBOARD, help="Folder of the tables."
+    "--out",
+    metavar="DIR",
+    type=options.DIR,
+    default=options.LEADERBOARD,
+    help="Folder of the tables.  [default: the package's tables]",
 )
 @options.dry_run
 @options.allow_code
@@ -94,7 +102,7 @@ def run_studies(
 ) -> None:
     """Run the missing studies of entries, and the final runs of the best trials.
 
-    What the tables of DIR have is not run again. Tables are written after every few entries, so the command
+    Runs in the tables of DIR are not repeated. Tables are written after every few entries, so the command
     can be stopped at any time; the same command continues.
     """
     from benchmarks.device import processes
@@ -187,12 +195,14 @@ def rows(
 
 
 @command.command()
-@click.argument("folder", default=options.LEADERBOARD, type=options.DIR)
+@click.argument("folder", default=options.LEADERBOARD, type=options.EXISTING_DIR)
 @suite_option
-@scale_option
-@study_option
+@scale_option("all")
+@study_option("all")
 @entry_option
-@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Number of processes.  [default: one for each core]"
+)
 @options.dry_run
 @options.allow_code
 @options.data_dir
@@ -208,7 +218,7 @@ def verify(
 ) -> None:
     """Compute stored final runs of FOLDER again, by default the package's board, and compare them.
 
-    The exit code is 1 if a run differs.
+    Exit code 1 if a run differs.
     """
     from benchmarks.device import processes
     from benchmarks.leaderboard import board
@@ -243,7 +253,9 @@ def verify(
 @command.command()
 @click.argument("scales", nargs=-1)
 @suite_option
-@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: one a core]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Number of processes.  [default: one for each core]"
+)
 @options.data_dir
 def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
     """Tune FedAvg in each of SCALES, and print the target and budget that follow, as keys of the scale."""
@@ -259,8 +271,8 @@ def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
         )
         edges = f"; at an edge: {', '.join(result.at_edge)}" if result.at_edge else ""
         click.echo(
-            f"  # FedAvg meets it after {result.time:.4g}, {result.share:.0%} of its runs do; "
-            f"best {result.best}, fastest {result.fastest}{edges}"
+            f"  # FedAvg meets the target after {result.time:.4g}, in {result.share:.0%} of "
+            f"its runs; best {result.best}, fastest {result.fastest}{edges}"
         )
 
 
@@ -271,11 +283,11 @@ def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
     "folders",
     metavar="DIR",
     multiple=True,
-    type=options.DIR,
-    help="Tables, such as those of your own entry. May be repeated. With the board's suite they stand beside "
-    "the board's tables.",
+    type=options.EXISTING_DIR,
+    help="Folder of tables, such as those of your own entry. May be repeated. With the default suite "
+    "they are added to the package's tables.",
 )
-@click.option("--markdown", metavar="DIR", type=options.DIR, help="Write the page and its figures there.")
+@click.option("--markdown", metavar="DIR", type=options.DIR, help="Write the page and its figures to DIR.")
 def page(*, suite: str = SUITE, folders: tuple[Path, ...] = (), markdown: Path | None = None) -> None:
     """Show the rank groups of each population, or write the page of the board."""
     from benchmarks.tables import print_headed, print_text
@@ -316,8 +328,8 @@ def whole_board(suite: str = SUITE, folders: Sequence[Path] = ()) -> Board:
         result = replace(result, samplers=samplers, data=yaml_io.read(rules)["data"])
     if not result.scores:
         raise UserError(
-            f"{', '.join(map(str, folders)) or options.LEADERBOARD}: no population has two studies of FedAvg "
-            f"and of another entry: asyncfl leaderboard run --suite {suite}"
+            f"{', '.join(map(str, folders)) or options.LEADERBOARD}: no population has two studies "
+            f"of FedAvg and of another entry. Run them with asyncfl leaderboard run --suite {suite}"
         )
     return result
 

@@ -15,7 +15,7 @@ from benchmarks import tables
 from benchmarks.commands import options
 from benchmarks.errors import UserError
 from benchmarks.tables import print_table
-from fl_core.text import nearest, unknown
+from fl_core.text import unknown
 
 if TYPE_CHECKING:
     from benchmarks.discrepancies import Discrepancy
@@ -163,8 +163,8 @@ def _print_schema(ctx: click.Context, _: click.Parameter, requested: bool) -> No
 def command(kind: str | None, name: str | None) -> None:
     """Show what a suite can contain: everything, one KIND, or one part by NAME.
 
-    NAME alone will do where only one kind has a part of that name; an import path,
-    my_package.my_module:MyStrategy, will do as well.
+    NAME alone is enough if only one kind has a part of this name. NAME may also be an import path, such as
+    my_package.my_module:MyStrategy.
 
     \b
     Kinds: strategies, samplings (of FedAvg), problems, partitions, models,
@@ -192,7 +192,7 @@ def command(kind: str | None, name: str | None) -> None:
         print_peers(name)
         return
     if name is not None and kind not in FAMILIES:
-        raise UserError(f"unknown kind of parts '{kind}'{nearest(str(kind), FAMILIES)}")
+        raise UserError(unknown("kind", kind, FAMILIES))
     kinds = [*FAMILIES, "suites"]
     if name is not None or (kind is not None and kind not in kinds):
         _print_part(kind if name else None, name or str(kind))

@@ -34,13 +34,13 @@ def _seconds(ctx: click.Context, param: click.Parameter, text: str) -> float:
     metavar="TIME",
     callback=_seconds,
     required=True,
-    help="What a unit of virtual time takes, such as 100ms.",
+    help="Length of a unit of virtual time, such as 100ms.",
 )
 @click.option(
     "--processes",
     metavar="N",
     type=options.COUNT,
-    help="Processes that share the clients among themselves.  [default: one a core]",
+    help="Number of processes, among which the clients are divided.  [default: one for each core]",
 )
 @options.quiet
 def command(
@@ -54,9 +54,9 @@ def command(
     processes: int | None,
     quiet: bool,
 ) -> None:
-    """Run SUITE in real time: clients are processes, and wait for the lengths of their jobs.
+    """Run SUITE in real time: clients are processes, which wait for the length of each job.
 
-    One run after another, recorded as SUITE-live-UNIT; check them with asyncfl replay.
+    Runs follow one another, and are recorded as SUITE-live-UNIT. Check them with asyncfl replay.
     """
     began = monotonic()
     from benchmarks.engine import Local

@@ -27,6 +27,7 @@ class Finite(click.FloatRange):
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 DIR = click.Path(file_okay=False, path_type=Path)
+EXISTING_DIR = click.Path(exists=True, file_okay=False, path_type=Path)
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 COUNT = click.IntRange(min=1)
 POSITIVE = Finite(min=0, min_open=True)
@@ -119,13 +120,13 @@ allow_code = click.option(
     is_flag=True,
     expose_value=False,
     callback=_allow_code,
-    help="Import package.module:Class even where its file, or the file that names it, is not your own.",
+    help="Import package.module:Class even if its file, or the file that names it, is not your own.",
 )
 
 scale = click.option(
     "--scale",
     metavar="NAME",
-    help="A scale of the suite, e.g. small or paper.  [default: the one that the suite names]",
+    help="A scale of the suite, e.g. small or paper.  [default: the suite's own choice]",
 )
 
 folder = click.option(
@@ -137,7 +138,7 @@ folder = click.option(
     show_default=True,
     show_envvar=True,
     type=DIR,
-    help="Where results are kept.",
+    help="Folder of the results.",
 )
 
 
@@ -164,8 +165,8 @@ JOURNAL = "tuning.journal"
 storage = click.option(
     "--storage",
     metavar="URL",
-    help="A journal file, sqlite:///FILE or postgresql+psycopg://…; processes that name the same share the "
-    f"campaign.  [default: DIR/{JOURNAL}]",
+    help="Where trials are stored: a journal file, sqlite:///FILE or postgresql+psycopg://…; processes "
+    f"with the same storage share the campaign.  [default: DIR/{JOURNAL}]",
 )
 
 data_dir = click.option(
@@ -173,8 +174,8 @@ data_dir = click.option(
     metavar="DIR",
     expose_value=False,
     callback=_use_data,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where data sets lie.  [env var: ASYNCFL_DATA]",
+    type=EXISTING_DIR,
+    help="Folder of the data sets.  [env var: ASYNCFL_DATA]",
 )
 
 device = click.option(
@@ -186,7 +187,7 @@ device = click.option(
     show_envvar=True,
     expose_value=False,
     callback=_use_device,
-    help="Where models are trained: cpu, cuda, or one of several GPUs, cuda:1.",
+    help="Device for training: cpu, cuda, or a certain GPU, e.g. cuda:1.",
 )
 
 verbose = click.option(
@@ -195,17 +196,20 @@ verbose = click.option(
     is_flag=True,
     expose_value=False,
     callback=_show_log,
-    help="Print what is logged, too; DIR/asyncfl.log keeps it.",
+    help="Print the log, too; it is also written to DIR/asyncfl.log.",
 )
 
 quiet = click.option("--quiet", is_flag=True, help="Hide progress; print only errors and results.")
 
 dry_run = click.option(
-    "--dry-run", is_flag=True, help="Show what would be computed, and how long that takes."
+    "--dry-run", is_flag=True, help="Show what would be computed, and the estimated time; compute nothing."
 )
 
 workers = click.option(
-    "--workers", metavar="N", type=COUNT, help="Processes.  [default: one a core, four on a GPU]"
+    "--workers",
+    metavar="N",
+    type=COUNT,
+    help="Number of processes.  [default: one for each core, four on a GPU]",
 )
 
 
@@ -217,7 +221,7 @@ def computing(command: Callable[..., T]) -> Callable[..., T]:
         type=click.Choice(["local", "ray"]),
         default="local",
         show_default=True,
-        help="What computes: processes on this machine, or the nodes of a Ray cluster.",
+        help="Compute in processes on this machine, or on the nodes of a Ray cluster.",
     )
     @click.option(
         "--address",
@@ -235,11 +239,13 @@ def computing(command: Callable[..., T]) -> Callable[..., T]:
 
 
 tuned = click.option(
-    "--tuned", is_flag=True, help="With the values that asyncfl tune found; recorded as SUITE-tuned."
+    "--tuned",
+    is_flag=True,
+    help="Use the values found by asyncfl tune; the runs are recorded as SUITE-tuned.",
 )
 
 tuned_from = click.option(
-    "--tuned-from", type=FILE, help="The same, with the values in a file of asyncfl tune --out."
+    "--tuned-from", type=FILE, help="Like --tuned, with the values of a file written by asyncfl tune --out."
 )
 
 

@@ -49,7 +49,7 @@ COLUMNS = (  # of a comparison with runs in virtual time
 @options.store
 @options.data_dir
 def command(run: str, store: Store, beside: str | None) -> None:
-    """Simulate RUN, a run in real time, by its log, and compare all events and the model.
+    """Simulate RUN, a run in real time, from its log, and compare all events and the model.
 
     RUN is the key or MLflow's id of a run, the name of a suite of them, such as quickstart-live-100ms, or
     the file run.live of a run in Flower. Exit code 1 if anything differs, or a run cannot be replayed.
@@ -130,7 +130,7 @@ def runs(name: str, store: Store) -> list[RunResult]:
         )
     live = [entry for entry in entries if entry.tags.get(Tag.CLOCK) == WALL]
     if not live:
-        raise UserError(f"{name} ran in virtual time: there is no log to replay (see asyncfl live)")
+        raise UserError(f"{name} ran in virtual time, so it has no log to replay. Name a run of asyncfl live")
     return sorted(live, key=lambda entry: entry.start_time)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--files",
     metavar="DIR",
     type=options.DIR,
-    help="Write every figure as SVG and PDF and every table as CSV and LaTeX here, too.",
+    help="Also write every figure as SVG and PDF, and every table as CSV and LaTeX, to DIR.",
 )
 def command(suite: str, scale: str | None, store: Store, files: Path | None) -> None:
     """Print the results of SUITE as a table and write its report page.

@@ -86,7 +86,7 @@ def complete(
             Thread(target=lambda: import_module("reports.page").warm_up(), daemon=True).start()
         return display(tasks, quiet=quiet)
 
-    with process.resumable(lambda: f"{session.progress_text}, what was in progress is saved."):
+    with process.resumable(lambda: f"{session.progress_text}. Runs in progress are saved."):
         session.run(computes, show)
         click.echo(_what_happened(session, monotonic() - began))
         shown_all = _show_results(session, store, page=page)
@@ -129,7 +129,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     print_rich(terminal.tables(recorded))
     written = write_page(recorded, store) if page else None
     if written and (reason := keep_page(store, session.suite.name, written)):
-        warn(f"MLflow does not keep the report page: {reason}")
+        warn(f"MLflow has no copy of the report page: {reason}")
     elif written:
         written.touch()  # it is newer than all that MLflow holds
     click.echo(f"Compare in MLflow: {opening(session.suite.name, store)}")

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from benchmarks.tracking.store import Store
 
 
-@click.command(short_help="Send to MLflow what could not be sent before.")
+@click.command(short_help="Send records to MLflow that could not be sent before.")
 @options.store
 def command(store: Store) -> None:
-    """Send to MLflow what could not be sent when it was computed: a server was away, a disk full.
+    """Send records to MLflow that could not be sent before, because a server was away or a disk was full.
 
     Nothing is computed, and nothing is recorded twice. Trials are sent by the next asyncfl tune.
     """

@@ -19,16 +19,19 @@ if TYPE_CHECKING:
     from reports.figures.svg import Drawing
 
 COLUMNS = (
-    click.option("--client", metavar="COL", help="Column of the log that names the client."),
+    click.option("--client", metavar="COL", help="Column with the id of the client."),
     click.option("--start", metavar="COL", help="Column with the start of a job: dates, or numbers."),
-    click.option("--end", metavar="COL", help="Column with its end."),
-    click.option("--duration", metavar="COL", help="Column with its length, in place of --end."),
-    click.option("--status", metavar="COL", help="Column with its status; only finished jobs count."),
+    click.option("--end", metavar="COL", help="Column with the end of a job."),
+    click.option("--duration", metavar="COL", help="Column with the length of a job, instead of --end."),
+    click.option(
+        "--status", metavar="COL", help="Column with the status of a job; only finished jobs count."
+    ),
     click.option(
         "--done",
         metavar="VALUE",
         multiple=True,
-        help="A status of finished jobs.  [default: done, ok, success, completed, finished and the like]",
+        help="Status of finished jobs. May be repeated.  [default: done, ok, success, completed, "
+        "finished and the like]",
     ),
     click.option(
         "--gap",
@@ -51,7 +54,7 @@ def columns(log: Path, client: str | None, **named: Any) -> Columns:
     from benchmarks.job_logs import Columns, names
 
     if client is None:
-        raise UserError(f"--client: name the column that names the client; {log} has: {names(log)}")
+        raise UserError(f"--client is missing: name the column with the clients. {log} has: {names(log)}")
     chosen = Columns(client, **named)
     if (chosen.duration is None) == (chosen.end is None) or (chosen.end and not chosen.start):
         raise UserError(
@@ -77,14 +80,14 @@ def command() -> None:
     type=options.COUNT,
     help="Size of a mini-batch, for FedScale's client_device_capacity.",
 )
-@click.option("--out", type=options.FILE, help="The trace to write.  [default: LOG-trace.csv]")
+@click.option("--out", type=options.FILE, help="File for the trace.  [default: LOG-trace.csv]")
 def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None, **named: Any) -> None:
     """Make a trace of LOG, a CSV or parquet file with one row for each job of a client.
 
-    LOG may also be your copy of a public trace of phones: FedScale's client_behave_trace or
-    client_device_capacity, or FLASH's JSON of states, of known columns.
+    LOG may also be your copy of a public trace of phones, without options for columns: FedScale's
+    client_behave_trace or client_device_capacity, or FLASH's JSON of states.
 
-    Shows what it found and how a suite uses it; writes the trace, and a figure beside it.
+    Prints a summary of LOG and the keys for a suite; writes the trace, and a figure beside it.
 
     \b
       asyncfl trace import jobs.csv --client device --start began --end ended --status state
@@ -99,10 +102,11 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
     figure = trace.with_suffix(".svg")
     phones = devices.read(log, batch)
     if batch is not None and not isinstance(phones, devices.StepLog):
-        raise UserError("--batch is for FedScale's client_device_capacity only. Leave it out")
+        raise UserError("--batch applies to FedScale's client_device_capacity only. Leave it out")
     if phones and (options_given := [name for name, value in {**named, "gap": gap}.items() if value]):
         raise UserError(
-            f"--{options_given[0]}: {log} is a public trace of phones, whose columns are known. Leave it out"
+            f"--{options_given[0]}: {log} is a public trace of phones with known columns. Leave out "
+            "the option"
         )
     if isinstance(phones, devices.Presence):
         for line in phones.described(log):

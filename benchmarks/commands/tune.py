@@ -31,24 +31,29 @@ if TYPE_CHECKING:
 @click.command(short_help="Tune the strategies of SUITE, all with the same trials.")
 @options.planned
 @options.device
-@click.option("--trials", type=options.COUNT, metavar="N", help="Trials of each strategy in each scenario.")
 @click.option(
-    "--seeds", type=options.COUNT, metavar="N", help="Seeds of each trial, none of them the suite's."
+    "--trials", type=options.COUNT, metavar="N", help="Number of trials of each strategy in each scenario."
 )
 @click.option(
-    "--sampler", type=click.Choice(["tpe", "random", "grid", "sobol", "cmaes", "gp"]), help="How to search."
+    "--seeds",
+    type=options.COUNT,
+    metavar="N",
+    help="Number of seeds of each trial; they differ from the suite's seeds.",
+)
+@click.option(
+    "--sampler", type=click.Choice(["tpe", "random", "grid", "sobol", "cmaes", "gp"]), help="Search method."
 )
 @click.option(
     "--objective",
     type=click.Choice(["final", "auc", "updates_to_target", "time_to_target"]),
-    help="The value of a trial.",
+    help="Value by which trials are compared.",
 )
 @options.storage
 @options.computing
 @click.option(
     "--out",
     type=options.FILE,
-    help="Where tuned values are written.  [default: where asyncfl run --tuned looks for them; with --set, "
+    help="File for the tuned values.  [default: the file that asyncfl run --tuned reads; with --set, "
     "DIR/tuned-SUITE.yaml]",
 )
 @options.dry_run
@@ -244,7 +249,7 @@ def _show_plan(campaign: Campaign) -> None:
     ]
     print_headed(("scenario", "strategy", "trials", "space"), rows)
     for run, source in campaign.reused:
-        click.echo(f"{run.scenario}: {run.strategy} takes over the values of {source}")
+        click.echo(f"{run.scenario}: {run.strategy} reuses the values of {source}")
     seeds = ", ".join(map(str, study.seeds))
     if spec.again:
         more = ", ".join(map(str, study.seeds_again))

@@ -52,7 +52,7 @@ QUIET = {
     "--host",
     default=UI_HOST,
     show_default=True,
-    help="Address that it listens on; any other than the default is open to the network, without a password.",
+    help="Address to listen on; any other than the default is open to the network, without a password.",
 )
 def command(
     *, suite: str | None, tuning: bool, storage: str | None, store: Store, port: int, host: str

@@ -112,7 +112,7 @@ class StudyOfScale:
         try:
             value = yaml_io.value(entry)
         except yaml_io.YAMLParseError as error:
-            raise UserError(f"entry {entry}: {error}") from None
+            raise UserError(f"--entry {entry}: {error}") from None
         setting = Setting(("strategies",), [value], f"entry {entry}: ")
         return written(load(self.suite, [setting], self.scale or None, tuned=False))
 

@@ -95,7 +95,10 @@ def _of_study(study: StudyOfScale, tables: BoardTables) -> Iterator[StoredRun]:
     for row in rows:
         run_place = labels[row["strategy"]], row["seed"]
         if run_place not in planned:
-            raise UserError(f"{study.place}, study {study.number}: the suite has no seed {row['seed']}")
+            raise UserError(
+                f"{study.place}, study {study.number}: the suite has no seed {row['seed']}. Restore the "
+                "table of final runs"
+            )
         yield StoredRun({str(name): value for name, value in row.items()}, planned[run_place])
 
 

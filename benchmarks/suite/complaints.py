@@ -20,6 +20,7 @@ from fl_core.text import nearest
 
 # Patterns in pydantic's messages → words for authors of YAML, which say what to do.
 WORDS = (
+    (r"^Field required$", "is missing"),
     (r"^Input should be None", "must be left out"),
     (r"^Input should be", "must be"),
     (r"^(Input|String) should", "should"),
@@ -73,8 +74,11 @@ def lines_of(
 
 
 def reason(detail: ErrorDetails) -> str:
-    """Return the message of an error, in the words of the validator."""
-    return str(_raised(detail) or detail["msg"])
+    """Return the message of an error, in the words of YAML."""
+    sentence = str(_raised(detail) or detail["msg"])
+    for pattern, word in WORDS:
+        sentence = re.sub(pattern, word, sentence)
+    return sentence
 
 
 def _raised(detail: ErrorDetails) -> Exception | None:
@@ -114,8 +118,6 @@ def _sentence(
         hint = f". Did you mean '{inside}'?" if inside else nearest(key, allowed)
         return f"no such key{hint} Allowed: {', '.join(allowed)}"
     sentence = reason(detail)
-    for pattern, word in WORDS:
-        sentence = re.sub(pattern, word, sentence)
     value = detail["input"]
     if detail["type"] in SELF_EXPLAINING or not isinstance(value, str | int | float | None):
         return sentence

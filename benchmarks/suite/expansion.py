@@ -106,7 +106,7 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
 def _grid_fault(axis: Any, values: Any) -> str | None:
     """Return the fault of a key of the grid or its values; None without any."""
     if not isinstance(axis, str) or split(axis)[0] not in SPANNABLE:
-        return f"a grid spans keys of {', '.join(SPANNABLE)}; strategies and seeds are lists of their own"
+        return f"a grid may have keys of {', '.join(SPANNABLE)}; strategies and seeds are separate lists"
     if not isinstance(values, list):
         return f"must be a list of values, not {values!r}"
     if not values:
@@ -206,13 +206,15 @@ def _repeated(point: GridPoint, by_scenario: dict[str, list[GridPoint]]) -> Iter
     strategies = point.spec.strategies
     for number, strategy in enumerate(strategies):
         if (first := strategies.index(strategy)) < number:
-            yield Complaint(("strategies", number), f"the same as entry {first}, {strategy.label()}")
+            yield Complaint(
+                ("strategies", number), f"duplicate of entry {first}, {strategy.label()}. Remove one of them"
+            )
     twins = by_scenario.setdefault(point.scenario.model_dump_json(), [])
     for twin in twins:
         axes = [axis for axis in point.place if point.place[axis] != twin.place[axis]]
         for strategy in strategies:
             if strategy in twin.spec.strategies:
-                yield Complaint(("grid", *axes), f"makes no difference to {strategy.label()}")
+                yield Complaint(("grid", *axes), f"has no effect on {strategy.label()}")
     twins.append(point)
 
 

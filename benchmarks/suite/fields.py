@@ -51,7 +51,7 @@ BYTES_AN_UPDATE = 32  # of memory, for a run's table of arrivals (schema.ARRIVAL
 
 def too_many(noun: str, count: int, allowed: int) -> str:
     """Return a message about too large a number, with the limit and a remedy."""
-    return f"{count:,} {noun}, at most {allowed:,} in one suite: make it smaller, or several of it"
+    return f"{count:,} {noun}, but a suite has at most {allowed:,}. Use fewer, or several suites"
 
 
 def beyond_this_machine(scenario: Scenario) -> str:
@@ -121,7 +121,7 @@ def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
     if not seeds:
         raise ValueError("needs at least one seed: the suite expands to no run")
     if len(set(seeds)) < len(seeds):
-        raise ValueError("duplicate seed")
+        raise ValueError(f"duplicate seed {next(seed for seed in seeds if seeds.count(seed) > 1)}")
     return seeds
 
 

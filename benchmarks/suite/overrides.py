@@ -80,11 +80,12 @@ def take_scale(
 def _scales_faults(usual: Any, scales: Any) -> list[str]:
     """Return the faults of the keys `scale` and `scales`."""
     if scales is None:
-        return ["scale: there are no scales to choose from"] if usual is not None else []
+        return ["scale: the suite has no scales. Add scales, or leave this out"] if usual is not None else []
     if not isinstance(scales, dict) or not scales:
         return ["scales: must be a mapping of names to dotted keys and their values"]
     if not isinstance(usual, str):
-        return [f"scale: must say which one is meant unless `--scale` does: {', '.join(map(str, scales))}"]
+        names = ", ".join(map(str, scales))
+        return [f"scale: is missing: name the default scale, or choose one with --scale. Available: {names}"]
     return [line for name, keys in scales.items() for line in _scale_faults(name, keys)]
 
 
@@ -97,7 +98,7 @@ def _scale_faults(name: Any, keys: Any) -> list[str]:
     if reason := reserved(recorded("", str(name))):
         return [f"scales.{name}: {reason}: choose another"]
     return [
-        f"scales.{name}.{key}: no scale changes {', '.join(FIXED_KEYS)}"
+        f"scales.{name}.{key}: a scale cannot change {', '.join(FIXED_KEYS)}"
         for key in keys
         if split(key)[0] in FIXED_KEYS
     ]

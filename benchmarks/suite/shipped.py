@@ -42,16 +42,16 @@ def reserved(name: str) -> str:
     Campaigns, claims and others are recorded under such names, and runs would be mixed.
     """
     if name.endswith(CAMPAIGN):
-        return f"names that end in '{CAMPAIGN}' are those of campaigns"
+        return f"names that end in '{CAMPAIGN}' are reserved for campaigns"
     if name.endswith(PILOT):
-        return f"names that end in '{PILOT}' are those of campaigns on a suite that --set changes"
+        return f"names that end in '{PILOT}' are reserved for campaigns with --set"
     if name.endswith(VARIANT):
-        return f"names that end in '{VARIANT}' are those of suites with tuned values"
+        return f"names that end in '{VARIANT}' are reserved for suites with tuned values"
     if LIVE in name:
-        return f"names with '{LIVE}' are those of runs in real time"
+        return f"names with '{LIVE}' are reserved for runs in real time"
     if name.startswith(CLAIMS):
-        return f"names that begin with '{CLAIMS}' are those of what claims need"
-    return f"'{DEFAULT}' is an experiment of MLflow's own" if name.lower() == DEFAULT.lower() else ""
+        return f"names that begin with '{CLAIMS}' are reserved for claims"
+    return f"'{DEFAULT}' is reserved for MLflow" if name.lower() == DEFAULT.lower() else ""
 
 
 def recorded_name(name_or_path: str, scale: str | None = None) -> str:

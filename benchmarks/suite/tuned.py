@@ -110,7 +110,8 @@ class TunedFile(Frozen):
         except ValueError as error:
             wrong = str(error)
         raise UserError(
-            f"{self._path}: the values of {strategy_label} in {scenario_label} do not fit: {wrong}"
+            f"{self._path}: the values of {strategy_label} in {scenario_label} do not fit: {wrong}. "
+            "Rerun `asyncfl tune`"
         )
 
     def check_seeds(self, seeds: tuple[int, ...]) -> None:
@@ -133,7 +134,7 @@ def load(path: Path, suite: str) -> TunedFile:
         spec = TunedFile.model_validate(document)
     except ValidationError as error:
         first = next(lines_of(path, error, TunedFile, document))
-        raise UserError(f"{first}: not written by asyncfl tune. Name a file that it wrote") from None
+        raise UserError(f"{first}. The file was not written by asyncfl tune. Name another") from None
     if names := [value for entry in spec.tuned for value in entry.parameters.values() if ":" in str(value)]:
         refusal = not_own(path)
         if refusal and not ALLOWED.get():

@@ -96,7 +96,9 @@ def _must_have_a_driver(uri: str) -> None:
     try:
         make_url(uri).get_dialect().import_dbapi()
     except (ArgumentError, ImportError) as error:
-        raise UserError(f"--tracking-uri {uri}: has no driver here: {error}") from None
+        raise UserError(
+            f"--tracking-uri {uri}: the Python driver of this database is not installed: {error}"
+        ) from None
 
 
 def must_exist(uri: str) -> None:

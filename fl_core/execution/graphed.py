@@ -123,7 +123,10 @@ class CapturedGradients:
             self._graphs.clear()
             torch.cuda.synchronize(inputs[0].device)
             self.refusal = f"no capture: {str(error).splitlines()[0]}"
-            log.warning("execution graphed: gradients are computed one by one: %s", self.refusal)
+            log.warning(
+                "execution: graphed has no effect, and gradients are computed without CUDA graphs: %s",
+                self.refusal,
+            )
         return expected
 
 

@@ -96,7 +96,7 @@ def make_steps(job: Job, gradients: Gradients, local: LocalWork, samples: Tensor
 def written_into(local: LocalWork) -> RuntimeError:
     """Return the error for local work changing the given model, shared with others."""
     return RuntimeError(
-        f"{type(local).__name__}, or the problem's gradient, changes the model that it is given in place: "
+        f"{type(local).__name__}, or the problem's gradient, changes the given model in place: "
         "return a new one, or write into a .clone()"
     )
 
@@ -105,5 +105,5 @@ def must_be_like(start: Tensor, local: LocalWork, end: Tensor, gradients: Tensor
     """Raise ValueError unless local work returns models and gradients of the given shape."""
     for method, tensor in (("move", end), ("correct", gradients)):
         if tensor.shape != start.shape:
-            shapes = f"shape {tuple(tensor.shape)}, not {tuple(start.shape)}"
-            raise ValueError(f"{type(local).__name__}.{method} returns a tensor of {shapes}")
+            shapes = f"shape {tuple(start.shape)}, not {tuple(tensor.shape)}"
+            raise ValueError(f"{type(local).__name__}.{method} must return a tensor of {shapes}")

@@ -192,7 +192,9 @@ def server_app(experiment: Experiment, app_folder: Path | None = None) -> Server
         if isinstance(problem, Flower):
             problem = problem.in_folder(app_folder or problem.app)
             if problem.evaluate == "clients":
-                raise CannotRunError(f"{name} cannot run in Flower: name a central function as `evaluate`")
+                raise CannotRunError(
+                    f"{name} cannot run in Flower: `evaluate` must name a central function, not clients"
+                )
             if problem.importance != "equal":
                 log(WARNING, "%s", UNKNOWN_PARTITIONS)
         world = problem.world(experiment.seed)

@@ -187,7 +187,7 @@ def _must_be_numbers(
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or (finite and not 0 <= value < inf):
                 raise InvalidLogError(
-                    f"{name}, row {row}: column {column} is {value!r}, no number of 0 or more"
+                    f"{name}, row {row}: column {column} must be a number of 0 or more, not {value!r}"
                 )
 
 

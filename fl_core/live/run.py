@@ -29,20 +29,20 @@ def refuses(experiment: Experiment) -> str | None:
     """Return the reason why an experiment cannot run in real time, or None."""
     scenario, timing = experiment.scenario, experiment.scenario.timing
     reasons = {
-        "its server takes simulated time: in real time it takes what it takes; leave out 'server'": (
+        "timing.server is simulated time, but the server's time is real: leave out timing.server": (
             timing.server
         ),
-        "its energy is that of simulated phases: in real time measure it; leave out 'power'": timing.power,
-        "its network is simulated: in real time messages take what they take; leave out 'network'": (
+        "timing.power is for simulated phases: leave out timing.power, and measure the energy": timing.power,
+        "timing.network is simulated, but messages take real time: leave out timing.network": (
             timing.network
         ),
-        "its durations count server iterations, which have no seconds; choose another law": (
+        "its durations count server iterations, not time: choose other durations": (
             timing.durations.together or None
         ),
-        "its arrangement prescribes when updates arrive; in real time they arrive when they come": (
+        "its arrangement prescribes the order of updates, which real time decides: leave out arrangement": (
             scenario.arrangement
         ),
-        "its budget ends at a target, and models are evaluated after the run; leave out 'target'": (
+        "its budget ends at a target, but models are evaluated after the run: leave out budget.target": (
             scenario.budget.target
         ),
     }

@@ -147,7 +147,7 @@ class Dispatch:
         if version not in versions:
             available = ", ".join(map(str, versions))
             raise ValueError(
-                f"{self._who} sends version {version}, which is not kept. Available: {available}"
+                f"{self._who} sends version {version}, which the server no longer has. Available: {available}"
             )
         return version
 
@@ -157,7 +157,7 @@ class Dispatch:
         with suppress(TypeError):
             if 0 <= (client := operator.index(number)) < n:
                 return client
-        raise ValueError(f"{self._who}.next returns {number!r}: clients are numbers from 0 to {n - 1}")
+        raise ValueError(f"{self._who}.next must return clients, numbers from 0 to {n - 1}, not {number!r}")
 
     def _steps(self, client: int, count: Any) -> int:
         """Return K of a client's job as an int; raise ValueError if below 1."""

@@ -150,4 +150,6 @@ def checked(value: Any, *place: Any) -> Any:
     if kind in (list, tuple):
         return kind(checked(item, *place, number) for number, item in enumerate(value))
     path = str(place[0]) + "".join(f"[{key!r}]" for key in place[1:])
-    raise TypeError(f"{path} is a {kind.__module__}.{kind.__qualname__}: a run can save {SAVED_TYPES}")
+    raise TypeError(
+        f"{path} is a {kind.__module__}.{kind.__qualname__}, which cannot be saved. Use {SAVED_TYPES}"
+    )

@@ -39,7 +39,7 @@ class CIFAR(Classification):
     def _crops_fit(self) -> Self:
         """Refuse augmentation of resized images."""
         if self.augment and self.resize:
-            raise FieldError("augment", "crops images 32×32 only; leave out resize")
+            raise FieldError("augment", "crops images of 32×32 only: leave out augment or resize")
         return self
 
     @property

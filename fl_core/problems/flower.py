@@ -134,7 +134,10 @@ class Flower(Problem):
         if find_spec("flwr") is None:
             raise InvalidProblemError(NOT_INSTALLED)
         if folder.digest(self.app) != self.digest:
-            raise InvalidProblemError(f"the code in {self.app} was edited: its digest is not {self.digest}")
+            raise InvalidProblemError(
+                f"the code in {self.app} was edited: its digest is no longer {self.digest}. Restore the "
+                "code, or rerun the command"
+            )
         from fl_core.problems.apps.world import FlowerWorld
 
         return FlowerWorld(self, seed)

@@ -117,7 +117,7 @@ def folder(name: str, half: tuple[str, str]) -> Path:
         if name == "KMNIST" and any(
             files.complete(place / name / "raw", TEST, ENDINGS) for place in files.places()
         ):
-            hint = "the problem kmnist10k makes do with the 10,000 test images, which are there"
+            hint = "the problem kmnist10k needs only the 10,000 test images, which are there"
             raise DataMissingError(f"{error}; {hint}") from None
         raise
 
@@ -132,7 +132,9 @@ def load_half(name: str, half: tuple[str, str], folder: Path) -> tuple[Tensor, T
     if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1] or labels.max() > 9:
         description = f"{name}: the files {' and '.join(half)} in {folder}"
         shapes = f"images {images.shape}, labels {labels.shape}, the largest {labels.max()}"
-        raise DataDamagedError(f"{description} do not go together ({shapes})")
+        raise DataDamagedError(
+            f"{description} do not match ({shapes}). Delete them, and they are downloaded again if possible"
+        )
     return torch.from_numpy(images)[:, None], torch.from_numpy(labels.astype(np.int64))
 
 
@@ -156,6 +158,8 @@ def _parse(name: str, content: np.ndarray, path: Path) -> np.ndarray:
     header = 4 + 4 * axes
     shape = tuple(int(length) for length in content[4:header].view(">u4")) if len(content) >= header else ()
     if not axes or bytes(content[:3]) != b"\0\0\x08" or int(np.prod(shape)) != len(content) - header:
-        reason = f"{len(content)} bytes that are no complete idx file"
-        raise DataDamagedError(f"{name}: {path} is damaged: {reason}")
+        reason = f"its {len(content)} bytes are not a complete idx file"
+        raise DataDamagedError(
+            f"{name}: {path} is damaged: {reason}. Delete it, and it is downloaded again if possible"
+        )
     return content[header:].reshape(shape)

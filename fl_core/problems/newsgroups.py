@@ -66,7 +66,7 @@ def _half(folder: Path, count: int) -> tuple[list[str], Tensor]:
     posts = [(post, label) for label, group in enumerate(groups) for post in sorted(group.iterdir())]
     if len(groups) != GROUPS or len(posts) != count:
         raise DataDamagedError(
-            f"newsgroups: {folder} holds {len(posts)} posts in {len(groups)} groups, not {count} in "
+            f"newsgroups: {folder} has {len(posts)} posts in {len(groups)} groups, not {count} in "
             f"{GROUPS}: unpack 20news-bydate.tar.gz again"
         )
     texts = [reading.text(post, "latin-1") for post, _ in posts]

@@ -55,8 +55,8 @@ class Partition(Part):
         """
         if self.by_label and data.classes < 2:
             raise InvalidProblemError(
-                f"partition {self.reference()} divides data by label, and the targets have no labels: return "
-                "one number a data point, or choose the partition iid"
+                f"partition {self.reference()} divides data by label, but the targets are not "
+                "labels: return one number for each data point, or choose the partition iid"
             )
         return self.split(data.labels_train.numpy(), clients, seed)
 
@@ -89,19 +89,27 @@ def check(partition: Partition, parts: list[np.ndarray], samples: int, clients: 
     """
     name = partition.reference()
     if len(parts) != clients:
-        raise ValueError(f"partition {name} made {len(parts)} parts for {clients} clients")
+        raise ValueError(
+            f"partition {name} must return one part for each of {clients} clients, not {len(parts)}"
+        )
     held = np.concatenate(parts)
     if len(held) and not (held.min() >= 0 and held.max() < samples):
-        raise ValueError(f"partition {name} deals out data points that do not exist")
+        raise ValueError(f"partition {name} must return numbers of data points from 0 to {samples - 1}")
     holders = np.bincount(held, minlength=samples)
     if not partition.may_repeat and holders.max() > 1:
-        raise ValueError(f"partition {name} deals out data point {holders.argmax()} {holders.max()} times")
+        raise ValueError(
+            f"partition {name} assigns data point {holders.argmax()} {holders.max()} times: assign it "
+            "once, or set may_repeat"
+        )
     if not (partition.may_repeat or partition.may_leave_out) and holders.min() < 1:
-        raise ValueError(f"partition {name} leaves out {np.sum(holders < 1)} of {samples} data points")
+        raise ValueError(
+            f"partition {name} leaves out {np.sum(holders < 1)} of {samples} data points: assign all, "
+            "or set may_leave_out"
+        )
     empty = [client for client, part in enumerate(parts) if not len(part)]
     if empty and not partition.leaves_empty():
         raise InvalidProblemError(
-            f"partition {name} leaves client {empty[0]} of {clients} without data: lower clients"
+            f"partition {name} leaves client {empty[0]} of {clients} without data: reduce clients"
         )
 
 
@@ -299,9 +307,9 @@ class ClassDirichlet(Partition):
             if counts is not None and counts.sum(0).min() >= self.min_size:
                 return cut(classes, counts, random)
         raise InvalidProblemError(
-            f"partition {self.reference()} with alpha {self.alpha:g}: in {self.ATTEMPTS} draws some of the "
-            f"{clients} clients always had fewer than {self.min_size} data points; raise alpha, or lower "
-            "min_size or clients"
+            f"partition {self.reference()} with alpha {self.alpha:g}: in {self.ATTEMPTS} draws some "
+            f"of the {clients} clients always had fewer than {self.min_size} data points. Raise "
+            "alpha, or reduce min_size or clients"
         )
 
     def _counts(self, sizes: np.ndarray, clients: int, random: np.random.Generator) -> np.ndarray | None:
@@ -462,13 +470,13 @@ class Natural(Partition):
     def divide(self, data: Data, clients: int, seed: int) -> list[np.ndarray]:
         if data.owner_train is None:
             raise InvalidProblemError(
-                "partition natural needs data with owners, and these have none: choose another"
+                "partition natural needs data with owners, and these have none: choose another partition"
             )
         owner = data.owner_train.numpy()
         owners = int(owner.max()) + 1
         if owners != clients:
             raise InvalidProblemError(
-                f"partition natural: the data have {owners} owners, and there are {clients} clients"
+                f"partition natural: the data have {owners} owners, not {clients}: set clients to {owners}"
             )
         parts = [np.flatnonzero(owner == client) for client in range(clients)]
         check(self, parts, len(owner), clients)
@@ -476,7 +484,7 @@ class Natural(Partition):
 
     def deal(self, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
         raise InvalidProblemError(
-            "partition natural needs to know who made a data point; labels alone do not say"
+            "partition natural needs the owner of each data point, not labels alone: choose another partition"
         )
 
 
@@ -542,18 +550,18 @@ class PartitionFile(Partition):
         for client, indices in sorted(held.items()):
             if not 0 <= client < clients:
                 raise InvalidProblemError(
-                    f"partition file {self.path}: client {client} is not one of 0 … {clients - 1}"
+                    f"partition file {self.path}: client must be one of 0 … {clients - 1}, not {client}"
                 )
             for index in indices:
                 if not 0 <= index < samples:
                     raise InvalidProblemError(
-                        f"partition file {self.path}: client {client} holds data point {index}, and there "
-                        f"are only 0 … {samples - 1}"
+                        f"partition file {self.path}: client {client} has data point {index}, but "
+                        f"they are 0 … {samples - 1}"
                     )
                 if index in holder:
                     raise InvalidProblemError(
-                        f"partition file {self.path}: data point {index} is held by clients "
-                        f"{holder[index]} and {client}"
+                        f"partition file {self.path}: data point {index} belongs to clients "
+                        f"{holder[index]} and {client}: give it to one of them"
                     )
                 holder[index] = client
         return [np.array(sorted(held[client]), int) for client in range(clients)]
@@ -614,12 +622,12 @@ def _integer(cell: str) -> int:
     """Return a whole number, written as 3.0 by pandas where a row of the column is empty."""
     digits, point, zeros = cell.partition(".")
     if point and zeros.strip("0"):
-        raise ValueError(f"{cell} is not an index (an integer from 0)")
+        raise ValueError(f"{cell} is not an index, which is an integer of 0 or more")
     return int(digits)
 
 
 def _whole(index: Any) -> int:
     """Return an index of a JSON file; raise ValueError unless it is an integer."""
     if isinstance(index, bool) or not isinstance(index, int):
-        raise ValueError(f"{index!r} is not an index (an integer from 0)")
+        raise ValueError(f"{index!r} is not an index, which is an integer of 0 or more")
     return index

@@ -189,7 +189,8 @@ class Problem(Part):
             raise FieldError("metric", unknown("metric", self.metric, names))
         if self.ranking.higher is None:
             raise FieldError(
-                "metric", f"'{self.metric}' declares neither higher nor lower values as better: set `higher`"
+                "metric",
+                f"'{self.metric}' cannot be ranked: choose another metric, or set `higher` of your own one",
             )
         if reason := self.never_reaches(self.target):
             raise FieldError("target", reason)

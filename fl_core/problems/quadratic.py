@@ -59,7 +59,9 @@ class Quadratic(Problem):
         if self.curvature is not None and len(self.curvature) != self.clients:
             raise FieldError("curvature", miscounted(self.curvature, self.clients))
         if self.start is not None and len(self.start) != d:
-            raise FieldError("start", f"{len(self.start)} coordinates given for models of {d}")
+            raise FieldError(
+                "start", f"must have {d} coordinates, as the centres have, not {len(self.start)}"
+            )
         return self
 
     def metrics(self) -> tuple[Metric, ...]:

@@ -121,7 +121,7 @@ def largest(texts: dict[tuple[str, str], str], count: int) -> list[str]:
     """Return the `count` longest texts, longest first, ties broken by play and role."""
     if count > len(texts):
         raise InvalidProblemError(
-            f"shakespeare: {count} clients, but there are only {len(texts)} roles: lower clients"
+            f"shakespeare: {count} clients, but only {len(texts)} roles: reduce clients"
         )
     return sorted(texts.values(), key=len, reverse=True)[:count]
 

@@ -83,7 +83,8 @@ class UserProblem(Supervised):
         worst = {metric.worst_client.name: metric.name for metric in self.client_metrics()}
         if self.metric in worst and worst[self.metric] not in world.evaluate(world.first).client_metrics:
             raise InvalidProblemError(
-                f"metric {self.metric} needs test data of each client, and {self.data} gives one set for all"
+                f"metric {self.metric} needs test data of each client, but {self.data} returns one "
+                "test set for all"
             )
 
     def remarks(self, seed: int) -> list[str]:

@@ -26,7 +26,7 @@ def probabilities(p: np.ndarray | tuple[float, ...]) -> np.ndarray:
     weights = np.asarray(p, float)
     wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
     if len(wrong):
-        raise ValueError(f"server.draw: relative probabilities are numbers ≥ 0, not {wrong[0]:g}")
+        raise ValueError(f"server.draw: relative probabilities must be 0 or more, not {wrong[0]:g}")
     return weights
 
 

@@ -214,7 +214,7 @@ class Server(Generic[M]):
         """
         state = self._state
         if state.stepped:
-            raise RuntimeError("server.step: a second step in one event; add both deltas into one step")
+            raise RuntimeError("server.step: called twice in one event. Add both deltas, and call it once")
         argument = delta if model is None else model
         if argument is not None and not (
             isinstance(argument, Tensor) and argument.shape == state.model.shape
@@ -223,7 +223,8 @@ class Server(Generic[M]):
                 f"of shape {list(argument.shape)}" if isinstance(argument, Tensor) else repr(argument)
             )
             raise TypeError(
-                f"server.step: must be a tensor of shape {list(state.model.shape)}, not {description}"
+                f"server.step: the argument must be a tensor of shape {list(state.model.shape)}, "
+                f"not {description}"
             )
         if delta is not None and model is None:
             model = state.model + self._optimizer.step(delta, self._lr, state.moments)
@@ -232,15 +233,16 @@ class Server(Generic[M]):
         elif self._optimizer != ServerSGD():
             name = self._optimizer.reference()
             raise RuntimeError(
-                f"server.step(model=…) has no direction for {name}: say why in refuses_optimizer"
+                f"server.step(model=…) gives the server optimizer {name} no direction: call "
+                "server.step(delta), or state the reason in refuses_optimizer"
             )
         else:
             model = model.clone()  # a strategy may go on writing into its own tensor
-        if model.dtype is not state.model.dtype or model.requires_grad:
-            description = "carries a gradient: detach it" if model.requires_grad else f"is of {model.dtype}"
+        if model.requires_grad:
+            raise TypeError("server.step: the tensor requires a gradient: use tensor.detach()")
+        if model.dtype is not state.model.dtype:
             raise TypeError(
-                f"server.step: the given tensor {description}, but the model is of {state.model.dtype}: "
-                "convert it"
+                f"server.step: the tensor must be of {state.model.dtype}, as the model is, not {model.dtype}"
             )
         state.stepped = True
         state.version += 1
@@ -290,7 +292,7 @@ class Server(Generic[M]):
         """
         state = self._state
         if at is not None and not isinstance(at, Integral):
-            raise TypeError(f"server.wake: a tick is a whole number, not {at!r}")
+            raise TypeError(f"server.wake: a tick must be a whole number, not {at!r}")
         if at is not None and at <= state.now:
             raise ValueError(f"server.wake: tick {at} is not later than now, {state.now}")
         if at is None:

@@ -19,7 +19,7 @@ class AsyncFedED(Strategy):
 
     name: ClassVar[str] = "asyncfeded"
     title: ClassVar[str] = "AsyncFedED"
-    refuses_arrangement: ClassVar[str] = "it says how many steps each client makes"
+    refuses_arrangement: ClassVar[str] = "it determines the number of steps of each client"
     linear: ClassVar[str] = "AsyncFedED scales each update by its own length: its step is not linear in them"
 
     server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # λ, the server's learning rate

@@ -31,11 +31,11 @@ class DelayedNesterov(Strategy):
 
     @property
     def refuses_arrangement(self) -> str | None:
-        return "with dylu it says how many steps each client makes" if self.dylu else None
+        return "with dylu it determines the number of steps of each client" if self.dylu else None
 
     def refuses(self, scenario: Scenario) -> str | None:
         if self.dylu and not scenario.timing.durations.per_step:
-            return "dylu: fewer steps save no time where durations are not per_step"
+            return "dylu: fewer steps save no time unless durations have per_step: true"
         return None
 
     def participation(self, scenario: Scenario) -> Participation | None:

@@ -60,7 +60,7 @@ class FedAvg(Strategy):
         if self.deadline is not None and law.constant and not law.per_step:
             fastest = min(min(law.means(scenario.problem.clients, seed)) for seed in SEEDS)
             if self.deadline < fastest:
-                return f"deadline: no client is done by then; the fastest takes {float(fastest):g}"
+                return f"deadline: no client is ready by then: the fastest needs {float(fastest):g}"
         return self.sampling.refuses(scenario)
 
     def participation(self, scenario: Scenario) -> Participation | None:

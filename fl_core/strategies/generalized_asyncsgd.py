@@ -48,7 +48,7 @@ class GeneralizedAsyncSGD(Strategy):
         if isinstance(self.routing, tuple) and len(self.routing) != scenario.problem.clients:
             return f"routing: {miscounted(self.routing, scenario.problem.clients)}"
         if self.opening == "stationary" and scenario.timing.server is not None:
-            return "opening: stationary: tasks at a server that takes time cannot be placed; choose routed"
+            return "opening: stationary cannot place tasks at a server that takes time: choose routed"
         return None
 
     def participation(self, scenario: Scenario) -> Participation:

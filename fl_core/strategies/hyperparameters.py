@@ -69,7 +69,8 @@ def must_be_parameter(strategy: Strategy, name: str) -> None:
     """Raise ValueError unless `name` is the dotted key of a hyper-parameter, or `c`."""
     names = [*fields_of(strategy), FACTOR]
     if name not in names:
-        raise ValueError(f"{name}: {strategy.label()} has no such parameter{nearest(name, names)}")
+        hint = f"{nearest(name, names)} Available: {', '.join(names)}"
+        raise ValueError(f"{name}: {strategy.label()} has no such parameter{hint}")
 
 
 def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Scenario) -> Strategy:
@@ -89,7 +90,7 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
                 raise ValueError(f"{FACTOR}: must be a number, not {value!r}")
             horizon = scenario.budget.iterations or scenario.budget.updates
             if horizon is None:
-                raise ValueError(f"{FACTOR}: needs a budget of iterations or updates, the T of c·√(n/T)")
+                raise ValueError(f"{FACTOR}: needs budget.iterations or budget.updates, the T of c·√(n/T)")
             fields["local_lr"] = value * math.sqrt(scenario.problem.clients / horizon)
         else:
             head, dot, inner = name.partition(".")

@@ -39,7 +39,9 @@ class MindFlayer(Strategy):
 
     def refuses(self, scenario: Scenario) -> str | None:
         if self.allotted < 1 and scenario.timing.durations.constant:
-            return "allotted: below 1 no trial ends in time where lengths are fixed"
+            return (
+                "allotted: with fixed job lengths, no trial ends in time below 1: set allotted to 1 or more"
+            )
         return None
 
     def participation(self, scenario: Scenario) -> Participation | None:

@@ -31,12 +31,16 @@ class BufferedStrategy(Strategy):
     def _starves_some(self) -> Self:
         """Refuse `starved` without a concurrency: all clients work then, and none could starve."""
         if self.selection == "starved" and self.concurrency is None:
-            raise FieldError("selection", "starved needs a concurrency: without one all clients work")
+            raise FieldError(
+                "selection",
+                "'starved' needs a concurrency, since without one all clients work: set concurrency, "
+                "or leave out selection",
+            )
         return self
 
     @property
     def refuses_arrangement(self) -> str | None:
-        return "the defect is who works" if self.selection == "starved" else None
+        return "the defect is in the choice of clients" if self.selection == "starved" else None
 
     def remarks(self) -> Sequence[str]:
         if self.selection == "idle":

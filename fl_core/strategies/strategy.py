@@ -64,7 +64,9 @@ class Strategy(Part):
     def _takes_its_optimizer(self) -> Self:
         """Refuse a server optimiser if the strategy's step is no direction for an optimiser."""
         if self.server != ServerSGD() and (reason := self.refuses_optimizer):
-            raise FieldError("server", f"{self.reference()} cannot take {self.server.reference()}: {reason}")
+            raise FieldError(
+                "server", f"{self.reference()} cannot be combined with {self.server.reference()}: {reason}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -90,7 +92,8 @@ class Strategy(Part):
         if self.uplink and self.sends == "gradient" and reads:
             raise FieldError(
                 "uplink",
-                f"{self.reference()} sends gradients, but {self.local.reference()} needs deltas",
+                f"{self.reference()} sends gradients, but {self.local.reference()} needs deltas: "
+                "leave out uplink, or choose other local work",
             )
         return self
 

@@ -42,8 +42,8 @@ class Cost:
     def __post_init__(self) -> None:
         if not 0 < self.accuracy <= MAX_ACCURACY * self.noise:
             raise ValueError(
-                f"an accuracy of {self.accuracy:g} is not below {MAX_ACCURACY:g} times the noise, "
-                f"{MAX_ACCURACY * self.noise:g}, where the bound holds: choose a smaller one"
+                f"must be above 0 and at most {MAX_ACCURACY * self.noise:g}, which is "
+                f"{MAX_ACCURACY:g} times the noise, not {self.accuracy:g}"
             )
 
     def rounds(self, network: QueueingNetwork) -> float:

@@ -92,8 +92,9 @@ def _in_order(law: Availability, client: int, absences: Iterable[Absence]) -> It
             follows = False
         if not follows:
             raise ValueError(
-                f"{type(law).__name__}.absences yields {absence!r} for client {client}, present from {back} "
-                "on: absences are pairs (leaves, returns) of increasing times; None: never returns"
+                f"{type(law).__name__}.absences yields {absence!r} for client {client}, present "
+                f"from {back} on: must be pairs (leaves, returns) of increasing times, with None "
+                "for a client that never returns"
             )
         yield leaves, returns
         if returns is None:

@@ -53,7 +53,7 @@ def exact(times: Iterable[Fraction], giver: str) -> tuple[Fraction, ...]:
     values = tuple(times) if isinstance(times, Iterable) else (times,)
     for time in values:
         if not (isinstance(time, Rational) and time >= 0):
-            raise TypeError(f"{giver} gives {time!r}: exact times are whole numbers or Fractions, 0 or more")
+            raise TypeError(f"{giver} gives {time!r}: must be whole numbers or Fractions, 0 or more")
     return values
 
 

@@ -302,7 +302,8 @@ def frozen(law: str, shape: tuple[float, ...]) -> tuple[Any, float]:
     family = getattr(stats, law, None)
     if not isinstance(family, stats.rv_continuous):
         raise FieldError(
-            "law", f"scipy.stats has no continuous law '{law}'; it has gamma, lognorm, pareto, …"
+            "law",
+            f"unknown continuous law '{law}' of scipy.stats. Available: gamma, lognorm, pareto and others",
         )
     if len(shape) != family.numargs:
         parameters = f"({family.shapes})" if family.shapes else "none"

@@ -57,7 +57,9 @@ class Durations(Part):
         Raises:
             ValueError: The law does not fit n clients.
         """
-        raise FieldError("durations", f"{self.reference()} does not define `means`")
+        raise FieldError(
+            "durations", f"{self.reference()} does not define `means`: write `def means(self, n, seed)`"
+        )
 
     def draw(self, mean: float, rng: np.random.Generator) -> float:
         """Return a job's length, in virtual time, for a client with mean length `mean`."""
@@ -86,13 +88,15 @@ def means(law: Durations, n: int, seed: int) -> tuple[Fraction, ...]:
     if not isinstance(lengths, Sequence | np.ndarray):
         raise FieldError("durations", f"{law.reference()}.means must return {n} means, not {lengths!r}")
     if len(lengths) != n:
-        raise FieldError("durations", f"{law.reference()} gives {len(lengths)} means for {n} clients")
+        raise FieldError(
+            "durations", f"{law.reference()} must give one mean for each of {n} clients, not {len(lengths)}"
+        )
     kind, expected = (Real, "a finite number above 0") if law.random else (Rational, EXACT)
     for client, mean in enumerate(lengths):
         if not (isinstance(mean, kind) and 0 < mean < math.inf):
             raise FieldError(
                 "durations",
-                f"{law.reference()} gives client {client} jobs of mean length {mean}; a mean is {expected}",
+                f"{law.reference()} gives client {client} the mean length {mean}: must be {expected}",
             )
     return tuple(lengths)
 
@@ -110,12 +114,12 @@ def cycles(law: Durations, n: int, seed: int) -> tuple[tuple[Fraction, ...], ...
     for client, cycle in enumerate(lengths):
         if not isinstance(cycle, Sequence) or not cycle:
             message = f"{law.reference()}.cycles gives client {client} {cycle!r}"
-            raise FieldError("durations", f"{message}, not the lengths of its jobs in turn")
+            raise FieldError("durations", f"{message}: must be the lengths of its jobs in turn")
         for length in cycle:
             if not (isinstance(length, Rational) and length > 0):
                 raise FieldError(
                     "durations",
-                    f"{law.reference()} gives client {client} a job of length {length}; a length is {EXACT}",
+                    f"{law.reference()} gives client {client} a job of length {length}: must be {EXACT}",
                 )
     return lengths
 
@@ -159,8 +163,8 @@ class Lengths:
             if not ((type(length) is float or isinstance(length, Real)) and 0 <= length < math.inf):
                 raise FieldError(
                     "durations",
-                    f"{self.law.reference()} drew a job of length {length} for client {client}; "
-                    "a length is a finite number, at least 0",
+                    f"{self.law.reference()} drew a job of length {length} for client {client}: "
+                    "must be a finite number of 0 or more",
                 )
             ticks = (round(length * self._own_ticks) or 1) * self._refined
         return ticks * steps if self.law.per_step else ticks

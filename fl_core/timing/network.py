@@ -55,7 +55,7 @@ class Network(Frozen):
         rates = (inf,) * n if law is None else checked(law, n, seed, "rates", ids)
         if min(rates) <= 0:
             prefix = "" if law is None or isinstance(law, Constant) else f"{law.label()}: "
-            raise FieldError(field, f"{prefix}a link of 0 Mbit/s lets nothing through; rates are above 0")
+            raise FieldError(field, f"{prefix}must be above 0 Mbit/s for every client")
         return rates
 
     def capacity(self, way: Way) -> Fraction | float:

@@ -39,7 +39,10 @@ class PerClient(Part):
         Raises:
             ValueError: The law does not fit n clients.
         """
-        raise FieldError("values", f"{type(self).__name__} does not define `values`")
+        raise FieldError(
+            "values",
+            f"{type(self).__name__} does not define `values`: write `def values(self, n, seed, purpose)`",
+        )
 
     def values_of(self, ids: Sequence[str], seed: int, purpose: str) -> tuple[Fraction, ...]:
         """Return a number for each client of known id [n]; laws without ids need the clients' count alone.
@@ -78,7 +81,7 @@ def checked(
     for client, value in enumerate(values):
         if not (isinstance(value, Rational) and value >= 0):
             message = f"{law.reference()} gives client {client} {value!r}"
-            raise FieldError("values", f"{message}, not a whole number or a Fraction, 0 or more")
+            raise FieldError("values", f"{message}: must be a whole number or a Fraction, 0 or more")
     return tuple(map(Fraction, values))
 
 
@@ -202,7 +205,11 @@ class ColumnLaw(PerClient):
     def values(self, n: int, seed: int, purpose: str) -> tuple[Fraction, ...]:
         header, rows = self._rows()
         if len(rows) < n:
-            raise FieldError("path", f"{self.path} has {many(len(rows), 'row')} for {many(n, 'client')}")
+            raise FieldError(
+                "path",
+                f"{self.path} has {many(len(rows), 'row')} for {many(n, 'client')}: add rows, or reduce "
+                "problem.clients",
+            )
         if self.client is not None:
             return tuple(self._by_id().values())[:n]
         place = header.index(self.column)
@@ -225,7 +232,11 @@ class ColumnLaw(PerClient):
         """
         ids = list(self._by_id())
         if n is not None and len(ids) < n:
-            raise FieldError("path", f"{self.path} has {many(len(ids), 'row')} for {many(n, 'client')}")
+            raise FieldError(
+                "path",
+                f"{self.path} has {many(len(ids), 'row')} for {many(n, 'client')}: add rows, or reduce "
+                "problem.clients",
+            )
         return ids[:n]
 
     def _by_id(self) -> dict[str, Fraction]:
@@ -253,7 +264,7 @@ class ColumnLaw(PerClient):
             raise FieldError("path", f"{self.path}: {reason}") from None
         for field, name in (("column", self.column), ("client", self.client)):
             if name is not None and name not in header:
-                raise FieldError(field, f"{self.path} has no '{name}'; it has {', '.join(header)}")
+                raise FieldError(field, f"{self.path} has no column '{name}'. It has: {', '.join(header)}")
         return header, rows
 
     def _number(self, line: int, cells: list[str], place: int, columns: int) -> Fraction:
@@ -269,7 +280,8 @@ class ColumnLaw(PerClient):
             number = Fraction(-1)
         if number < 0:
             raise FieldError(
-                "path", f"{self.path}, line {line}: '{self.column}' is a number, 0 or more, not '{cell}'"
+                "path",
+                f"{self.path}, line {line}: '{self.column}' must be a number of 0 or more, not '{cell}'",
             )
         return number
 

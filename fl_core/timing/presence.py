@@ -54,7 +54,7 @@ class PresenceTrace(Availability):
         digest = keys.digest(traces.content(path, limit=traces.MOST_BYTES))
         schedules = _schedules(path, digest, info.data.get("period")).values()
         if info.data.get("shift") and not all(schedule.period for schedule in schedules):
-            raise FieldError("shift", f"needs a 'period', since {path} has none")
+            raise FieldError("shift", f"needs a 'period', since {path} has none: add one, or leave out shift")
         return digest
 
     def absences(self, client: int, n: int, seed: int) -> Iterator[Absence]:
@@ -113,13 +113,14 @@ def _schedules(path: Path, digest: str, period: Fraction | None) -> Mapping[int,
                 raise ValueError
         except (ValueError, OverflowError):
             raise ValueError(
-                f"trace file {path}, line {line}: a row is a client, from when to when it is present, and "
-                f"perhaps the period in which that lies, such as 'a7,12.5,80' or 'a7,12.5,80,86400', "
+                f"trace file {path}, line {line}: must be a client, the begin and the end of its "
+                f"presence, and optionally a period, such as 'a7,12.5,80' or 'a7,12.5,80,86400', "
                 f"not '{','.join([client, *cells])}'" + (f" with period {period}" if period_ticks else "")
             ) from None
         if seen[client] and seen[client][0][1] != lasts:
             raise ValueError(
-                f"trace file {path}, line {line}: client {client} has another period in a row above"
+                f"trace file {path}, line {line}: client {client} has two different periods: give "
+                "the same in all rows"
             )
         seen[client].append(((begin, end), lasts))
     return {client: _schedule(rows) for client, rows in traces.numbered(seen).items()}

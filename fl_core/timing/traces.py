@@ -90,8 +90,9 @@ def of_clients(path: Path, recorded: Mapping[int, T], n: int, seed: int | None) 
     for client in range(n):
         if client not in recorded:
             raise ValueError(
-                f"trace file {path}: no client {client}; it has {many(len(recorded), 'client')}, numbered "
-                f"from {min(recorded)} to {max(recorded)}, and 'clients: random' draws {n} of them"
+                f"trace file {path}: no client {client}; it has {many(len(recorded), 'client')}, "
+                f"numbered from {min(recorded)} to {max(recorded)}. Number them from 0, or write "
+                f"'clients: random' to draw {n} of them"
             )
     return [recorded[client] for client in range(n)]
 
@@ -189,8 +190,8 @@ def _jobs(path: Path, digest: str) -> Mapping[int, Sequence[Fraction]]:
             lengths = []
         if not client or client.startswith("-") or min(lengths, default=0) <= 0:
             raise ValueError(
-                f"trace file {path}, line {line}: a row is a client and lengths of its jobs,"
-                f" such as '3,0.5,1.25', not '{','.join([client, *cells])}'"
+                f"trace file {path}, line {line}: must be a client and the lengths of its jobs, "
+                f"such as '3,0.5,1.25', not '{','.join([client, *cells])}'"
             )
         jobs[client] += lengths
     return numbered(jobs)

@@ -19,6 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from benchmarks import yaml_io
 from benchmarks.errors import RUN_AGAIN, UserError, writing
+from benchmarks.suite import complaints
 from benchmarks.suite.suite import PlannedRun
 from benchmarks.tracking import parquet
 from benchmarks.tracking.artifact_locations import fetched
@@ -292,7 +293,9 @@ def read(path: Path) -> Baseline:
         location = ".".join(map(str, first["loc"]))
         place = f"{path}{yaml_io.line_of(text, first['loc'])}"
         key = f"{location}: " if location else ""
-        raise UserError(f"{place}: is not a baseline: {key}{first['msg']}") from None
+        raise UserError(
+            f"{place}: is not a baseline: {key}{complaints.reason(first)}. Name another"
+        ) from None
     if baseline.checksum and baseline.checksum != _checksum(baseline):
         raise UserError(
             f"{path}: checksum mismatch: the file is corrupt or was edited. "
@@ -306,7 +309,7 @@ def shipped(suite: str) -> Path:
     path = SHIPPED / f"{suite}.json"
     if not path.is_file():
         raise UserError(
-            f"asyncfl has no baseline of suite '{suite}'. Write one with asyncfl check --write "
+            f"asyncfl has no baseline of suite '{suite}'. Write one with asyncfl check SUITE --write "
             "--baseline FILE"
         )
     return path

@@ -43,7 +43,7 @@ def how_compared(baseline: Baseline, build: Baseline, tolerance: float = GOLDEN_
     sentence = f"Baseline: {_commits(baseline)}. Runs: {_commits(build)}. Golden values may differ by"
     sentence = f"{sentence} {minus(f'{tolerance:.0e}') if tolerance else 'nothing'}"
     if build.repeats(baseline):
-        return f"{sentence}, with a warning: the same processor and libraries made both."
+        return f"{sentence}. A difference is a warning, since processor and libraries are the same."
     names = dict.fromkeys((*baseline.versions, *build.versions))
     pairs = [(name, baseline.versions.get(name, "none"), build.versions.get(name, "none")) for name in names]
     pairs.append(("processor", baseline.processor or "not recorded", build.processor or "not recorded"))
@@ -72,9 +72,9 @@ def to_accept(checks: Sequence[GateCheck], check: str) -> str:
     """
     findings = {check.finding for check in checks}
     if Finding.WORSE in findings:
-        return f"Where this is meant, accept it, and say why: `{check} --update --accept-worse REASON`."
+        return f"If this is intended, accept it with a reason: `{check} --update --accept-worse REASON`."
     if Finding.CHANGED in findings:
-        return f"Where this is meant, accept it: `{check} --update`."
+        return f"If this is intended, accept it: `{check} --update`."
     return f"Accept the improvement: `{check} --update`." if Finding.BETTER in findings else ""
 
 

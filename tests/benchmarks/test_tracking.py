@@ -457,7 +457,9 @@ def test_other_folders_hold_their_own_database(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("driver", ["mssql+pymssql", "mysql+nosuch"])
 def test_a_database_without_its_driver_is_refused_before_anything_is_computed(driver: str) -> None:
-    with pytest.raises(UserError, match=r"--tracking-uri .*: has no driver here: ") as caught:
+    with pytest.raises(
+        UserError, match=r"--tracking-uri .*: the Python driver of this database is not installed: "
+    ) as caught:
         database.check(f"{driver}://me:secret@host/x")
     assert "secret" not in str(caught.value)
 

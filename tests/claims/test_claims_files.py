@@ -173,19 +173,19 @@ def test_mistakes_in_entries_are_named_by_file_line_and_key(
 
 def test_mistakes_in_scenarios_are_told_once_and_those_in_samples_by_entry(tmp_path: Path) -> None:
     twice = [CLAIM, {**CLAIM, "id": "T-row/other"}]
-    with pytest.raises(UserError, match=r"another entry has this id"):
+    with pytest.raises(UserError, match=r"duplicate id"):
         written(tmp_path, CLAIM, CLAIM)
     paper = written(tmp_path, *({**one, "b": {"strategy": "ace"}} for one in twice))
     for line, (case, scale) in zip(
         mistakes([paper]), product(("case", "other"), ("small", "paper")), strict=True
     ):
-        assert f"toy.yaml: claims.T-row/{case}: b: ace means 2 of those in inline." in line
+        assert f"toy.yaml: claims.T-row/{case}: b: ace must name one strategy of inline, not 2." in line
         assert line.endswith(f"(scale {scale})")
     bad = {**SCENARIOS["inline"], "budget": {"update": 3}, "scales": {"small": {}}}
     [line, *_] = mistakes([written(tmp_path, *twice, inline=bad)])
     text = (tmp_path / "toy.yaml").read_text().splitlines()
     assert line.startswith(f"{tmp_path / 'toy.yaml'}:{text.index('  inline:') + 1}: scenarios.inline: budget")
-    with pytest.raises(UserError, match=r"scenarios\.shipped\.seeds: changes of a suite stand under `set`"):
+    with pytest.raises(UserError, match=r"scenarios\.shipped\.seeds: write changes of a suite under `set`"):
         written(tmp_path, shipped={**SCENARIOS["shipped"], "seeds": 3})
 
 

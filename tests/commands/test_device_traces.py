@@ -50,7 +50,7 @@ def test_fedscales_clients_are_present_as_its_rule_says(tmp_path: Path) -> None:
     path.write_bytes(pickle.dumps(BEHAVIOUR))
     said = imported(path).output
     assert "2 clients" in said and "Left out: 2 clients" in said and "present for 26 %" in said
-    assert "another file than FedScale's client_behave_trace as published, which has 25,640,150 bytes" in said
+    assert "differs from the published FedScale's client_behave_trace, which has 25,640,150 bytes" in said
     law = Availability.model_validate({"name": "trace", "path": tmp_path / "client_behave_trace-trace.csv"})
     for client, record in enumerate(list(BEHAVIOUR.values())[:2]):
         absences = list(islice(law.absences(client, 2, 0), 30))

@@ -163,7 +163,7 @@ def test_what_cannot_run_in_real_time_is_refused_in_a_line(tmp_path: Path, typed
     )
     refused = typed("live", str(suite), "--unit", "10ms", "--store", str(tmp_path / "store"))
     assert refused.returncode == 2 and refused.stderr.count("\n") == 1
-    assert "cannot run in real time: its network is simulated" in refused.stderr
+    assert "cannot run in real time: timing.network is simulated" in refused.stderr
 
 
 LONG = SUITE.replace("updates: 40", "updates: 1000").replace("fedbuff, ringmaster", "fedbuff")

@@ -97,7 +97,7 @@ class Raises(Strategy):
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("Astray", ASTRAY, "ValueError: Astray.next returns 99: clients are numbers from 0 to 1"),
+        ("Astray", ASTRAY, "ValueError: Astray.next must return clients, numbers from 0 to 1, not 99"),
         ("Raises", WORDLESS, "Wordless (their_raises.py:12)"),
     ],
 )

@@ -96,8 +96,8 @@ def test_15_what_would_not_come_back_is_refused_when_it_is_saved(
         with pytest.raises(TypeError) as error:
             save_with(kept, tmp_path / "checkpoint.pt")
         assert str(error.value) == (
-            f"server.memory.{where} is a {kind}: a run can save tensors, Python's own numbers, strings and "
-            "None, and lists, tuples and dicts of these"
+            f"server.memory.{where} is a {kind}, which cannot be saved. Use tensors, Python's own numbers, "
+            "strings and None, and lists, tuples and dicts of these"
         )
     assert not list(tmp_path.iterdir())
 

@@ -54,7 +54,7 @@ def test_a_new_field_is_saved_without_further_ado() -> None:
 
 
 def test_a_new_field_that_would_not_come_back_is_refused_by_name() -> None:
-    with pytest.raises(TypeError, match=r"^heard\[3\] is a builtins\.set: a run can save"):
+    with pytest.raises(TypeError, match=r"^heard\[3\] is a builtins\.set, which cannot be saved"):
         plain(longer(heard={3: {1}}))
 
 

@@ -190,15 +190,15 @@ def test_mistakes_are_one_line(kept: Path, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("nonsense\nx,\n")
     (tmp_path / "none.csv").write_text("client,length\n")
     for arguments, message in (
-        (("--trace", str(tmp_path / "log.csv")), "a row is a client and lengths"),
+        (("--trace", str(tmp_path / "log.csv")), "must be a client and the lengths"),
         (("--trace", str(tmp_path / "log.csv"), "--slow", "0.1"), "--slow cannot be combined with --trace"),
         (("--trace", str(tmp_path / "none.csv")), "none.csv: has no job"),
         (("--out", str(tmp_path / "log.csv")), "exists already"),
-        (("--uplink", "5"), "--message, the size of your model"),
-        (("--message", "5MB"), "--message, the size of your model"),
-        (("--uplink", "up", "--message", "5MB"), "--uplink up: give Mbit/s, or the file"),
-        (("--uplink", "5", "--message", "5MB"), "--unit: give the seconds"),
-        (("--uplink", "5", "--message", "5 pounds", "--unit", "1"), "a size is a number of bytes"),
+        (("--uplink", "5"), "--message is missing"),
+        (("--message", "5MB"), "--message needs links"),
+        (("--uplink", "up", "--message", "5MB"), "--uplink up: must be a rate in Mbit/s, or a column"),
+        (("--uplink", "5", "--message", "5MB"), "--unit is missing"),
+        (("--uplink", "5", "--message", "5 pounds", "--unit", "1"), "must be a number of bytes"),
     ):
         with pytest.raises(UserError, match=message):
             told(*arguments)

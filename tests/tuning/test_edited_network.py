@@ -78,7 +78,7 @@ def test_an_edited_network_is_tuned_anew(tmp_path: Path, store: Store) -> None:
     (folder / "mine.py").write_text(NETWORK.replace("{scale}", "10"))
     edited = done("run", *words, "--tuned", "--no-report")
     assert "tuned-edited.yaml: tuned before mine:Net, mine:data was edited" in edited
-    assert "code changed: tuned from the start; 2 earlier trials no longer count" in done("tune", *words)
+    assert "code changed, so tuning starts anew; 2 earlier trials no longer count" in done("tune", *words)
     assert (folder / "tuned-edited.yaml").read_text() != first
 
     client = MlflowClient(store.tracking_uri)
@@ -115,7 +115,7 @@ def test_edited_data_count_for_runs_and_trials(tmp_path: Path, store: Store) -> 
     assert done(1, "tune", *words) == ""
     changed = "your code or data changed after 1 run were recorded, which will be computed again"
     assert changed in done(2, "run", *words, "--no-report", "--no-baselines", "--set", "seeds=2")
-    assert "data changed: tuned from the start; 2 earlier trials no longer count" in done(2, "tune", *words)
+    assert "data changed, so tuning starts anew; 2 earlier trials no longer count" in done(2, "tune", *words)
 
     client = MlflowClient(store.tracking_uri)
     for name, kind, count in (("edited", "run", 2), ("edited.tuning", "trial", 2)):

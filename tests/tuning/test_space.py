@@ -120,7 +120,7 @@ def test_c_is_the_factor_of_a_rate_that_falls_with_the_horizon() -> None:
     assert by_iterations.local_lr == 0.5 * math.sqrt(2 / 8)
     by_updates = SCENARIO.model_copy(update={"budget": Budget(updates=50)})
     assert with_parameters(FedBuff(), {"c": 0.5}, by_updates).local_lr == 0.5 * math.sqrt(2 / 50)
-    with pytest.raises(ValueError, match="needs a budget of iterations or updates"):
+    with pytest.raises(ValueError, match=r"needs budget\.iterations or budget\.updates"):
         with_parameters(FedBuff(), {"c": 0.5}, SCENARIO.model_copy(update={"budget": Budget(time=5)}))
 
 

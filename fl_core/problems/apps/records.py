@@ -48,12 +48,12 @@ class Layout:
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         if not arrays:
-            raise ValueError("it holds no array: return the model's arrays")
+            raise ValueError("it has no array: return the model's arrays")
         self.slots: list[ArraySlot] = []
         self.d = 0
         for name, array in arrays.items():
             if array.dtype.kind not in "fiub":
-                raise ValueError(f"array '{name}' is of type {array.dtype}, and models are numbers")
+                raise ValueError(f"array '{name}' must be of numbers, not of type {array.dtype}")
             slot = ArraySlot(name, array.dtype, array.shape, _header(array), self.d, array.size)
             self.slots.append(slot)
             self.d += array.size
@@ -84,7 +84,9 @@ class Layout:
         """
         names = [slot.name for slot in self.slots]
         if len(record) != len(names):
-            raise ValueError(f"it returned {len(record)} arrays, and was sent {len(names)}")
+            raise ValueError(
+                f"it returned {len(record)} arrays, but must return {len(names)}, as it received"
+            )
         by_name = record.keys() == set(names)
         arrays = [record[name] for name in names] if by_name else list(record.values())
         return self._joined([_read(slot, array) for slot, array in zip(self.slots, arrays, strict=True)])
@@ -141,10 +143,11 @@ def _read(slot: ArraySlot, array: Array) -> np.ndarray:
     numbers = array.numpy()
     if numbers.shape != slot.shape:
         raise ValueError(
-            f"it returned array '{slot.name}' of shape {list(numbers.shape)}, and was sent {list(slot.shape)}"
+            f"it returned array '{slot.name}' of shape {list(numbers.shape)}, but must keep the "
+            f"shape {list(slot.shape)}"
         )
     if numbers.dtype.kind not in "fiub":
-        raise ValueError(f"it returned array '{slot.name}' of type {numbers.dtype}")
+        raise ValueError(f"it returned array '{slot.name}' of type {numbers.dtype}, but must return numbers")
     return numbers
 
 

@@ -53,7 +53,8 @@ class FlowerWorld(World):
         self.app = self.folder.load(self.folder.client_app)
         if not isinstance(self.app, ClientApp):
             raise InvalidProblemError(
-                f"'{self.folder.client_app}' of {problem.app} is a {type(self.app).__name__}, not a ClientApp"
+                f"'{self.folder.client_app}' of {problem.app} must be a ClientApp, not a "
+                f"{type(self.app).__name__}"
             )
         self.config = self.folder.run_config(dict(problem.config))
         first = self._called(problem.initial, "init")
@@ -145,14 +146,14 @@ class FlowerWorld(World):
     def losses(self, model: Tensor) -> np.ndarray:
         """Raise InvalidProblemError, since only an app's clients know the training losses."""
         raise InvalidProblemError(
-            "the clients' training losses are needed, and a Flower app does not tell them: choose a strategy "
-            "or a sampling that does without"
+            "the strategy needs the clients' training losses, which a Flower app does not report: "
+            "choose another strategy or sampling"
         )
 
     def gradient(self, model: Tensor, client: int, sample: Tensor) -> Tensor:
         """Raise InvalidProblemError: an app trains, and shows no gradients."""
         raise InvalidProblemError(
-            "gradients are needed, and a Flower app does not show them: leave out 'diagnostics'"
+            "diagnostics need gradients, which a Flower app does not report: leave out 'diagnostics'"
         )
 
     def remarks(self) -> list[str]:

@@ -78,7 +78,7 @@ def located(
         else:
             return candidates[0]
     missing = f"{description or ', '.join(files)} not found in {' or in '.join(map(str, candidates))}{failed}"
-    advice = f"{remedy}, or set ASYNCFL_DATA to the folder that holds {folder}"
+    advice = f"{remedy}, or set --data-dir or ASYNCFL_DATA to the folder that holds {folder}"
     raise DataMissingError(f"{name}: {missing}; {advice}")
 
 

@@ -92,7 +92,8 @@ def load(path: str, clients: int, collate: str | None = None) -> Data:
         return _data(path, train, test)
     if len(returned) != clients:
         raise InvalidProblemError(
-            f"data {path} returns {len(returned)} data sets, and there are {clients} clients: set clients"
+            f"data {path} returns {len(returned)} data sets for {clients} clients: set clients to "
+            "the number of data sets"
         )
     if test is not None:
         trains = [_half(f"{path}, client {at}", part, collate_fn) for at, part in enumerate(returned)]
@@ -135,15 +136,16 @@ def _half(path: str, returned: Any, collate: Collate | None) -> Half:
         clients = _named(path, np.ravel(clients.cpu() if isinstance(clients, Tensor) else clients).tolist())
         lengths.append(len(clients))
     if not any(lengths):
-        raise InvalidProblemError(f"data {path} returns no data points: return one at least")
+        raise InvalidProblemError(f"data {path} returns no data points: return at least one")
     if len(set(lengths)) > 1:
         if len(lengths) == 2 and isinstance(columns, tuple):
             raise InvalidProblemError(
-                f"data {path} returns {lengths[0]} inputs and {lengths[1]} targets; give each input one"
+                f"data {path} returns {lengths[0]} inputs and {lengths[1]} targets: return one "
+                "target for each input"
             )
         raise InvalidProblemError(
-            f"data {path} returns tensors of {', '.join(map(str, lengths))} data points: "
-            "make them equally long"
+            f"data {path} returns tensors of {', '.join(map(str, lengths))} data points: return the "
+            "same number in each"
         )
     items = _items(path, columns)
     if collate is not None:
@@ -165,9 +167,11 @@ def _points(path: str, dataset: Dataset[Any]) -> list[Any]:
         points = [dataset[place] for place in range(len(dataset))]  # type: ignore[arg-type]
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(text(error).split())}{place(error)}"
-        raise InvalidProblemError(f"data {path}: its Dataset cannot be read by number: {reason}") from error
+        raise InvalidProblemError(
+            f"data {path}: reading a data point of its Dataset failed: {reason}"
+        ) from error
     if not points:
-        raise InvalidProblemError(f"data {path} returns a Dataset without data points: give it one at least")
+        raise InvalidProblemError(f"data {path} returns a Dataset without data points: return at least one")
     return points
 
 
@@ -180,7 +184,7 @@ def _of_points(path: str, points: list[Any], collate: Collate | None) -> Half:
     except (TypeError, ValueError) as error:
         raise InvalidProblemError(
             f"data {path}: {error}: set problem.collate_fn to a function, package.module:name, that "
-            "makes a mini-batch of a list of items"
+            "makes a mini-batch from a list of items"
         ) from None
     unknown = all(client is None for client in clients)
     return Half(items, None if unknown else _named(path, clients))
@@ -191,7 +195,9 @@ def _named(path: str, clients: list[Any]) -> list[Any]:
     for client in clients:
         unnamed = isinstance(client, bool) or not isinstance(client, int | float | str)
         if unnamed or (isinstance(client, float) and isnan(client)):
-            raise InvalidProblemError(f"data {path}: a client is {client!r}, not a number or a text")
+            raise InvalidProblemError(
+                f"data {path}: the client of a data point must be a number or a text, not {client!r}"
+            )
     return clients
 
 
@@ -230,7 +236,8 @@ def _kept(path: str, half: Half, kinds: Tensor) -> tuple[Half, Half]:
     test_mask = drawn(kinds, TEST, "own")
     if test_mask.all() or not test_mask.any():
         raise InvalidProblemError(
-            f"data {path}: of {len(test_mask)} data points none can be kept for testing"
+            f"data {path}: {len(test_mask)} data points are too few to keep some for testing: "
+            "return more, or test data as well"
         )
     return half.take(~test_mask), half.take(test_mask)
 
@@ -241,7 +248,7 @@ def _joined(path: str, halves: Sequence[Half]) -> Half:
     try:
         items = first.joined(*rest)
     except ValueError as error:
-        raise InvalidProblemError(f"data {path}: the clients' data do not have one shape: {error}") from None
+        raise InvalidProblemError(f"data {path}: the data of the clients differ in shape: {error}") from None
     sizes = [half.published or len(half.items) for half in halves]
     rows = [
         begin + (torch.arange(len(half.items)) if half.rows is None else half.rows)
@@ -266,7 +273,7 @@ def _data(path: str, train: Half, test: Half) -> Data:
         names = _names(train)
         if unknown := set(test.clients or ()) - set(names):
             raise InvalidProblemError(
-                f"data {path}: client {min(unknown)} has test data, but none to train on"
+                f"data {path}: client {min(unknown)} has test data, but no training data"
             )
         fields["owner_train"] = _places(train.clients, names)
         fields["owner_test"] = None if test.clients is None else _places(test.clients, names)

@@ -33,7 +33,7 @@ class Decoder(Model):
         if len(shape) != 1:
             return f"model decoder reads sequences of symbols, not inputs of {'×'.join(map(str, shape))}"
         if self.width % self.heads:
-            return f"model decoder: width {self.width} is no multiple of {self.heads} heads"
+            return f"model decoder: width {self.width} must be a multiple of {self.heads} heads"
         return None
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:

@@ -29,7 +29,7 @@ class ResNet18(Convolutional):
     @classmethod
     def _divides(cls, groups: int) -> int:
         if 64 % groups:
-            raise ValueError(f"model resnet18: groups must divide 64, the fewest channels; {groups} does not")
+            raise ValueError(f"must be a divisor of 64, the lowest number of channels, not {groups}")
         return groups
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:

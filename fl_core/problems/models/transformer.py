@@ -51,10 +51,10 @@ class Transformer(Model):
         """Refuse sizes for pretrained weights, and a width that the heads do not divide."""
         if not self.random and (fixed_keys := [key for key in SMALL if key in self.model_fields_set]):
             raise ValueError(
-                f"{fixed_keys[0]}: the pretrained weights '{self.weights}' have their own: leave this out"
+                f"{fixed_keys[0]}: the pretrained weights '{self.weights}' determine it. Leave it out"
             )
         if self.width % self.heads:
-            raise FieldError("heads", f"must divide the width {self.width}, and {self.heads} does not")
+            raise FieldError("heads", f"must be a divisor of the width {self.width}, not {self.heads}")
         return self
 
     @property

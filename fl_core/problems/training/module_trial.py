@@ -183,20 +183,21 @@ def _twice(
     for name, generator in _generators().items():
         if generator != states[name]:
             raise InvalidProblemError(
-                f"{task.called}: its {step} draws from {name}, so that no run could be repeated: "
-                "draw in the data function, and drop units by torch's dropout"
+                f"{task.called}: its {step} draws from {name}, so runs could not be repeated: draw "
+                "in the data function, and use torch's dropout"
             )
     changed, grown = changes(initial, state(task.network))
     if changed:
         raise InvalidProblemError(
-            f"{task.called}: its {step} changes self.{changed[0]}, which clients that work at the same time "
-            "cannot share: the result must follow from parameters and mini-batch"
+            f"{task.called}: its {step} changes self.{changed[0]}, which clients share: compute the "
+            "result from parameters and mini-batch only"
         )
     for name, value in first.items():
         if not same(value, second[name]):
             raise InvalidProblemError(
-                f"{task.called}: its {step} gives {name} {value:g}, then {second[name]:g}, for the same "
-                "parameters and mini-batch: it must neither draw at random nor remember earlier calls"
+                f"{task.called}: its {step} gives {name} {value:g}, then {second[name]:g}, for the "
+                "same parameters and mini-batch: it must neither draw random numbers nor remember "
+                "earlier calls"
             )
     return first, grown
 

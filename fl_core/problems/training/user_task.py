@@ -75,8 +75,8 @@ class UserTask(Task):
         loss = returned.get("loss") if isinstance(returned, dict) else returned
         if loss is None:
             raise InvalidProblemError(
-                f"{self.called}: training_step returned no loss for a mini-batch, which Lightning skips and "
-                "clients cannot: return a loss for every mini-batch, such as 0 * loss"
+                f"{self.called}: training_step returned no loss for a mini-batch. Return a loss for "
+                "every mini-batch, such as 0 * loss"
             )
         if not isinstance(returned, dict):
             return {"loss": loss}

@@ -107,7 +107,7 @@ def test_two_speeds_may_be_equal() -> None:
     """A slowdown of 1 is the end of its range."""
     law = Durations.model_validate({"name": "two_speed", "slow": 1})
     assert law.means(4, 0) == (1, 1, 1, 1)
-    with pytest.raises(ValueError, match="slow: must not be below"):
+    with pytest.raises(ValueError, match="slow: must be at least"):
         Durations.model_validate({"name": "two_speed", "slow": 0.9})
 
 

@@ -152,5 +152,5 @@ class Sets(Strategy):
 
 
 def test_a_model_that_is_set_has_no_direction() -> None:
-    with pytest.raises(RuntimeError, match="has no direction for adam"):
+    with pytest.raises(RuntimeError, match="the server optimizer adam no direction"):
         of_strategies.run(experiment(scenario(), Sets(server=Adam())))

@@ -50,7 +50,7 @@ def test_missing_files_are_named_with_the_places_and_the_remedy(own: Path) -> No
 
 def test_half_of_kmnist_is_not_kmnist_but_the_way_out_is_named(own: Path) -> None:
     write(own / "KMNIST/raw", mnist.TEST, np.zeros((10, 28, 28)), np.arange(10))
-    way_out = "kmnist10k makes do with the 10,000 test images, which are there"
+    way_out = "kmnist10k needs only the 10,000 test images, which are there"
     with pytest.raises(DataMissingError, match=way_out):
         KMNIST().load()
 
@@ -72,7 +72,7 @@ def test_kmnist_is_read_where_a_user_has_the_training_files(
 
 @pytest.mark.parametrize(
     ("images", "labels", "sentence"),
-    [((20, 28, 27), 20, "do not go together"), ((20, 28, 28), 19, "do not go together")],
+    [((20, 28, 27), 20, "do not match"), ((20, 28, 28), 19, "do not match")],
 )
 def test_files_of_the_wrong_shape_are_damaged(
     own: Path, images: tuple[int, ...], labels: int, sentence: str
@@ -87,7 +87,7 @@ def test_a_file_cut_short_is_damaged(own: Path, length: int) -> None:
     write(own / "KMNIST/raw", mnist.TRAIN, np.zeros((20, 28, 28)), np.zeros(20))
     images = own / "KMNIST/raw" / mnist.TRAIN[0]
     images.write_bytes(images.read_bytes()[:length])
-    with pytest.raises(DataDamagedError, match="no complete idx file") as damaged:
+    with pytest.raises(DataDamagedError, match="not a complete idx file") as damaged:
         mnist.load_half("KMNIST", mnist.TRAIN, own / "KMNIST/raw")
     assert str(images) in str(damaged.value)
 

@@ -68,7 +68,7 @@ def test_the_resnet_is_torchvisions_with_another_stem() -> None:
 
 
 def test_groups_that_do_not_divide_the_channels_are_refused() -> None:
-    with pytest.raises(ValidationError, match="groups must divide 64"):
+    with pytest.raises(ValidationError, match="must be a divisor of 64"):
         Model.model_validate({"name": "resnet18", "groups": 7})
 
 

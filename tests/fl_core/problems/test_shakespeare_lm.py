@@ -150,7 +150,7 @@ def test_tokens_are_a_column_of_the_curve() -> None:
 def test_wrong_texts_and_partitions_are_refused(text: Path) -> None:
     with pytest.raises(ValueError, match="partition: cyclic_labels needs labels"):
         problem(partition={"name": "cyclic_labels", "labels": 1})
-    with pytest.raises(ValueError, match="width 9 is no multiple of 2 heads"):
+    with pytest.raises(ValueError, match="width 9 must be a multiple of 2 heads"):
         problem(model={"name": "decoder", "width": 9, "heads": 2})
     text.write_text(TEXT + " é")  # a new file, of which nothing is remembered, would be another path
     shakespeare_lm._data.cache_clear()

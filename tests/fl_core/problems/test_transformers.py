@@ -175,9 +175,9 @@ def test_a_machine_without_the_library(name: str, monkeypatch: pytest.MonkeyPatc
     [
         (
             {"weights": "some/where", "layers": 3},
-            "layers: the pretrained weights 'some/where' have their own",
+            "layers: the pretrained weights 'some/where' determine it",
         ),
-        ({"heads": 3}, "heads: must divide the width 128, and 3 does not"),
+        ({"heads": 3}, "heads: must be a divisor of the width 128, not 3"),
     ],
 )
 def test_sizes_without_sense_are_refused(fields: dict[str, Any], sentence: str) -> None:
