@@ -23,7 +23,7 @@ from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.overrides import Setting
-from benchmarks.suite.suite import Suite, load
+from benchmarks.suite.suite import Suite, file_of, load
 from fl_core.problems.models.linear import Affine, Linear, Logistic
 from fl_core.schema import Clock, Name, TrialMetric
 from fl_core.strategies.hyperparameters import Values
@@ -224,7 +224,7 @@ def scales(suite: str) -> list[str]:
 
 def all_scales(suite: str) -> list[str]:
     """Return the names of all scales of a suite; [""] for a suite without scales."""
-    return list(yaml_io.read(load(suite, tuned=False).source).get("scales") or {}) or [""]
+    return list(yaml_io.read(file_of(suite)).get("scales") or {}) or [""]
 
 
 def goals(suite: str, places: Sequence[str]) -> dict[str, ScenarioGoal]:
