@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from fl_core.text import many
-from reports.rankings import NO_SURROGATE, STALLED, Ranking
+from reports.ranking_table import NO_SURROGATE, STALLED, Ranking
 from reports.records.records import RecordedSuite
 from reports.sections.overview import headline, how_tested, one_seed, transfers, what_is_open
 from reports.sections.section import Results

@@ -1,6 +1,8 @@
 """The search space of a strategy, from suite and strategy; the first points; the form for Optuna.
 
-`tuning/plan.py` calls it for each study. `Space` itself is in `fl_core/strategies/hyperparameters.py`.
+`tuning/plan.py` calls it for each study. Ranges come from the suite's `tuning.space`, or from the `Tune(...)`
+of the fields in `fl_core/strategies/strategy.py` and `fl_core/server/optimizers.py`. `Space` itself is in
+`fl_core/strategies/hyperparameters.py`.
 """
 
 from __future__ import annotations

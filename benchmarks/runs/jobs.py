@@ -17,8 +17,8 @@ from weakref import WeakValueDictionary
 
 from benchmarks import device
 from benchmarks.pool.job import Capacity, Message, PoolJob, Worker
+from benchmarks.runs.logged_values import Recording
 from benchmarks.runs.messages import Advanced, Evaluated, Finished, NoRoom, Notice
-from benchmarks.runs.recording import Recording
 from benchmarks.suite.suite import AnyTask, PlannedRun, PooledTask, Task
 from benchmarks.tracking.outbox import Outbox
 from benchmarks.tracking.provenance import provenance

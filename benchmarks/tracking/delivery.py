@@ -27,7 +27,7 @@ from fl_core.schema import Status
 
 if TYPE_CHECKING:
     from benchmarks.suite.suite import AnyTask, Task
-    from benchmarks.tracking.tracking import Tracking
+    from benchmarks.tracking.mlflow_writer import Tracking
 
 T = TypeVar("T")
 
@@ -192,7 +192,7 @@ class Delivery:
 
     def _open_tracking(self) -> Tracking:
         """Return the interface to MLflow, with a new index after a reset."""
-        from benchmarks.tracking.tracking import Tracking
+        from benchmarks.tracking.mlflow_writer import Tracking
 
         if self._tracking is None:
             database.create(self.store.tracking_uri)
@@ -292,7 +292,7 @@ def _required(task: Task) -> RunRequirements:
 
 def keep_page(store: Store, suite: str, page: Path) -> str:
     """Keep a report page in MLflow next to the runs; return the reason for a failure, or an empty text."""
-    from benchmarks.tracking.tracking import Tracking
+    from benchmarks.tracking.mlflow_writer import Tracking
 
     try:
         Tracking(store).keep_page(suite, page)

@@ -1,8 +1,8 @@
 """The interface of duration laws, `Durations`, and the `Lengths` of a run's jobs under a law.
 
-`Simulation` makes the `Lengths` of a run, and `loop/service.py` asks for the length of each job when it
-begins. A law gives the exact mean length of each client's jobs and, if it is random, draws each job's length
-around that mean.
+The laws are in `duration_laws.py`. `Simulation` makes the `Lengths` of a run, and `loop/service.py` asks for
+the length of each job when it begins. A law gives the exact mean length of each client's jobs and, if it is
+random, draws each job's length around that mean.
 """
 
 import math

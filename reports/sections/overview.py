@@ -19,7 +19,7 @@ from reports import numbers
 from reports.comparisons import PairedContrast, Question, seeds_to_show
 from reports.figures import look, svg
 from reports.numbers import Measure
-from reports.rankings import Standings, StrategyStanding
+from reports.ranking_table import Standings, StrategyStanding
 from reports.records.cells import Cell, band, over_scenarios
 from reports.records.records import RecordedScenario, RecordedSuite
 from reports.sections.curves import plot, scale

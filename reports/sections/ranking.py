@@ -1,7 +1,7 @@
 """Sections of the ranking in every scenario, and of distances behind the best, paired over seeds.
 
-`reports/page.py` calls `section` and `behind_the_best`. Ranks come from `reports/rankings.py`, gaps and
-p-values from `reports/comparisons.py`.
+`reports/page.py` calls `section` and `behind_the_best`. Ranks and columns come from
+`reports/ranking_table.py`, gaps and p-values from `reports/comparisons.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from reports.comparisons import Gap
 from reports.figures import svg
 from reports.inference import Effect
 from reports.numbers import Measure
-from reports.rankings import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
+from reports.ranking_table import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
 from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
 from reports.sections.section import Card, Results, Section, cards_section, draw_rows

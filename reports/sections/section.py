@@ -16,7 +16,7 @@ from benchmarks.colours import COLOURS, slots
 from fl_core.schema import JOINT, Clock
 from reports.comparisons import Gap, PairedContrast, contrasts, differences
 from reports.figures import look, svg
-from reports.rankings import Ranking, Standings, ranking, standings
+from reports.ranking_table import Ranking, Standings, ranking, standings
 from reports.records.cells import Array, Cell
 from reports.records.records import RecordedScenario, RecordedSuite
 from reports.tables import Download, PageTable

@@ -24,9 +24,9 @@ from benchmarks.engine import Worlds
 from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.job import Died, Message
 from benchmarks.runs.jobs import RunJob
+from benchmarks.runs.logged_values import Recording
 from benchmarks.runs.messages import Advanced, Finished
 from benchmarks.runs.progress import Progress
-from benchmarks.runs.recording import Recording
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking import database

@@ -10,7 +10,7 @@ import yaml
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 
-from benchmarks.runs import recording
+from benchmarks.runs import logged_values
 from benchmarks.suite.suite import load
 from benchmarks.tracking.store import Store
 from fl_core.recording import recorder as measure
@@ -98,7 +98,7 @@ def computed(suite: Path) -> dict[str, list[Any]]:
     found = {}
     for run in load(str(suite)).runs():
         record = measure.run(run.experiment)
-        parts = recording.tables(record).values()
+        parts = logged_values.tables(record).values()
         found[run.key] = [record.status, *(pa.table(part).to_pydict() for part in parts)]
     return found
 

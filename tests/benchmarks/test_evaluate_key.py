@@ -19,10 +19,10 @@ from benchmarks.errors import UserError
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import PlannedRun, load
 from benchmarks.tracking.delivery import Delivery
+from benchmarks.tracking.mlflow_writer import Tracking
 from benchmarks.tracking.outbox import Announcement, Outbox
 from benchmarks.tracking.run_result import RunRequirements
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.tracking import Tracking
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording import recorder
 from fl_core.schema import Tag

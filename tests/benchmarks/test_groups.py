@@ -25,10 +25,10 @@ from benchmarks.suite.suite import load, tasks
 from benchmarks.tracking import views
 from benchmarks.tracking.delivery import Delivery, keep_page
 from benchmarks.tracking.mlflow_entities import mean_curve, reached, spread
+from benchmarks.tracking.mlflow_writer import Tracking
 from benchmarks.tracking.outbox import Announcement, Outbox, read
 from benchmarks.tracking.run_result import Place, names_of
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.tracking import Tracking
 from fl_core.metrics import LOSS
 from fl_core.schema import Clock, Tag, Total
 from reports.figures import look

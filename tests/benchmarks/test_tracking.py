@@ -24,12 +24,12 @@ from benchmarks.tracking import database
 from benchmarks.tracking import delivery as sending
 from benchmarks.tracking.delivery import Delivery, what_happened
 from benchmarks.tracking.mlflow_entities import metrics_of_run
+from benchmarks.tracking.mlflow_writer import Tracking
 from benchmarks.tracking.outbox import Announcement, Outbox, read
 from benchmarks.tracking.provenance import provenance
 from benchmarks.tracking.reader import opened
 from benchmarks.tracking.run_result import RunResult
 from benchmarks.tracking.store import Store
-from benchmarks.tracking.tracking import Tracking
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, FEDERATED, as_data
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.model import Model

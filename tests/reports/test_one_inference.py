@@ -13,13 +13,13 @@ from synthetic import Fake, curve, records
 
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.comparisons import KINDS
-from benchmarks.runs.recording import target_metrics
+from benchmarks.runs.logged_values import target_metrics
 from fl_core.metrics import ACCURACY
 from fl_core.problems.digits import Digits
 from fl_core.recording.recorder import Record
 from fl_core.scenario import Budget
 from fl_core.schema import TO_TARGET, Clock, Status
-from reports import comparisons, rankings
+from reports import comparisons, ranking_table
 from reports.claims import measured, verdicts
 from reports.gate import baseline
 from reports.gate.baseline import Baseline, GateGoal
@@ -77,7 +77,7 @@ def test_difference_interval_and_p_value_are_those_of_a_paired_t_test(
 
     gap = comparisons.differences(scenario)["ACE"]  # the page: behind the best
     assert (gap.effect.mean, gap.effect.low, gap.effect.high, gap.p) == expected
-    ranked = rankings.standings([scenario])  # the page: who leads
+    ranked = ranking_table.standings([scenario])  # the page: who leads
     assert ranked is not None and ranked.lines[1].gap == gap
     (contrast,) = comparisons.contrasts([scenario])  # the page, and the terminal: what holds
     assert (contrast.effect.mean, contrast.effect.low, contrast.effect.high, contrast.p) == expected

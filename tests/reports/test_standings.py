@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
-from reports.rankings import Standings
+from reports.ranking_table import Standings
 from reports.records.records import RecordedSuite
 from reports.sections.overview import leaders, who_leads
 from reports.sections.section import Results

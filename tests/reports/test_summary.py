@@ -11,7 +11,7 @@ import pytest
 from synthetic import POOLED, START, Fake, baseline, curve, diverged, records
 
 from fl_core.schema import UNTUNED, Status, Tag
-from reports.rankings import ranking
+from reports.ranking_table import ranking
 from reports.records.cells import Cell, Spread, band, over_scenarios
 from reports.records.records import RecordedScenario, RecordedSuite, latest
 from reports.sections.clients import (

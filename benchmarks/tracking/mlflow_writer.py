@@ -1,6 +1,7 @@
 """The only writer to MLflow: layout of suites, runs, groups and baselines in MLflow.
 
-`Delivery` calls it from its thread, the only one that may. The layout is stored, and read by reports:
+`Delivery` calls it from its thread, the only one that may. The metrics, tags and parameters of a run are
+chosen in `benchmarks/runs/logged_values.py`. The layout is stored, and read by reports:
 
     experiment        a suite
     run, kind=group   scenario × strategy: the parent of its seeds, and their mean once all are finished

@@ -1,6 +1,6 @@
-"""Rankings: the table of a scenario, best first, and the standings of a suite by mean rank or final value.
+"""The ranking table of a scenario, best first, with its columns; the standings of a suite.
 
-The page and the terminal show both.
+Standings are by mean rank or final value. The page and the terminal show both.
 """
 
 from __future__ import annotations
