@@ -23,7 +23,8 @@ from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
 from benchmarks.suite.overrides import Setting
-from benchmarks.suite.suite import Suite, file_of, load
+from benchmarks.suite.shipped import file_of
+from benchmarks.suite.suite import Suite, load
 from fl_core.problems.models.linear import Affine, Linear, Logistic
 from fl_core.schema import Clock, Name, TrialMetric
 from fl_core.strategies.hyperparameters import Values
