@@ -275,6 +275,7 @@ class Part(Frozen):
             )
 
     def identity(self) -> dict[str, Any]:
+        """Return name, version and fields, the part's share of the key of recorded runs."""
         return {"name": self.reference(), "version": self.version, **super().identity()}
 
     @classmethod

@@ -54,7 +54,10 @@ class GridPoint:
     label: str = ""  # of the scenario, unique in the suite
 
     def with_goal(self, goal: Goal | None) -> GridPoint:
-        """Return the point with another budget and target."""
+        """Return the point with a budget and target of its own; without a target if the goal has none.
+
+        For `scenarios:` of a suite, where goals are given by label. So the label stays as it was.
+        """
         if goal is None:
             return self
         problem = self.scenario.problem.model_copy(update={"target": goal.target})

@@ -183,12 +183,13 @@ class Recorder:
         model, clocks = self._now()
         mark = clocks = self._with_energy(clocks)
         if simulation.reason == Reason.TIME and simulation.budget.time is not None:
+            # The run ends at its deadline, after the last event; no version is evaluated twice for it.
             clocks = clocks._replace(time=float(simulation.budget.time))
             clocks = self._with_energy(clocks, int(simulation.ends.deadline))
             mark = self._at(self.time_marks.reached + 1)
         if simulation.status is not Status.DIVERGED:
             self._evaluate(model, mark)
-        if simulation.status is not Status.DIVERGED:
+        if simulation.status is not Status.DIVERGED:  # which the evaluation may have found
             last, end = record.curve[-1], clocks.row()
             if all(end[name] == last[name] for name in CURVE.columns):
                 record.curve.pop()  # the same version and times: only the bytes may differ

@@ -40,7 +40,7 @@ WITHIN_A_DAY = {"ten minutes", "two hours", "half a day", "17 hours", "a day"}  
 COSTS = """\
 These are rough estimates: the number of gradients times the operations of a gradient. A core does 60 GFLOP/s
 (measured with a network of seven layers), and a GPU does 10 TFLOP/s (assumed). Each line is a different set
-of runs. Main results without a line need an evening on two cores.
+of runs. A main result that is in neither the list nor the table needs an evening on two cores.
 """
 
 

@@ -283,7 +283,7 @@ def _data(path: str, train: Half, test: Half) -> Data:
         items = train.items.joined(test.items)
     except ValueError as error:
         raise InvalidProblemError(f"data {path}: training and test data differ: {error}") from None
-    numbers = torch.arange(len(items))
+    numbers = torch.arange(len(items))  # x of data in other forms than tensors: an index among `items`
     first = len(train.items)
     return Data(numbers[:first], labels[0], numbers[first:], labels[1], items=items, **fields)
 

@@ -56,7 +56,11 @@ class Task(pl.LightningModule):
         raise NotImplementedError
 
     def scores(self, outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        """Return values of each data point [B] by metric; the metric is the mean."""
+        """Return values of each data point [B] by metric; the metric is the mean.
+
+        Suites rank by these names, and runs are recorded under them. They are declared as
+        `Metric` beside each problem.
+        """
         return {}
 
     def wholes(self) -> dict[str, torchmetrics.Metric]:
