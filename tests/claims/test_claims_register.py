@@ -57,7 +57,7 @@ PROSE = [
 
 
 def test_what_bears_on_the_verdict_is_a_change_and_prose_is_none(toy: Path) -> None:
-    register.begin(read(toy), toy / "results")
+    register.record_first_numbers(read(toy), toy / "results")
     for old, new in (*CHANGES, *PROSE):
         (toy / "toy.yaml").write_text(CLAIMS.replace(old, new))
         assert register.changed(read(toy), toy / "results") == [ID] * ((old, new) in CHANGES), new
@@ -89,7 +89,7 @@ def test_a_main_result_does_not_change_its_readings_without_a_line(toy: Path) ->
         (toy / "toy.yaml").write_text(f"{claims}\nmain: {json.dumps([{**main, **changed}])}\n")
 
     write()
-    register.begin(read(toy), results)
+    register.record_first_numbers(read(toy), results)
     write(words="It hardly works", open="How is lost.", readings=[ID])
     assert register.changed(read(toy), results) == []
     document = yaml.safe_load(CLAIMS)
@@ -104,7 +104,7 @@ def test_a_main_result_does_not_change_its_readings_without_a_line(toy: Path) ->
 
 def test_a_line_serves_one_change_of_an_entry(toy: Path) -> None:
     results = toy / "results"
-    register.begin(read(toy), results)
+    register.record_first_numbers(read(toy), results)
     decide(toy, "2026-11-23-it")
     (toy / "toy.yaml").write_text(CLAIMS.replace("looks: [3]", "looks: [4]"))
     register.record(read(toy), results)
@@ -124,9 +124,9 @@ def test_what_has_no_numbers_is_free(toy: Path) -> None:
 
 
 def test_the_first_numbers_begin_the_history_and_never_rewrite_it(toy: Path) -> None:
-    register.begin(read(toy), toy / "results")
+    register.record_first_numbers(read(toy), toy / "results")
     (toy / "toy.yaml").write_text(CLAIMS.replace("looks: [3]", "looks: [4]"))
-    register.begin(read(toy), toy / "results")
+    register.record_first_numbers(read(toy), toy / "results")
     assert register.changed(read(toy), toy / "results") == [ID]
 
 

@@ -125,7 +125,7 @@ def test_a_frozen_resnet_sends_its_head_alone(page: dict[str, Any]) -> None:
     simulation = run(described, 2)
     w: Any = simulation.world
     assert w.d == 1539
-    assert f"{w.d} of the head" in PAGE.read_text()
+    assert f"{w.d:,} parameters of the head" in PAGE.read_text()
     assert len(before) == 120  # 60 weights, 20 layers of BatchNorm with three buffers each
     assert all(torch.equal(value, before[name]) for name, value in frozen(w).items())
     assert simulation.server.model.shape == (1539,)
