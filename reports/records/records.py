@@ -6,7 +6,7 @@ tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, nan
@@ -365,7 +365,7 @@ def _row(suite: RecordedSuite, run: RunResult) -> dict[str, object]:
     }
 
 
-def _differing(params: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, object]]:
+def _differing(params: Mapping[str, Mapping[str, str]]) -> dict[Hashable, dict[Hashable, object]]:
     """Return for each run the parameters with differences between runs, as numbers where all values are."""
     table = pd.DataFrame.from_dict(dict(params), orient="index", dtype="object")
     columns = {}
@@ -373,4 +373,4 @@ def _differing(params: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, o
         if table[name].nunique(dropna=False) > 1:
             numbers = pd.to_numeric(table[name], errors="coerce")
             columns[name] = numbers if numbers.notna().equals(table[name].notna()) else table[name]
-    return {key: {name: column[key] for name, column in columns.items()} for key in params}
+    return pd.DataFrame(columns, index=table.index).to_dict("index")

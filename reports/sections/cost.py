@@ -12,7 +12,6 @@ import pandas as pd
 from fl_core.schema import ENERGY, UPDATES, Clock, Name, Status, Total
 from fl_core.text import duration
 from reports import numbers
-from reports.records.records import run_table
 from reports.sections.section import Results, Section
 from reports.tables import UNKNOWN, PageTable, TableEntry
 
@@ -54,7 +53,7 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
 
 def section(results: Results) -> Section | None:
     """Return the section with a table per problem; costs hardly depend on partition and delay."""
-    runs = run_table(results.suite)
+    runs = results.runs
     ended = runs[[Status(status).terminated for status in runs["status"]]]
     if ended.empty:
         return None

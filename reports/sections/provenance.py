@@ -9,7 +9,7 @@ from benchmarks.discrepancies import discrepancies
 from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import JOINT, OF_STRATEGY, SEED, STRATEGY_NAME
 from fl_core.text import duration, many, natural
-from reports.records.records import RecordedSuite, run_table
+from reports.records.records import RecordedSuite
 from reports.sections.section import Results, Section
 from reports.tables import PageTable, download
 
@@ -81,8 +81,8 @@ def section(results: Results) -> Section:
     shows = {"facts": facts(suite), "scenarios": scenarios, "experiments": opened}
     note, tables, links = "", [], []
     if scenarios:
-        note, table = NOTE if suite.on_server else f"{NOTE} {LOCAL_NOTE}", run_table(suite)
-        table["run"] = table["key"].map({run.key: run.run_id for run in suite.runs})
+        note = NOTE if suite.on_server else f"{NOTE} {LOCAL_NOTE}"
+        table = results.runs.assign(run=results.runs["key"].map({run.key: run.run_id for run in suite.runs}))
         tables = [PageTable("runs", table)]
         links = [download("All runs", suite.name, "runs", table)]
     title, template = "Provenance", "provenance.html.j2"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
+import pandas as pd
 from jinja2 import Template
 
 from benchmarks.colours import COLOURS, slots
@@ -18,7 +19,7 @@ from reports.comparisons import Gap, PairedContrast, contrasts, differences
 from reports.figures import look, svg
 from reports.ranking_table import Ranking, Standings, ranking, standings
 from reports.records.cells import Array, Cell
-from reports.records.records import RecordedScenario, RecordedSuite
+from reports.records.records import RecordedScenario, RecordedSuite, run_table
 from reports.tables import Download, PageTable
 
 LEADERS = 6  # strategies in colour, if a suite has too many for all to be
@@ -95,6 +96,11 @@ class Results:
             if first < n
             else ""
         )
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """The table of `run_table`; do not change it."""
+        return run_table(self.suite)
 
     @cached_property
     def rankings(self) -> list[Ranking]:
