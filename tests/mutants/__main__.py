@@ -23,8 +23,8 @@ TARGETS = (
     *("fl_core/arrangements.py", "fl_core/timing/*.py", "fl_core/theory/*.py"),
     *(f"fl_core/recording/{name}.py" for name in ("evaluation", "recorder")),
 )
-# The tests that have to notice. Left out: counts of calls, which mutmut multiplies; trajectories that the code
-# itself recorded; devices and data sets.
+# The tests that have to notice. Left out: counts of calls, which mutmut multiplies; trajectories that the
+# code itself recorded; devices and data sets.
 TESTS = tuple(f"tests/fl_core/{folder}test_*.py" for folder in ("", "oracles/", "theory/", "timing/"))
 TESTS_LEFT_OUT = {
     f"tests/fl_core/test_{name}.py"
