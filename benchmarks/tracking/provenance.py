@@ -104,7 +104,7 @@ def _name(info: dict[str, str]) -> str:
 def _cpu_info() -> dict[str, str]:
     """Return Linux's description of the first core; empty on other systems."""
     try:
-        first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
     except OSError:
         return {}
     rows = (line.partition(":") for line in first.splitlines())

@@ -144,9 +144,9 @@ class Turn:
         except OSError as error:
             raise UserError(f"--store {folder}: cannot be written: {error.strerror}") from None
         try:
-            unchanged = self._latest.is_file() and self._latest.read_text() == self._name
+            unchanged = self._latest.is_file() and self._latest.read_text(encoding="utf-8") == self._name
             if not unchanged:
-                self._latest.write_text(self._name)
+                self._latest.write_text(self._name, encoding="utf-8")
             yield unchanged
         finally:
             self._lock.release()
