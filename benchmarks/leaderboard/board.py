@@ -136,8 +136,6 @@ class StudyOfScale:
 
     def winners(self, tables: BoardTables) -> dict[str, Values]:
         """Return the parameters of the best trials in the tables, by label of the entry."""
-        if tables.trials.empty:  # without columns
-            return {}
         best = tables.best_trials(HELD_OUT.get(self.place, self.place), self.number)
         return {label: best[self.label(label)] for label in self.labels if self.label(label) in best}
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.leaderboard.board import STUDIES, StudyOfScale, scales
 from benchmarks.suite import labels
 from benchmarks.tracking.provenance import provenance
@@ -61,7 +63,7 @@ class Evidence:
             is_compared = [
                 name in entries.get(scale, ()) for name, scale in zip(names, table["scale"], strict=True)
             ]
-            return table[is_compared].reset_index(drop=True)
+            return table[np.array(is_compared, bool)].reset_index(drop=True)  # an empty list selects columns
 
         return BoardTables(rows(tables.trials), rows(tables.finals))
 

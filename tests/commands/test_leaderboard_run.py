@@ -15,6 +15,7 @@ from benchmarks.errors import UserError
 from benchmarks.leaderboard import board, goals
 from benchmarks.leaderboard.board import StudyOfScale, missing, scales
 from benchmarks.leaderboard.board import goals as goals_of
+from benchmarks.leaderboard.evidence import Evidence
 from benchmarks.leaderboard.sampler_pilot import best_of_study
 from benchmarks.suite.suite import load
 from fl_core.experiment import Experiment
@@ -112,6 +113,15 @@ def test_what_is_missing_is_known_from_the_tables(suite: Path) -> None:
     assert [*whole.labels] == ["FedAvg", "FedBuff"] and whole.simulations(empty) == 2 * (4 * 2 + 2)
     (copies,) = missing(StudyOfScale(str(suite), "fixed", 5), empty)
     assert [*copies.labels] == ["FedBuff"] and copies.label("FedBuff") != "FedBuff"
+
+
+def test_a_comparison_begins_with_empty_tables(suite: Path) -> None:
+    empty = BoardTables.load(suite.parent / "none")
+    asked = Evidence("{name: asgd, label: ASGD}", str(suite), ("fixed",), (), empty)
+    compared = asked.compared(empty)
+    assert [*compared.trials] == [*empty.trials] and [*compared.finals] == [*empty.finals]
+    assert {label for study in asked.studies for label in study.labels} == {"ASGD", "FedAvg", "FedBuff"}
+    assert asked.studies[0].winners(compared) == {}
 
 
 def test_independent_studies_share_nothing_but_the_scenario(suite: Path) -> None:
