@@ -166,7 +166,7 @@ def _behaviour(path: Path, records: Mapping[Any, Any]) -> Presence:
     """Return the active times of FedScale's clients: from active[i] to inactive[i], modulo finish_time."""
 
     def client(record: Any) -> tuple[int, list[tuple[int, int]]] | None:
-        """Return period and presence of a client; None for one never present, or an invalid record."""
+        """Return period and presence of a client; None without any presence, or for an invalid record."""
         try:
             period = int(record["finish_time"])
             spells = [
@@ -214,7 +214,7 @@ def _flash(path: Path, records: Mapping[Any, Any]) -> Presence:
     """Return the times of FLASH's phones locked, charging and on Wi-Fi, modulo the record's length."""
 
     def client(record: Any) -> tuple[int, list[tuple[int, int]]] | None:
-        """Return period and presence of a client; None for one never present, or an invalid record."""
+        """Return period and presence of a client; None without any presence, or for an invalid record."""
         try:
             messages = list(_messages(record["messages"]))
         except (KeyError, TypeError, ValueError, AttributeError):

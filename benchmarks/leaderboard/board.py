@@ -54,7 +54,7 @@ HELD_OUT = {
 
 @dataclass(frozen=True)
 class StudyOfScale:
-    """The studies with one number, of every entry in a scenario: trials, then final runs of the best."""
+    """Studies with a common number, one for each entry in a scenario: trials, then final runs of the best."""
 
     suite: str  # the board's, or another one, by name or file
     scale: str  # empty for a suite without scales

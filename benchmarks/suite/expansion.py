@@ -54,9 +54,10 @@ class GridPoint:
     label: str = ""  # of the scenario, unique in the suite
 
     def with_goal(self, goal: Goal | None) -> GridPoint:
-        """Return the point with a budget and target of its own; without a target if the goal has none.
+        """Return the point with the budget and target of a goal, or unchanged without a goal.
 
-        For `scenarios:` of a suite, where goals are given by label. So the label stays as it was.
+        For `scenarios:` of a suite, where goals are given by label; so the label is kept. A goal without a
+        target removes the target of the problem.
         """
         if goal is None:
             return self
@@ -107,7 +108,7 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
 
 
 def _grid_fault(axis: Any, values: Any) -> str | None:
-    """Return the fault of a key of the grid or its values; None without any."""
+    """Return the fault of a key of the grid or of its values; None without a fault."""
     if not isinstance(axis, str) or split(axis)[0] not in SPANNABLE:
         return f"a grid may have keys of {', '.join(SPANNABLE)}; strategies and seeds are separate lists"
     if not isinstance(values, list):

@@ -89,7 +89,7 @@ def _rates(value: Any) -> Any:
 
 
 def _rates_of_each(value: Any) -> Any:
-    """Return rates by strategy: a single one is for all strategies."""
+    """Return rates by strategy; a single rate holds for all strategies."""
     return value if isinstance(value, dict) else {ANY_STRATEGY: value}
 
 
