@@ -2,6 +2,8 @@
 
 `Dispatch` asks the arrangement for sends in the place of the strategy, for experiments of papers that fix
 both.
+
+Fixed: names, fields and defaults (keys of runs), and which clients and versions are drawn.
 """
 
 from collections.abc import Iterable

@@ -7,6 +7,9 @@ errors so far, C(v + e) is sent (Seide et al., Interspeech 2014; Stich, Cordonni
 NeurIPS
 2021). Both need a C that brings every vector nearer: an unbiased coding is used as C/(1 + ω), by which
 random-k sends the numbers as they are.
+
+Fixed: names, fields and defaults (keys of runs); the vector received and the bytes of a message, which count
+in budgets and on the leaderboard.
 """
 
 from math import ceil, inf

@@ -4,6 +4,8 @@
 
 `Frozen.descriptions` (`parts.py`) takes them from here, so a reader of the code, `asyncfl list`, editors and
 the reference pages see the same text. To change a description, edit the comment.
+
+Free: keys and results of runs contain no description.
 """
 
 import ast

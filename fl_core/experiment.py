@@ -2,6 +2,8 @@
 
 Suites are turned into experiments (`benchmarks/suite/`), and `Simulation` plays one. Finished runs are found
 again by `Experiment.key`: a change of `identity` makes every stored run of the part count as missing.
+
+Fixed: `identity`; `description`, which is recorded with every run and read again by `asyncfl replay`.
 """
 
 from functools import lru_cache

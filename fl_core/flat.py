@@ -1,6 +1,8 @@
 """A torch module as a function of a flat vector [d], the form in which strategies see models.
 
 The worlds of problems with networks (`problems/training/world.py`) convert with it.
+
+Fixed: the order of the numbers, since sums over a vector and random codings depend on it.
 """
 
 import torch

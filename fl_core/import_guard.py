@@ -9,6 +9,8 @@ container trusts files of other users, which are mounted from outside.
 The folder in which a command starts is not on the import path: pandas, torch and MLflow try optional imports,
 and would run any file there that has the right name. Packages that the user names are nevertheless found in
 this folder, if their files are the user's own, or trusted as above.
+
+Fixed: whose code is imported and whose is refused, for safety (tests/test_untrusted.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Keys: hashes that identify a computation or a file, for finding existing results.
 
 `Experiment.key` names a run in MLflow; digests of the user's code and data stand beside it.
+
+Fixed: both hashes. Stored runs, studies, tuned values and digests of data are found by their texts.
 """
 
 import hashlib

@@ -2,6 +2,9 @@
 
 A strategy's field `local` holds one. Executions call `samples`, `correct` and `move` for each step of a job;
 the loop calls the methods that take the server.
+
+Fixed: names, fields and defaults (keys of runs), and the arithmetic of each step (golden trajectories). Users
+derive from `LocalWork`.
 """
 
 from dataclasses import dataclass

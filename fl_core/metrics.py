@@ -2,6 +2,9 @@
 
 A problem says which metrics it records (`Problem.metrics`), a user's LightningModule in its attribute
 `metrics`. Pages, tables, tuning, claims and the terminal read the declarations.
+
+Fixed: names and directions; names are recorded, and suites and claims contain them. Titles are recorded too,
+and stand on published pages, but nothing is found by them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Bounded reading of the user's files: every trace, table and YAML file is read through here.
 
 A path may name a pipe without a writer or an endless device; neither makes a command hang or fill memory.
+
+Fixed: that such files, and larger ones, are refused. Limits may be raised.
 """
 
 import csv

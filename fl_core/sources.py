@@ -1,6 +1,8 @@
 """The user's own code and data in an experiment: import paths, and a digest of each file.
 
 The digests are recorded beside the key of a run; a run whose code or data were edited is computed again.
+
+Fixed: the digest of a file. With another one, runs with users' own code or data would be computed again.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Counts and lists in words, the order of labels, and suggestions for misspelt words."""
+"""Counts and lists in words, the order of labels, and suggestions for misspelt words.
+
+Free: no code parses these texts; some stand on published pages.
+"""
 
 import difflib
 import itertools

@@ -11,6 +11,8 @@ the target is one of two kinds:
 
 Two runs are compared up to the time at which the first of them was cut (`restricted`), as a restricted mean
 time is (Royston and Parmar, Statistics in Medicine 30, 2011).
+
+Fixed: the rule. Recorded metrics, stored numbers of claims, baselines and the leaderboard follow it.
 """
 
 from math import inf

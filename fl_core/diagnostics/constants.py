@@ -1,6 +1,8 @@
 """Smoothness L and noise constants σ², σ_G² measured at a model.
 
 `Diagnosis` measures them during a run where the user asks for `constants`.
+
+Free: the measurement may get better; only recorded diagnostics change, no result of a run.
 """
 
 from collections.abc import Callable

@@ -11,6 +11,8 @@ last update to arrive (w^0 before that); and u^t = −(w^{t+1} − w^t)/(η_g η
 the clients' last updates, and 1 for strategies that follow mean gradients. The effect of staleness weights,
 momentum or mixing with old models on u stays in it (in B). With K > 1 the drift, the difference between
 K full-batch steps and K times the first, is part of A and also reported by itself.
+
+Fixed: the definitions, since stored numbers of claims are means of these terms (A-terms).
 """
 
 from dataclasses import dataclass

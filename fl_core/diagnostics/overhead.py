@@ -1,6 +1,8 @@
 """The memory of a strategy and local work: bytes at the server and at the clients.
 
 `Recorder` measures it at the end of a run.
+
+Fixed: what is counted. Claims on memory have stored numbers of it (A-memory).
 """
 
 from fl_core.loop.simulation import Simulation

@@ -3,6 +3,8 @@
 The error terms, and the check that a strategy is as linear as it says, use it. A strategy whose steps are
 linear in the updates makes the step that those other updates would have caused, whatever it caches, buffers
 or weighs; how it works need not be known.
+
+Fixed: the run itself, whose streams and state a shadow never touches.
 """
 
 from dataclasses import dataclass

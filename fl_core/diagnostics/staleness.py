@@ -4,6 +4,8 @@
 staleness of the round's update if it is i's, else 0 (Alahyane et al., arXiv 2502.08206, §2.1). Its mean is
 E[X_i], the mean number of i's jobs that an arrival leaves in flight: the discrete Little's law. Where every
 arrival is a step, C jobs in flight sum to C − 1.
+
+Fixed: names and definitions of the columns, which are recorded for every run.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,8 @@
 """How much a learning curve fluctuates, measured for claims about the stability of a strategy.
 
 Called by `reports.claims.measured`.
+
+Fixed: both definitions, by which stored numbers of claims are computed.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,9 @@
 """`execution: auto`: the fastest way to compute the jobs of a run, found by timing the run's own jobs.
 
-The default of suites. `Choice` compares widths of stacks (and CUDA graphs); `Auto` executes with the choice.
+Trials of `asyncfl tune` use it. `Choice` compares widths of stacks (and CUDA graphs); `Auto` executes with
+the choice.
+
+Free: all constants, which only affect speed.
 """
 
 from collections.abc import Callable, Hashable, Sequence

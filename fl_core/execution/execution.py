@@ -1,6 +1,8 @@
 """The interface of executions: a simulation requests the result of a job, an execution computes it.
 
 A result is a pure function of its job: it does not depend on the time of computation or on other jobs.
+
+Fixed: that a result follows from its job alone; checkpoints, replays and stacks rely on it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,8 @@
 """Computation of jobs one by one: the plain reference that every other execution is tested against.
 
 `work` and `make_steps` are the local training of a client; real clients (`fl_core/live`) call them, too.
+
+Fixed: each step, bit for bit: golden trajectories and the baseline of suite `ci` are computed so.
 """
 
 from collections.abc import Sequence

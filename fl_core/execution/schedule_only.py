@@ -1,6 +1,8 @@
 """Execution without training, for the schedule of a run alone: every update is zero.
 
 `asyncfl show` estimates the number of updates of a run with it (`benchmarks/runs/estimate.py`).
+
+Free: only an estimate depends on it.
 """
 
 from collections.abc import Sequence

@@ -3,6 +3,8 @@
 In virtual time the model, mini-batches and length of a job are fixed when it is sent. So all jobs in flight
 can be computed when the first result is needed, and the order of events does not change. The jobs may belong
 to one simulation, or to several of one problem (`recording/interleave.py`).
+
+Fixed: results up to the rounding of sums. Free: which jobs a stack has, and in which order.
 """
 
 from collections import Counter

@@ -1,6 +1,8 @@
 """Departures and returns of clients, from the scenario's law of availability (docs/rules.md, rule 9).
 
 `Simulation` schedules the first absence of each client, and calls `leave` and `come_back` when these happen.
+
+Fixed: the ticks, on which all later events depend.
 """
 
 from collections.abc import Sequence

@@ -2,6 +2,8 @@
 
 `Simulation` calls `settle` after every event: dismissed jobs are abandoned, the broadcast of a new version is
 copied, jobs are sent, and alarms are set. Numbers in parentheses are rules in docs/rules.md.
+
+Fixed: the order of these steps, and of jobs (docs/rules.md): clients of the same tick differ by it.
 """
 
 import operator

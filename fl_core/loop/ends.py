@@ -1,6 +1,9 @@
 """The end of a run: budget or target, no client left, stalled (docs/rules.md, rules 9, 12, 17).
 
 `Simulation` asks `Ends.reached` before every event. The texts of the reasons are recorded with each run.
+
+Fixed: when a run ends, and with which status. Free: texts that are not in `Reason`, since no code compares
+them.
 """
 
 from math import floor, inf

@@ -1,6 +1,8 @@
 """The energy of a run: the power of each client in each phase, times the duration of the phase.
 
 `Simulation` has a meter if the scenario declares power; the `Recorder` reads the meter at each evaluation.
+
+Fixed: the joules, which are recorded and stored on the leaderboard.
 """
 
 from collections.abc import Sequence

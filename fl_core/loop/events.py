@@ -1,6 +1,8 @@
 """The queue of future events in virtual time, with the order of ties (docs/rules.md, rule 2).
 
 Part of `RunState`. The simulation takes events from it; service, absences and alarms put events in.
+
+Fixed: the order. Free: how the queue is kept.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,8 @@
 """Service of jobs with measured lengths: the seconds of a job's computation on the machine.
 
 `Simulation` uses it where the world is `measured`, that is for Flower apps with `lengths: measured`.
+
+Free: measured lengths differ from run to run, so that no stored result holds them.
 """
 
 from fractions import Fraction

@@ -1,6 +1,8 @@
 """Coding of models and updates on their way, and the bytes of each message (docs/rules.md, rules 21, 22).
 
 `Dispatch` uses it for each model sent, `Simulation` for each update received.
+
+Fixed: the bytes, which end runs with a budget of bytes and are stored on the leaderboard.
 """
 
 from torch import Tensor

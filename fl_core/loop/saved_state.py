@@ -2,6 +2,9 @@
 
 `recording/checkpoint.py` writes the data to a file. A new field of `RunState` needs an entry in `plain` and
 `restore` only if it is not plain data.
+
+Fixed: a resumed run equals an uninterrupted one. Free: the form of the data: a checkpoint with other fields
+is refused (`fits`), and its run begins again.
 """
 
 from dataclasses import fields

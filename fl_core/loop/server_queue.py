@@ -2,6 +2,8 @@
 
 `Service` puts each complete update in, and takes it out at the arrival. Without `server:` in the scenario
 there is no queue, and updates arrive at once.
+
+Fixed: the order of services, whose numbers name the random streams of their lengths.
 """
 
 from fl_core.loop.events import EventKind

@@ -2,6 +2,8 @@
 
 `Dispatch` begins, advances and abandons jobs here; `Simulation` ends them at their arrival. Subclasses get
 arrivals from elsewhere: measured computation, real clients (`fl_core/live/service.py`), a recorded log.
+
+Fixed: the ticks of every phase, and the bytes counted by then.
 """
 
 from fractions import Fraction

@@ -3,6 +3,8 @@
 A worker (`benchmarks/runs/jobs.py`) iterates over `events()`; between two events the `Recorder` evaluates the
 model, and the worker saves checkpoints or stops. The loop knows no strategy by name, no tracker and no tuner.
 Numbers in parentheses are rules in docs/rules.md.
+
+Fixed: order and content of events, bit for bit. Free: the limits in `_computable`, which only save time.
 """
 
 from collections.abc import Iterator

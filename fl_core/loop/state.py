@@ -1,6 +1,8 @@
 """The mutable state of a run in a single place, so that a checkpoint can save it.
 
 `Simulation` creates it; the parts of the loop write into it. `saved_state` turns it into plain data.
+
+Free: fields may be added or renamed. Checkpoints without them are refused, and their runs begin again.
 """
 
 from dataclasses import dataclass, field

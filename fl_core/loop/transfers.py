@@ -1,6 +1,8 @@
 """Downloads and uploads in progress on the links of a scenario's network (docs/rules.md, rule 22).
 
 `Service` starts and stops the transfers of a job. The arithmetic of a shared link is in `timing/link.py`.
+
+Fixed: the ticks, exact in integers of grains (stored boards have populations with links).
 """
 
 from collections.abc import Sequence

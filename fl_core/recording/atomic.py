@@ -1,6 +1,8 @@
 """Files and folders written atomically, so that a killed process leaves no half-written file.
 
 Used for checkpoints, the outbox, tuned values, stored numbers and pages.
+
+Fixed: a path is complete or absent, whatever is killed; `is_being_written` reads the process from the name.
 """
 
 import os

@@ -4,6 +4,9 @@ Workers save one now and then and when they are stopped; the next worker of the 
 No random state is stored, since streams are named. Tensors that are shared (a version and the jobs that
 start from it) are stored once. The file begins with the SHA-256 of its content, which is checked before
 anything of it is used.
+
+Fixed: the file is checked before use, and loaded with `weights_only`, so that it cannot run code. Free: its
+form, since a checkpoint of another form is refused, and its run begins again.
 """
 
 import hashlib

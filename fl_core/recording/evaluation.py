@@ -1,6 +1,8 @@
 """The metrics of an evaluated model, and the choice of data for evaluations in the course of a run.
 
 The `Recorder` calls `metrics` at every mark. A suite sets `evaluate:` to one of the values of `Evaluate`.
+
+Fixed: names and values, which are recorded, and read by suites, claims and pages.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Each simulation is a generator that stops when it needs a result. When all open 
 their requests are computed together, and each continues. Random streams are named, so runs do not affect each
 other. An error ends only its own simulation. Real time is charged to each run: the time of its own events,
 and a share of every common call, by the number of its jobs that were computed.
+
+Fixed: the events of each run. Free: which runs share a call, and how time is charged.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -2,6 +2,9 @@
 
 Workers call `see` with each event of the simulation; `run` does all of it for a single experiment. What is
 recorded under a name here becomes files and MLflow metrics in `benchmarks/runs/logged_values.py`.
+
+Fixed: marks, names and values of all columns. Stored numbers and the golden values of baselines are read off
+the curve.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Cumulated weights of n clients with changes and look-ups in O(√n), for weighted draws.
 
 `Roster` keeps the weights of present and of idle clients in it, for `Server.draw` with probabilities.
+
+Free: how sums are kept and rounded. `Server.draw` looks up doubtful places in NumPy's own sums.
 """
 
 from math import isqrt

@@ -1,6 +1,9 @@
 """The work of a client, in three stages: the strategy's request (`Send`), the `Job`, and the `Update`.
 
 `Dispatch` turns a send into a job, executions compute its result, and `Simulation` turns it into an update.
+
+Fixed: the attributes of `Send` and `Update`, which users' strategies read. Free: fields of `Job`; checkpoints
+without them are refused, and their runs begin again.
 """
 
 import operator

@@ -4,6 +4,9 @@
 Reddi, Charles, Zaheer, Garrett, Rush, Konečný, Kumar, McMahan: Adaptive federated optimization. ICLR 2021,
 Algorithm 2: Δ of a round is a negative gradient, x ← x + η m/(√v + τ) with m ← β1 m + (1 − β1) Δ from m = 0
 and v from τ². No bias is corrected. Here Δ is the direction of any strategy's step, and η its `server_lr`.
+
+Fixed: names, fields and defaults (keys of runs), and the arithmetic of a step. `rates` and `usual` are the
+default search space of `asyncfl tune`.
 """
 
 from typing import ClassVar, Literal

@@ -2,6 +2,8 @@
 
 `Simulation` makes one for each run and passes it to every method of the strategy, the local work and the
 arrangement. Actions take effect after the event, in `Dispatch.settle`.
+
+Fixed: names without an underscore, which users' strategies read, and the clients that `draw` returns.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

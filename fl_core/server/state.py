@@ -1,6 +1,8 @@
 """The server's mutable state during a run; strategies have access through `Server`.
 
 The loop adds its own fields in the subclass `RunState` (`loop/state.py`); a checkpoint saves both.
+
+Free: fields may be added or renamed. Checkpoints without them are refused, and their runs begin again.
 """
 
 from dataclasses import dataclass, field, fields, is_dataclass
