@@ -158,7 +158,7 @@ if not TYPE_CHECKING:  # type checkers see the imports above
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            from benchmarks.tracking.provenance import version
+            from benchmarks.mlflow_store.provenance import version
 
             return version("asyncfl-bench")
         home = next((home for home, names in HOMES.items() if name in names.split()), None)

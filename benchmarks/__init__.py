@@ -1,1 +1,1 @@
-"""From a suite to records in MLflow: suites, runs, tracking, claims, leaderboard, and the commands."""
+"""From a suite to records in MLflow: suites, runs, `mlflow_store`, claims, leaderboard, and the commands."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import device
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.provenance import version, versions
 from benchmarks.pool.dispatch import Pool
-from benchmarks.tracking.provenance import version, versions
 
 if TYPE_CHECKING:  # the import of torch takes a second, during which an engine can start
     from fl_core.problems.problem import Problem

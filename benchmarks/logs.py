@@ -11,8 +11,8 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks import errors
+from benchmarks.mlflow_store.provenance import machine, version, versions
 from benchmarks.redaction import command_line, one_line, redacted
-from benchmarks.tracking.provenance import machine, version, versions
 from fl_core.import_guard import PACKAGES
 
 log = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.catalogue import FAMILIES, CatalogueEntry, entries
+from benchmarks.mlflow_store.views import log10
 from benchmarks.part_descriptions import Description, Field, described, fields_of, in_words
 from benchmarks.peers import peers, repeats
 from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.labels import first_line
-from benchmarks.tracking.views import log10
 from fl_core.comments import of_fields
 from fl_core.metrics import ACCURACY, DISTANCE, EXCESS_LOSS, FEDERATED, LOSS
 from fl_core.parts import Frozen, Part

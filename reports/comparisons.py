@@ -15,7 +15,7 @@ from math import isfinite, isnan, nan
 
 import numpy as np
 
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store.run_result import RunResult
 from fl_core.schema import TO_TARGET, UPDATES, Clock, Status
 from fl_core.time_to_target import restricted
 from reports.inference import (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import floor, inf, isfinite, isnan, log10
 
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store.run_result import RunResult
 from fl_core.metrics import Metric, named
 
 MISSING = "–"

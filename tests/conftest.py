@@ -18,7 +18,7 @@ import pytest
 from hypothesis import settings
 from markupsafe import Markup
 
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM = Path("/usr/bin/chromium")
@@ -59,7 +59,7 @@ def _migrations_read_once() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _tables_made_once() -> Iterator[None]:
     """A new database gets a copy of the tables that MLflow made for the first."""
-    from benchmarks.tracking import database
+    from benchmarks.mlflow_store import database
     from tests import databases
 
     with pytest.MonkeyPatch.context() as patch:

@@ -4,8 +4,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from benchmarks.tracking import database
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store.store import Store
 
 make_tables = database.make_tables  # the real one: conftest.py puts a copy in its place
 

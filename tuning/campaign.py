@@ -21,16 +21,16 @@ from uuid import uuid4
 from benchmarks import logs
 from benchmarks.engine import Engine
 from benchmarks.errors import GO_ON, UserError
+from benchmarks.mlflow_store.delivery import Delivery
+from benchmarks.mlflow_store.outbox import Announcement
+from benchmarks.mlflow_store.provenance import provenance
+from benchmarks.mlflow_store.run_result import RunResult, TrialResult, text
+from benchmarks.mlflow_store.store import Store
 from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp, Message
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Evaluated, Finished, NoRoom
 from benchmarks.runs.session import delivering
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Announcement
-from benchmarks.tracking.provenance import provenance
-from benchmarks.tracking.run_result import RunResult, TrialResult, text
-from benchmarks.tracking.store import Store
 from fl_core.schema import CAMPAIGN, Origin, Status, StudyStatus, Tag, TrialMetric
 from fl_core.text import many
 from tuning.objective import Curve, curve_point

@@ -12,10 +12,10 @@ from math import inf
 from statistics import fmean, stdev
 from typing import Any
 
+from benchmarks.mlflow_store.provenance import version, versions
+from benchmarks.mlflow_store.run_result import TrialResult
 from benchmarks.suite import tuned
 from benchmarks.suite.tuned import TunedEntry, TunedFile
-from benchmarks.tracking.provenance import version, versions
-from benchmarks.tracking.run_result import TrialResult
 from benchmarks.yaml_io import in_a_line
 from fl_core.schema import Origin, TrialState
 from fl_core.strategies.hyperparameters import FACTOR, fields_of

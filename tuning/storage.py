@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.errors import GO_ON, UserError, no_room
+from benchmarks.mlflow_store.database import must_be_an_address
 from benchmarks.redaction import redacted, remember
-from benchmarks.tracking.database import must_be_an_address
 from tuning.locks import FileLocks, Locks, PostgresLocks
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from functools import cached_property
 from math import isfinite, log10
 from typing import Any, ClassVar
 
+from benchmarks.mlflow_store import views
 from benchmarks.suite.suite import PlannedRun
-from benchmarks.tracking import views
 from fl_core.keys import key
 from fl_core.recording.recorder import Record
 from fl_core.schema import Kind, Origin, Status, Tag, TrialMetric

@@ -24,7 +24,7 @@ from filelock import FileLock
 
 from benchmarks.claims.files import FOLDER
 from benchmarks.errors import UserError
-from benchmarks.tracking.provenance import has_commit
+from benchmarks.mlflow_store.provenance import has_commit
 from fl_core import reading
 from fl_core.recording.atomic import whole
 

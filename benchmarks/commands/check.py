@@ -21,8 +21,8 @@ from fl_core.import_guard import place
 from fl_core.text import many
 
 if TYPE_CHECKING:
+    from benchmarks.mlflow_store.store import Store
     from benchmarks.suite.suite import PlannedRun
-    from benchmarks.tracking.store import Store
     from reports.gate.baseline import Acceptance, Baseline
 
 
@@ -266,7 +266,7 @@ def speeds(planned: Sequence[PlannedRun], baseline_speeds: dict[str, float]) -> 
 
 def _warn_of_old_records(recorded: Baseline) -> None:
     """Warn of runs recorded at another commit of the package or of the repository in the current folder."""
-    from benchmarks.tracking.provenance import commit
+    from benchmarks.mlflow_store.provenance import commit
 
     for run, current in ((recorded.commit, commit()), (recorded.repository, commit(Path.cwd()))):
         if current and run and current.removesuffix("+") != run.removesuffix("+"):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from benchmarks.claims.files import Paper
     from benchmarks.claims.plan import ClaimPlan
     from benchmarks.engine import Engine
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.store import Store
     from reports.claims.readings import Reading
 
 
@@ -252,7 +252,7 @@ def run(
 def _must_be_traceable(results: Path) -> None:
     """Raise UserError for claims of the package if the repository has changes or no commit."""
     from benchmarks.claims.stored_numbers import RESULTS
-    from benchmarks.tracking.provenance import commit
+    from benchmarks.mlflow_store.provenance import commit
 
     revision = commit()
     if results == RESULTS and (not revision or revision.endswith("+")):

@@ -14,8 +14,8 @@ from fl_core.schema import CAMPAIGN, DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, N
 from fl_core.text import nearest
 
 if TYPE_CHECKING:
-    from benchmarks.tracking.run_result import RunResult
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.run_result import RunResult
+    from benchmarks.mlflow_store.store import Store
     from reports.comparisons import Comparison
     from reports.records.records import RecordedScenario, RecordedSuite
 
@@ -118,7 +118,7 @@ def load(store: Store, suite: str | None, names: tuple[str, str]) -> RecordedSui
     Raises:
         UserError: There are no runs, or none can be read.
     """
-    from benchmarks.tracking.reader import reading
+    from benchmarks.mlflow_store.reader import reading
 
     folded = {name.casefold() for name in names}
 

@@ -13,7 +13,7 @@ from benchmarks.errors import UserError
 
 if TYPE_CHECKING:
     from benchmarks.leaderboard.board import StudyOfScale
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.store import Store
     from reports.leaderboard.board_tables import BoardTables
 
 

@@ -17,7 +17,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from benchmarks.errors import UserError, users_mistake, warn
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 from fl_core.schema import Clock, Status
 from fl_core.text import many, unknown
 

@@ -68,7 +68,7 @@ class Commands(click.Group):
 
 def _print_version(ctx: click.Context, _: click.Parameter, requested: bool) -> None:
     if requested:
-        from benchmarks.tracking.provenance import version
+        from benchmarks.mlflow_store.provenance import version
 
         click.echo(f"asyncfl {version('asyncfl-bench') or 'from its sources, not installed'}")
         ctx.exit()

@@ -18,7 +18,7 @@ from fl_core.text import duration, many
 if TYPE_CHECKING:
     from benchmarks.engine import Engine
     from benchmarks.leaderboard.board import StudyOfScale
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.store import Store
     from reports.leaderboard.board_tables import BoardTables
     from reports.leaderboard.page import Board
 

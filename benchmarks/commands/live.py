@@ -11,7 +11,7 @@ import click
 from benchmarks.commands import options
 
 if TYPE_CHECKING:
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.store import Store
 
 SECONDS = {"ms": 0.001, "s": 1.0}  # in each unit
 

@@ -153,7 +153,7 @@ def store(command: Callable[..., T]) -> Callable[..., T]:
     )
     @wraps(command)
     def with_store(*, folder: Path, tracking_uri: str | None, **options: Any) -> T:
-        from benchmarks.tracking.store import Store
+        from benchmarks.mlflow_store.store import Store
 
         return command(store=Store(folder, tracking_uri), **options)
 

@@ -20,8 +20,8 @@ from fl_core.schema import EVENTS, JOBS, MODEL, SLIPS, TIME, WALL, Clock, Kind, 
 if TYPE_CHECKING:
     import numpy as np
 
-    from benchmarks.tracking.run_result import RunResult
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.run_result import RunResult
+    from benchmarks.mlflow_store.store import Store
     from fl_core.live.replay import ReplayComparison
 
 DESCRIPTION = "description.json"
@@ -114,7 +114,7 @@ def _errors_of(run: str, kind: str = "") -> Iterator[None]:
 
 def runs(name: str, store: Store) -> list[RunResult]:
     """Return runs in real time by key, id or suite, the oldest first; UserError without any."""
-    from benchmarks.tracking.reader import reading
+    from benchmarks.mlflow_store.reader import reading
 
     store.must_exist()
     with reading(store.tracking_uri) as reader:
@@ -136,8 +136,8 @@ def runs(name: str, store: Store) -> list[RunResult]:
 
 def replayed(entry: RunResult, store: Store) -> ReplayComparison:
     """Replay a recorded run; UserError if the log cannot be read or replayed."""
-    from benchmarks.tracking import parquet
-    from benchmarks.tracking.artifact_locations import fetched, place
+    from benchmarks.mlflow_store import parquet
+    from benchmarks.mlflow_store.artifact_locations import fetched, place
     from fl_core.experiment import Experiment
     from fl_core.import_guard import guarded, not_own
     from fl_core.live.replay import replay

@@ -16,8 +16,8 @@ from fl_core.schema import CLAIMS
 from fl_core.text import many, nearest
 
 if TYPE_CHECKING:
-    from benchmarks.tracking.run_result import RunResult
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.run_result import RunResult
+    from benchmarks.mlflow_store.store import Store
     from reports.records.records import RecordedSuite
     from reports.sections.section import Section
 
@@ -58,8 +58,8 @@ def load(
     curves_only: bool = False,
 ) -> RecordedSuite:
     """Return the records of a suite; UserError without any run or tuning campaign, or if none can be read."""
+    from benchmarks.mlflow_store.reader import reading
     from benchmarks.suite.shipped import recorded_name
-    from benchmarks.tracking.reader import reading
     from reports.records import store as records
 
     store.must_exist()

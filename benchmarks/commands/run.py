@@ -21,9 +21,9 @@ from fl_core.text import duration
 
 if TYPE_CHECKING:
     from benchmarks.engine import Engine
+    from benchmarks.mlflow_store.store import Store
     from benchmarks.runs.progress import Progress
     from benchmarks.runs.session import Session
-    from benchmarks.tracking.store import Store
 
 ENDS = {
     Status.DONE: "done",
@@ -109,7 +109,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
     """Print the table and write the page; return False if an older page shows more runs."""
     from benchmarks.commands.report import must_be_readable, write_page
     from benchmarks.commands.ui import opening
-    from benchmarks.tracking.delivery import keep_page
+    from benchmarks.mlflow_store.delivery import keep_page
 
     session.warn_of_waiting()
     if session.outage:

@@ -12,7 +12,7 @@ from benchmarks.errors import UserError
 from fl_core.text import many
 
 if TYPE_CHECKING:
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.store import Store
 
 
 @click.command(short_help="Send records to MLflow that could not be sent before.")

@@ -20,9 +20,9 @@ from fl_core.text import duration, many
 
 if TYPE_CHECKING:
     from benchmarks.engine import Engine
+    from benchmarks.mlflow_store.store import Store
     from benchmarks.suite.suite import Suite
     from benchmarks.suite.tuned import TunedFile
-    from benchmarks.tracking.store import Store
     from tuning.campaign import Driver
     from tuning.results import StudyResult
     from tuning.study import Campaign

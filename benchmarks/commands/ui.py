@@ -22,15 +22,15 @@ import click
 from benchmarks import process
 from benchmarks.commands import options
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store.database import UI_HOST, UI_PORT
 from benchmarks.redaction import command_line, redacted
-from benchmarks.tracking import database
-from benchmarks.tracking.database import UI_HOST, UI_PORT
 from fl_core.schema import CAMPAIGN, DEFAULT, VARIANT, Kind
 from fl_core.text import nearest
 
 if TYPE_CHECKING:
-    from benchmarks.tracking.reader import ExperimentEntry
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.reader import ExperimentEntry
+    from benchmarks.mlflow_store.store import Store
 
 MAX_SUITES = 10  # listed without SUITE, the newest
 POLL_SECONDS = 0.25  # between two requests to a starting server
@@ -181,8 +181,8 @@ def _answers(host: str, port: int) -> bool:
 
 def everything(tracking_uri: str) -> list[tuple[str, str]]:
     """Return names and addresses of the newest suites; MLflow's own list opens pages on language models."""
-    from benchmarks.tracking import views
-    from benchmarks.tracking.reader import reading
+    from benchmarks.mlflow_store import views
+    from benchmarks.mlflow_store.reader import reading
 
     with reading(tracking_uri) as reader:
         suites = [suite for name, suite in reader.experiments().items() if name != DEFAULT]
@@ -195,9 +195,9 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
 
     Those of its campaign, and of its runs with tuned values, follow.
     """
+    from benchmarks.mlflow_store import views
+    from benchmarks.mlflow_store.reader import reading
     from benchmarks.suite.shipped import recorded_name
-    from benchmarks.tracking import views
-    from benchmarks.tracking.reader import reading
 
     suite = recorded_name(suite)
     base = suite.removesuffix(VARIANT)
@@ -226,8 +226,8 @@ def pages(tracking_uri: str, suite: str) -> list[tuple[str, str]]:
 
 def _views(experiment: ExperimentEntry) -> list[tuple[str, str]]:
     """Return titles and addresses of the saved views of an experiment."""
-    from benchmarks.tracking import views
-    from benchmarks.tracking.run_result import valid_tags
+    from benchmarks.mlflow_store import views
+    from benchmarks.mlflow_store.run_result import valid_tags
 
     return [
         (name, views.page(experiment.id, key, mode="TABLE" if name == views.SINGLE else "CHART"))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.leaderboard.board import STUDIES, StudyOfScale, scales
+from benchmarks.mlflow_store.provenance import provenance
 from benchmarks.suite import labels
-from benchmarks.tracking.provenance import provenance
 from fl_core import keys, sources
 from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.findings import Findings

@@ -16,12 +16,12 @@ from typing import Any, Generic, Self
 from weakref import WeakValueDictionary
 
 from benchmarks import device
+from benchmarks.mlflow_store.outbox import Outbox
+from benchmarks.mlflow_store.provenance import provenance
 from benchmarks.pool.job import Capacity, Message, PoolJob, Worker
 from benchmarks.runs.logged_values import Recording
 from benchmarks.runs.messages import Advanced, Evaluated, Finished, NoRoom, Notice
 from benchmarks.suite.suite import AnyTask, PlannedRun, PooledTask, Task
-from benchmarks.tracking.outbox import Outbox
-from benchmarks.tracking.provenance import provenance
 from fl_core.execution.auto import Auto, largest
 from fl_core.execution.execution import ComputeRequest, Execution
 from fl_core.execution.graphed import Graphed

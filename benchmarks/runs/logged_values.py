@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.errors import no_room, summarised
+from benchmarks.mlflow_store.outbox import Outbox
+from benchmarks.mlflow_store.run_result import MlflowStatus, RunResult, now, params_of, texts_of
 from benchmarks.redaction import redacted
 from benchmarks.runs.messages import Finished, NoRoom
 from benchmarks.suite.suite import PlannedRun, Task
-from benchmarks.tracking.outbox import Outbox
-from benchmarks.tracking.run_result import MlflowStatus, RunResult, now, params_of, texts_of
 from fl_core.diagnostics.diagnosis import summary
 from fl_core.problems.problem import Problem
 from fl_core.recording.recorder import Record

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from benchmarks.errors import summarised
+from benchmarks.mlflow_store.run_result import RunResult
 from benchmarks.pool.job import Final, Message
-from benchmarks.tracking.run_result import RunResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,17 @@ from typing import Any, Protocol
 from benchmarks import logs
 from benchmarks.engine import Engine
 from benchmarks.errors import GO_ON, UserError, warn
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store.delivery import Delivery
+from benchmarks.mlflow_store.outbox import Announcement, Outbox
+from benchmarks.mlflow_store.provenance import provenance
+from benchmarks.mlflow_store.store import Store, StoreInUseError, Turn
 from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp
 from benchmarks.runs.jobs import TaskJob, job_of
 from benchmarks.runs.messages import Finished, NoRoom, Notice
 from benchmarks.runs.progress import Progress, news
 from benchmarks.suite.suite import PlannedRun, Task, tasks
-from benchmarks.tracking import database
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Announcement, Outbox
-from benchmarks.tracking.provenance import provenance
-from benchmarks.tracking.store import Store, StoreInUseError, Turn
 from fl_core.schema import Status, Tag
 from fl_core.text import many
 

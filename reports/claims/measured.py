@@ -17,7 +17,7 @@ from benchmarks.claims.claim import DIVERGED, Claim, Sample
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.claims.stored_numbers import Number
 from benchmarks.errors import UserError
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store.run_result import RunResult
 from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility
 from fl_core.metrics import FP_LOSS

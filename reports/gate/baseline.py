@@ -19,11 +19,11 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from benchmarks import yaml_io
 from benchmarks.errors import RUN_AGAIN, UserError, writing
+from benchmarks.mlflow_store import parquet
+from benchmarks.mlflow_store.artifact_locations import fetched
+from benchmarks.mlflow_store.run_result import RunResult
 from benchmarks.suite import complaints
 from benchmarks.suite.suite import PlannedRun
-from benchmarks.tracking import parquet
-from benchmarks.tracking.artifact_locations import fetched
-from benchmarks.tracking.run_result import RunResult
 from fl_core import reading
 from fl_core.metrics import FP_LOSS, LOSS
 from fl_core.parts import Frozen

@@ -13,7 +13,7 @@ from math import inf, nan
 import numpy as np
 import pandas as pd
 
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store.run_result import RunResult
 from fl_core.schema import Clock, Status
 from reports.numbers import Measure
 

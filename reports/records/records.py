@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.colours import slots
-from benchmarks.tracking import views
-from benchmarks.tracking.database import UI_HOST, UI_PORT
-from benchmarks.tracking.run_result import Columns, RunResult
+from benchmarks.mlflow_store import views
+from benchmarks.mlflow_store.database import UI_HOST, UI_PORT
+from benchmarks.mlflow_store.run_result import Columns, RunResult
 from fl_core.metrics import SURROGATE
 from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, TO_TARGET, VARIANT, Clock, Name, untuned
 from fl_core.text import natural

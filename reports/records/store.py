@@ -1,7 +1,7 @@
 """Reading a suite out of an MLflow store: SQLite file, server, or any other address.
 
 All reports, the gate and `asyncfl.results` call `load`. Tables of runs are read from one packed copy if
-current (`benchmarks/tracking/run_files.py`), otherwise from the artifacts of each run.
+current (`benchmarks/mlflow_store/run_files.py`), otherwise from the artifacts of each run.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,11 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.errors import RUN_AGAIN, warn
-from benchmarks.redaction import redacted
-from benchmarks.tracking.artifact_locations import fetched, place
-from benchmarks.tracking.reader import reading
-from benchmarks.tracking.run_files import Copies, pack, read, state_of, tables_of, unpack
-from benchmarks.tracking.run_result import (
+from benchmarks.mlflow_store.artifact_locations import fetched, place
+from benchmarks.mlflow_store.reader import reading
+from benchmarks.mlflow_store.run_files import Copies, pack, read, state_of, tables_of, unpack
+from benchmarks.mlflow_store.run_result import (
     Files,
     RunResult,
     clean,
@@ -23,6 +22,7 @@ from benchmarks.tracking.run_result import (
     parsed,
     valid_tags,
 )
+from benchmarks.redaction import redacted
 from fl_core.metrics import SURROGATE
 from fl_core.schema import CAMPAIGN, CURVE, UNTUNED, VARIANT, Kind, MlflowTag, Tag
 from fl_core.text import many, nearest

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tracking.run_result import RunResult, TrialResult, clean, number, parsed
+from benchmarks.mlflow_store.run_result import RunResult, TrialResult, clean, number, parsed
 from fl_core.metrics import from_text
 from fl_core.schema import EDGE_FRACTION, TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialState
 from reports.numbers import Measure, measure

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store.run_result import RunResult
 from fl_core.schema import PHASES, PHASES_AT_SERVER, TIME, Name
 from reports import numbers
 from reports.figures import svg

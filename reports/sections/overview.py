@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store.run_result import RunResult
 from fl_core.schema import JOINT, Clock, Status, Total
 from fl_core.text import duration, many, varying
 from reports import numbers

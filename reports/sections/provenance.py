@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Mapping
 
 from benchmarks.discrepancies import discrepancies
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store.run_result import RunResult
 from fl_core.schema import JOINT, OF_STRATEGY, SEED, STRATEGY_NAME
 from fl_core.text import duration, many, natural
 from reports.records.records import RecordedSuite

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.colours import slots
-from benchmarks.tracking.run_result import TrialResult
+from benchmarks.mlflow_store.run_result import TrialResult
 from fl_core.schema import TrialState
 from fl_core.text import listed, many, natural
 from reports import numbers

@@ -21,6 +21,11 @@ from recorded import write_suite
 from toy import Count
 
 from benchmarks.engine import Worlds
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store.outbox import CHECKSUMS, RESULT, Outbox
+from benchmarks.mlflow_store.provenance import provenance
+from benchmarks.mlflow_store.run_result import texts_of
+from benchmarks.mlflow_store.store import Store
 from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.job import Died, Message
 from benchmarks.runs.jobs import RunJob
@@ -29,11 +34,6 @@ from benchmarks.runs.messages import Advanced, Finished
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import PlannedRun, load
-from benchmarks.tracking import database
-from benchmarks.tracking.outbox import CHECKSUMS, RESULT, Outbox
-from benchmarks.tracking.provenance import provenance
-from benchmarks.tracking.run_result import texts_of
-from benchmarks.tracking.store import Store
 from fl_core.recording import recorder
 from fl_core.schema import Tag
 

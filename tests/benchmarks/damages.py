@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import yaml
 from in_process import compute
 
+from benchmarks.mlflow_store import run_result
+from benchmarks.mlflow_store.delivery import Delivery
+from benchmarks.mlflow_store.outbox import Announcement, Outbox
+from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import PlannedRun, load, tasks
-from benchmarks.tracking import run_result
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Announcement, Outbox
-from benchmarks.tracking.store import Store
 from fl_core.problems.models.model import Model
 from fl_core.schema import Origin, StudyStatus, Tag
 from tuning.plan import plan

@@ -7,10 +7,10 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from unittest import mock
 
-from benchmarks.tracking import database
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Outbox
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store.delivery import Delivery
+from benchmarks.mlflow_store.outbox import Outbox
+from benchmarks.mlflow_store.store import Store
 
 WINDOW = 0.3  # seconds in which a database is being made
 

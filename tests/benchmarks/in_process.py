@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 from recorded import write_suite
 
+from benchmarks.mlflow_store.delivery import Delivery
+from benchmarks.mlflow_store.outbox import Announcement, Outbox
+from benchmarks.mlflow_store.run_result import Place, RunResult
+from benchmarks.mlflow_store.store import Store
 from benchmarks.pool.job import Message, PoolJob
 from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Finished
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Announcement, Outbox
-from benchmarks.tracking.run_result import Place, RunResult
-from benchmarks.tracking.store import Store
 
 T = TypeVar("T")
 

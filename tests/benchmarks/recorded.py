@@ -10,9 +10,9 @@ import yaml
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs import logged_values
 from benchmarks.suite.suite import load
-from benchmarks.tracking.store import Store
 from fl_core.recording import recorder as measure
 
 QUADRATICS = """

@@ -14,9 +14,9 @@ from benchmarks.claims.files import papers
 from benchmarks.claims.plan import mistakes
 from benchmarks.commands.replay import replayed
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.run_result import RunResult
+from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import load
-from benchmarks.tracking.run_result import RunResult
-from benchmarks.tracking.store import Store
 from fl_core.import_guard import ALLOWED, HOW
 from fl_core.schema import Tag
 
@@ -101,7 +101,7 @@ def test_a_record_of_mlflow_s_may_not(suite: Path, where: str, monkeypatch: pyte
     description.write_text(json.dumps(experiment))
     description.chmod(0o666 if where == "here" else 0o644)
     monkeypatch.setattr(
-        "benchmarks.tracking.artifact_locations.fetched", lambda *_: nullcontext(suite.parent)
+        "benchmarks.mlflow_store.artifact_locations.fetched", lambda *_: nullcontext(suite.parent)
     )
     address = str(suite.parent) if where == "here" else "s3://bucket/run"
     entry, store = RunResult("r", "0", "FINISHED", 0, 0, address), Store(suite.parent / "store")

@@ -10,10 +10,10 @@ from recorded import runs, write_suite
 
 from benchmarks.engine import Local
 from benchmarks.errors import users_mistake
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
-from benchmarks.tracking.store import Store
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import InvalidProblemError, Problem
 

@@ -14,7 +14,7 @@ from processes import workers
 from recorded import computed, held, keys, runs, tables, trials, write_campaign, write_suite
 from toy_paper import take_numbers, write_claims
 
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 
 pytest.importorskip("ray", reason="Ray is not installed")
 

@@ -26,7 +26,7 @@ from processes import workers
 from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
 from toy_paper import take_numbers, write_claims
 
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 
 KILLS = int(os.environ.get("ASYNCFL_KILLS", "1"))
 SEED = int(os.environ.get("ASYNCFL_SEED", "0"))

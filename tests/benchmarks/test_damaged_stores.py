@@ -17,7 +17,7 @@ from damages import damages, fill, sql
 from benchmarks.commands import ui
 from benchmarks.commands.compare import choose, load, with_metric
 from benchmarks.errors import UserError
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 from reports.records import store as records
 from tests.databases import new_store
 

@@ -21,12 +21,12 @@ from sqlalchemy import Pool, event
 
 from benchmarks.commands.group import asyncfl
 from benchmarks.errors import users_mistake
+from benchmarks.mlflow_store import parquet
+from benchmarks.mlflow_store.outbox import Outbox
+from benchmarks.mlflow_store.run_result import RunResult
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.session import SyncResult, sync
 from benchmarks.suite.suite import load, tasks
-from benchmarks.tracking import parquet
-from benchmarks.tracking.outbox import Outbox
-from benchmarks.tracking.run_result import RunResult
-from benchmarks.tracking.store import Store
 from tests.databases import new_store
 
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ from recorded import runs, write_suite
 from test_evaluate_key import record
 
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.delivery import Delivery
+from benchmarks.mlflow_store.outbox import Outbox
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Outbox
-from benchmarks.tracking.store import Store
 from fl_core.loop.simulation import Simulation
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder

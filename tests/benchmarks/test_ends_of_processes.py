@@ -12,7 +12,7 @@ import pytest
 from patience import PATIENCE, eventually
 from recorded import computed, held, keys, runs, tables, write_suite
 
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 
 pytestmark = pytest.mark.slow
 

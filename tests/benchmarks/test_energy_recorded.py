@@ -15,10 +15,10 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 from recorded import runs
 
+from benchmarks.mlflow_store.delivery import Delivery
+from benchmarks.mlflow_store.outbox import Announcement, Outbox
+from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import load, tasks
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Announcement, Outbox
-from benchmarks.tracking.store import Store
 from fl_core.schema import Clock
 from reports.comparisons import compare
 from reports.page import sections

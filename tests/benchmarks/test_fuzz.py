@@ -35,10 +35,10 @@ from benchmarks import job_logs as logs
 from benchmarks import yaml_io
 from benchmarks.claims import files, plan
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.store import Store
 from benchmarks.suite import tuned
 from benchmarks.suite.shipped import SUITES
 from benchmarks.suite.suite import load
-from benchmarks.tracking.store import Store
 from reports.gate import baseline
 from tests.databases import new_store
 

@@ -21,14 +21,14 @@ from mlflow.exceptions import MlflowException
 from recorded import runs, write_suite
 
 from benchmarks.commands.ui import pages
+from benchmarks.mlflow_store import views
+from benchmarks.mlflow_store.delivery import Delivery, keep_page
+from benchmarks.mlflow_store.mlflow_entities import mean_curve, reached, spread
+from benchmarks.mlflow_store.mlflow_writer import Tracking
+from benchmarks.mlflow_store.outbox import Announcement, Outbox, read
+from benchmarks.mlflow_store.run_result import Place, names_of
+from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import load, tasks
-from benchmarks.tracking import views
-from benchmarks.tracking.delivery import Delivery, keep_page
-from benchmarks.tracking.mlflow_entities import mean_curve, reached, spread
-from benchmarks.tracking.mlflow_writer import Tracking
-from benchmarks.tracking.outbox import Announcement, Outbox, read
-from benchmarks.tracking.run_result import Place, names_of
-from benchmarks.tracking.store import Store
 from fl_core.metrics import LOSS
 from fl_core.schema import Clock, Tag, Total
 from reports.figures import look

@@ -14,12 +14,12 @@ from toy import Count, Deadly
 
 from benchmarks import engine, logs
 from benchmarks.errors import warn
+from benchmarks.mlflow_store.store import Store
 from benchmarks.pool.job import MAX_DEATHS
 from benchmarks.pool.local import LocalPool
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
-from benchmarks.tracking.store import Store
 
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING|ERROR) [\w.]+: \S.*")
 

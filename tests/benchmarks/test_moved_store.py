@@ -12,8 +12,8 @@ from markupsafe import Markup
 from recorded import computed, runs, write_suite
 
 from benchmarks.commands.group import asyncfl
-from benchmarks.tracking.artifact_locations import are_lost, place
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.artifact_locations import are_lost, place
+from benchmarks.mlflow_store.store import Store
 from reports.figures.svg import Drawing
 from reports.gate.baseline import schedule
 from reports.records.store import load as load_report

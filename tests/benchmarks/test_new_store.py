@@ -19,9 +19,9 @@ from patience import PATIENCE
 from recorded import computed, keys, runs, tables, trials, write_campaign, write_suite
 from toy_paper import write_claims
 
+from benchmarks.mlflow_store.outbox import Outbox
+from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import PlannedRun, load, tasks
-from benchmarks.tracking.outbox import Outbox
-from benchmarks.tracking.store import Store
 
 DATABASES = 1
 ROUNDS = int(os.environ.get("ASYNCFL_ROUNDS", "20"))

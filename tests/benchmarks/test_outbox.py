@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.tracking import parquet
-from benchmarks.tracking.outbox import Announcement, Outbox, read
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store import parquet
+from benchmarks.mlflow_store.outbox import Announcement, Outbox, read
+from benchmarks.mlflow_store.run_result import RunResult
 from fl_core.schema import EVENTS, JOBS, Name, Status
 
 

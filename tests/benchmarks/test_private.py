@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 from recorded import write_suite
 
-from benchmarks.tracking import database
+from benchmarks.mlflow_store import database
 from tuning.storage import open_storage
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tracking.provenance import commit
+from benchmarks.mlflow_store.provenance import commit
 
 RESULTS = Path("benchmarks/claims/results/paper.csv")
 

@@ -182,7 +182,7 @@ def test_an_address_that_is_not_known_is_recognised(secret: str, host: str) -> N
 
 def test_a_script_s_address_is_known_by_its_store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_remembered", set())
-    from benchmarks.tracking.store import Store
+    from benchmarks.mlflow_store.store import Store
 
     Store(tracking="postgresql://user:12 34 secret@host/db")
     assert redacted("FATAL: 12 34 secret is rejected") == "FATAL: *** is rejected"

@@ -13,11 +13,11 @@ from benchmarks.catalogue import FAMILIES, family
 from benchmarks.commands.group import COMMANDS
 from benchmarks.commands.group import asyncfl as commands
 from benchmarks.engine import Local
+from benchmarks.mlflow_store.store import Store
 from benchmarks.peers import peers
 from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import load
-from benchmarks.tracking.store import Store
 from fl_core.parts import Part
 from fl_core.strategies.strategy import Strategy
 from tuning.campaign import Driver

@@ -7,11 +7,11 @@ import pytest
 from in_process import InProcess, compute, curve_of, result_of
 from recorded import write_suite
 
+from benchmarks.mlflow_store.outbox import Outbox
 from benchmarks.runs import jobs, progress
 from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Advanced, Finished, Notice
 from benchmarks.suite.suite import PlannedRun, PooledTask, Task, load, tasks
-from benchmarks.tracking.outbox import Outbox
 from fl_core.recording import recorder as measure
 from fl_core.schema import Tag
 

@@ -17,12 +17,12 @@ from mlflow_server import MlflowServer
 from recorded import computed, keys, runs, trials, write_campaign, write_suite
 
 from benchmarks.engine import Local
+from benchmarks.mlflow_store import delivery
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.messages import Finished
 from benchmarks.runs.progress import Progress, TaskMessage
 from benchmarks.runs.session import Session, sync
 from benchmarks.suite.suite import load
-from benchmarks.tracking import delivery
-from benchmarks.tracking.store import Store
 from tuning.campaign import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage

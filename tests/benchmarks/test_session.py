@@ -14,11 +14,11 @@ from recorded import held, keys, runs, tables, undisturbed, write_suite
 
 from benchmarks.engine import Local
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.messages import Advanced
 from benchmarks.runs.progress import Progress, TaskMessage
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import PlannedRun, load
-from benchmarks.tracking.store import Store
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataMissingError
 from fl_core.problems.digits import Digits

@@ -9,14 +9,14 @@ from in_process import InProcess, curve_of, result_of
 from recorded import runs, write_suite
 from test_session import session
 
+from benchmarks.mlflow_store.outbox import Outbox
+from benchmarks.mlflow_store.store import Store
 from benchmarks.pool.job import Capacity, Died
 from benchmarks.runs import progress
 from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Advanced
 from benchmarks.runs.progress import Progress, TaskMessage
 from benchmarks.suite.suite import PlannedRun, load, tasks
-from benchmarks.tracking.outbox import Outbox
-from benchmarks.tracking.store import Store
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.stacked import AllInFlight

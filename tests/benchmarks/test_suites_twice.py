@@ -5,10 +5,10 @@ from in_process import compute
 from mlflow import MlflowClient
 from recorded import runs
 
+from benchmarks.mlflow_store.delivery import Delivery
+from benchmarks.mlflow_store.outbox import Announcement, Outbox
+from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import PlannedRun, Suite, Task, load, tasks
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.outbox import Announcement, Outbox
-from benchmarks.tracking.store import Store
 
 # No whole number of rounds: a synchronous run ends some time after its last version.
 BUDGETS = {"updates": "75", "time": "5.5", "iterations": "7"}

@@ -21,8 +21,8 @@ from benchmarks.claims.plan import ClaimPlan
 from benchmarks.commands.claims import command, plans_of, untraceable_plans
 from benchmarks.engine import Local
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.session import Session
-from benchmarks.tracking.store import Store
 from fl_core.import_guard import ALLOWED
 from fl_core.recording import recorder as measure
 from reports.records.store import load

@@ -17,7 +17,7 @@ from test_claims_files import CLAIM, written
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
-from benchmarks.tracking.run_result import Files, RunResult
+from benchmarks.mlflow_store.run_result import Files, RunResult
 from fl_core.import_guard import ALLOWED
 from fl_core.schema import Status, Tag
 from reports.claims.measured import measured, other_accuracy, slowest_accuracy, unusable_share

@@ -15,7 +15,7 @@ from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.comparisons import Report, Theorem, Value
 from benchmarks.claims.files import FOLDER, Paper
 from benchmarks.claims.plan import ClaimPlan, mistakes
-from benchmarks.tracking.provenance import has_commit
+from benchmarks.mlflow_store.provenance import has_commit
 from reports.claims.main_results import outcomes
 from reports.claims.readings import THEOREM, Reading
 

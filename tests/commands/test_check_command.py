@@ -15,10 +15,10 @@ from benchmarks import speed as strategies
 from benchmarks.commands import check
 from benchmarks.engine import Local
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
-from benchmarks.tracking.store import Store
 from fl_core.schema import Tag
 from fl_core.strategies.strategy import Strategy
 from reports.gate import baseline as baselines
@@ -178,7 +178,7 @@ def test_records_of_another_commit(tmp_path: Path, store: Store, monkeypatch: py
     assert baselines.read(file).repository == "a" * 40
     warned = {}
     for here in ("a" * 40, "a" * 40 + "+", "b" * 40, ""):
-        monkeypatch.setattr("benchmarks.tracking.provenance.commit", lambda *_, here=here: here)
+        monkeypatch.setattr("benchmarks.mlflow_store.provenance.commit", lambda *_, here=here: here)
         done = invoke(check.command, suite, "--store", store.folder, "--baseline", file)
         warned[here[:1]] = (
             "the runs were computed at commit aaaaaaaaaaaa, not at bbbbbbbbbbbb" in done.output + done.stderr

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from benchmarks.catalogue import FAMILIES, family
 from benchmarks.commands import group
+from benchmarks.mlflow_store.database import TABLES
 from benchmarks.part_descriptions import described
-from benchmarks.tracking.database import TABLES
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {

@@ -21,7 +21,7 @@ from scipy import stats
 
 import asyncfl
 from asyncfl import Experiment, Server, Update, UserError
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 from fl_core.recording.recorder import run as record_run
 from fl_core.strategies.asgd import ASGD
 

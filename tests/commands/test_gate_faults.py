@@ -14,10 +14,10 @@ from shell import asyncfl
 
 from benchmarks.commands import check
 from benchmarks.engine import Local
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
-from benchmarks.tracking.store import Store
 from reports.gate import baseline as baselines
 from reports.gate.gate import Finding, GateCheck, compare, exit_code
 

@@ -15,9 +15,9 @@ from patience import PATIENCE, eventually
 from processes import workers
 
 from benchmarks.commands.group import asyncfl
-from benchmarks.tracking import parquet
-from benchmarks.tracking.reader import reading
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store import parquet
+from benchmarks.mlflow_store.reader import reading
+from benchmarks.mlflow_store.store import Store
 from fl_core.loop.events import EventKind
 from fl_core.schema import EVENTS, JOBS, UPDATES, WALL, Kind, Name, Tag, Total
 

@@ -19,11 +19,11 @@ from recorded import runs, write_campaign, write_suite
 from benchmarks.commands.ui import pages
 from benchmarks.engine import Local
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.delivery import keep_page
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.progress import display
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
-from benchmarks.tracking.delivery import keep_page
-from benchmarks.tracking.store import Store
 from tests.databases import new_store
 from tuning.campaign import Driver
 from tuning.plan import plan

@@ -11,7 +11,7 @@ import pytest
 from patience import PATIENCE, eventually
 from recorded import held, runs, tables, undisturbed, write_suite
 
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 
 Start = Callable[..., subprocess.Popen[str]]
 

@@ -12,7 +12,7 @@ from optuna import create_study
 
 from benchmarks.commands import ui
 from benchmarks.commands.group import asyncfl
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 from tuning.storage import open_storage
 
 URI = "postgresql://me:secret@127.0.0.1:9/db"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from benchmarks.mlflow_store.run_result import RunResult
 from benchmarks.suite.suite import PlannedRun, load
-from benchmarks.tracking.run_result import RunResult
 from fl_core.schema import Clock
 from reports.records import store
 

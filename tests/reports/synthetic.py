@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.tracking import database
-from benchmarks.tracking.run_result import Files, RunResult
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store.run_result import Files, RunResult
 from fl_core.keys import key
 from reports.records.records import RecordedSuite, latest
 from reports.records.store import cleaned

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store.run_result import RunResult
 from reports.records.records import RecordedSuite
 from reports.records.studies import RecordedStudy, read_studies
 

@@ -17,8 +17,8 @@ from patience import PATIENCE, eventually
 from synthetic import POOLED, Fake, curve, records, write_store
 
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.artifact_locations import local_path
 from benchmarks.redaction import redacted
-from benchmarks.tracking.artifact_locations import local_path
 from reports.page import write_page
 from reports.records.store import load
 from reports.sections.overview import remarks
@@ -41,7 +41,7 @@ def test_what_was_written_comes_back(store: str) -> None:
 
 
 def test_many_runs_come_in_pages(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.tracking.reader.PAGE", 2)
+    monkeypatch.setattr("benchmarks.mlflow_store.reader.PAGE", 2)
     assert len(load(store, "two").runs) == 6
 
 

@@ -14,9 +14,9 @@ import pytest
 from in_process import deliver
 from synthetic import Fake, curve, write_store
 
-from benchmarks.tracking import run_files
-from benchmarks.tracking.run_result import Files, RunResult
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store import run_files
+from benchmarks.mlflow_store.run_result import Files, RunResult
+from benchmarks.mlflow_store.store import Store
 from reports.records import store as records
 
 SEEDS = 4

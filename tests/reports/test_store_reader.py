@@ -13,10 +13,10 @@ from mlflow.entities import Metric
 from patience import PATIENCE
 from synthetic import POOLED, START, Fake, curve, write_store
 
-from benchmarks.tracking import database
-from benchmarks.tracking.reader import ClientReader, opened
-from benchmarks.tracking.run_result import RunResult
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store.reader import ClientReader, opened
+from benchmarks.mlflow_store.run_result import RunResult
+from benchmarks.mlflow_store.store import Store
 from fl_core.schema import Tag
 
 FAKES = [

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.engine import Local
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 from tuning.campaign import Driver
 from tuning.storage import open_storage
 from tuning.study import Campaign

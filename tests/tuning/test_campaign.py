@@ -15,11 +15,11 @@ from mlflow.entities import Run
 from small import QUADRATIC, RATE, SUITE, Make, Write, tune
 
 from benchmarks.engine import Local
+from benchmarks.mlflow_store.delivery import Delivery
+from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.messages import Finished
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load as load_suite
-from benchmarks.tracking.delivery import Delivery
-from benchmarks.tracking.store import Store
 from fl_core.schema import TrialState
 from reports.records.store import load
 from tests.databases import new_store

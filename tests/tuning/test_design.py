@@ -11,7 +11,7 @@ import pytest
 from small import QUADRATIC, SUITE, Make, tune
 
 from benchmarks.errors import UserError
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 from fl_core.parts import Tune
 from fl_core.server.optimizers import Adam
 from fl_core.strategies.fedasync import FedAsync

@@ -9,7 +9,7 @@ import yaml
 from mlflow import MlflowClient
 from shell import asyncfl
 
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 
 NETWORK = """
 import torch

@@ -17,8 +17,8 @@ from postgres import address, cluster
 from small import RATE, Write
 
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import load
-from benchmarks.tracking.store import Store
 from tuning.plan import plan
 from tuning.search import ORIGIN, WORKER, Search
 from tuning.storage import open_storage

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from benchmarks.errors import UserError
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 from tuning.storage import open_storage, storage_errors_explained
 
 

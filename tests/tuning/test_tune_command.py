@@ -10,7 +10,7 @@ import pytest
 from shell import asyncfl
 from small import Write
 
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 

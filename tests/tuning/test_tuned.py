@@ -7,9 +7,9 @@ import yaml
 from small import Make, Write
 
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store.run_result import RunResult, TrialResult
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
-from benchmarks.tracking.run_result import RunResult, TrialResult
 from fl_core.schema import Origin, TrialMetric
 from tuning import results
 from tuning.results import StudyResult

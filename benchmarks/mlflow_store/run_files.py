@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.tracking import database, parquet
-from benchmarks.tracking.parquet import UnreadableTableError
-from benchmarks.tracking.run_result import Files, RunResult
+from benchmarks.mlflow_store import database, parquet
+from benchmarks.mlflow_store.parquet import UnreadableTableError
+from benchmarks.mlflow_store.run_result import Files, RunResult
 from fl_core.schema import ARRIVALS, CLIENTS, CURVE, DIAGNOSTICS, UPDATES, Name, Table
 from fl_core.text import many
 

@@ -18,16 +18,16 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.errors import UserError, summarised, warn
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store.outbox import Announcement, Outbox, read
+from benchmarks.mlflow_store.run_result import RunRequirements, RunResult
+from benchmarks.mlflow_store.store import WAIT_SECONDS, Store, StoreInUseError, Turn
 from benchmarks.redaction import one_line, redacted
-from benchmarks.tracking import database
-from benchmarks.tracking.outbox import Announcement, Outbox, read
-from benchmarks.tracking.run_result import RunRequirements, RunResult
-from benchmarks.tracking.store import WAIT_SECONDS, Store, StoreInUseError, Turn
 from fl_core.schema import Status
 
 if TYPE_CHECKING:
+    from benchmarks.mlflow_store.mlflow_writer import Tracking
     from benchmarks.suite.suite import AnyTask, Task
-    from benchmarks.tracking.mlflow_writer import Tracking
 
 T = TypeVar("T")
 
@@ -192,7 +192,7 @@ class Delivery:
 
     def _open_tracking(self) -> Tracking:
         """Return the interface to MLflow, with a new index after a reset."""
-        from benchmarks.tracking.mlflow_writer import Tracking
+        from benchmarks.mlflow_store.mlflow_writer import Tracking
 
         if self._tracking is None:
             database.create(self.store.tracking_uri)
@@ -292,7 +292,7 @@ def _required(task: Task) -> RunRequirements:
 
 def keep_page(store: Store, suite: str, page: Path) -> str:
     """Keep a report page in MLflow next to the runs; return the reason for a failure, or an empty text."""
-    from benchmarks.tracking.mlflow_writer import Tracking
+    from benchmarks.mlflow_store.mlflow_writer import Tracking
 
     try:
         Tracking(store).keep_page(suite, page)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from benchmarks.colours import colours
-from benchmarks.tracking.run_result import REQUIRED_TAGS, Pair, RunResult, names_of
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.run_result import REQUIRED_TAGS, Pair, RunResult, names_of
+from benchmarks.mlflow_store.store import Store
 from fl_core.schema import Kind, MlflowTag, Tag
 
 if TYPE_CHECKING:

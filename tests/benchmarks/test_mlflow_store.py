@@ -19,17 +19,17 @@ from recorded import runs, write_suite
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store import delivery as sending
+from benchmarks.mlflow_store.delivery import Delivery, what_happened
+from benchmarks.mlflow_store.mlflow_entities import metrics_of_run
+from benchmarks.mlflow_store.mlflow_writer import Tracking
+from benchmarks.mlflow_store.outbox import Announcement, Outbox, read
+from benchmarks.mlflow_store.provenance import provenance
+from benchmarks.mlflow_store.reader import opened
+from benchmarks.mlflow_store.run_result import RunResult
+from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
-from benchmarks.tracking import database
-from benchmarks.tracking import delivery as sending
-from benchmarks.tracking.delivery import Delivery, what_happened
-from benchmarks.tracking.mlflow_entities import metrics_of_run
-from benchmarks.tracking.mlflow_writer import Tracking
-from benchmarks.tracking.outbox import Announcement, Outbox, read
-from benchmarks.tracking.provenance import provenance
-from benchmarks.tracking.reader import opened
-from benchmarks.tracking.run_result import RunResult
-from benchmarks.tracking.store import Store
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, FEDERATED, as_data
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.model import Model

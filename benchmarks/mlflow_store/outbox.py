@@ -23,8 +23,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from benchmarks.tracking import parquet
-from benchmarks.tracking.run_result import RunResult
+from benchmarks.mlflow_store import parquet
+from benchmarks.mlflow_store.run_result import RunResult
 from fl_core.recording.atomic import PARTIAL, is_being_written, remove, whole
 from fl_core.schema import CURVE
 

@@ -15,8 +15,8 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 from benchmarks.errors import UserError
+from benchmarks.mlflow_store import database
 from benchmarks.redaction import remember
-from benchmarks.tracking import database
 
 WAIT_SECONDS = 20.0  # for the lock, while another process on the store writes
 ADDRESS_MARKS = re.compile(r"[?#]|%[0-9A-Fa-f]{2}")  # which MLflow would not read as parts of a path

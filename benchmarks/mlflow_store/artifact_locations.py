@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
-from benchmarks.tracking import database
+from benchmarks.mlflow_store import database
 
 ARTIFACTS = "artifacts"
 

@@ -27,21 +27,20 @@ from shutil import copy, copytree
 from typing import TYPE_CHECKING
 
 from benchmarks.errors import warn
-from benchmarks.redaction import redacted
-from benchmarks.tracking import artifact_locations, database, views
-from benchmarks.tracking.experiment import INDEXED_TAGS, TrackedExperiment, create_experiment
-from benchmarks.tracking.mlflow_entities import (
+from benchmarks.mlflow_store import artifact_locations, database, views
+from benchmarks.mlflow_store.experiment import INDEXED_TAGS, TrackedExperiment, create_experiment
+from benchmarks.mlflow_store.mlflow_entities import (
     data_set_of,
     diverged,
     metrics_of_group,
     metrics_of_run,
     params_of_group,
 )
-from benchmarks.tracking.outbox import Outbox
-from benchmarks.tracking.parquet import UnreadableTableError
-from benchmarks.tracking.reader import opened
-from benchmarks.tracking.run_files import Copies, Copy, copy_of
-from benchmarks.tracking.run_result import (
+from benchmarks.mlflow_store.outbox import Outbox
+from benchmarks.mlflow_store.parquet import UnreadableTableError
+from benchmarks.mlflow_store.reader import opened
+from benchmarks.mlflow_store.run_files import Copies, Copy, copy_of
+from benchmarks.mlflow_store.run_result import (
     MAX_TAG_CHARACTERS,
     MlflowStatus,
     Pair,
@@ -57,7 +56,8 @@ from benchmarks.tracking.run_result import (
     now,
     valid_tags,
 )
-from benchmarks.tracking.store import Store
+from benchmarks.mlflow_store.store import Store
+from benchmarks.redaction import redacted
 from fl_core.metrics import TRAINING, from_text, named
 from fl_core.schema import (
     ARRIVALS,

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import UserError, warn
+from benchmarks.mlflow_store import database
+from benchmarks.mlflow_store.run_result import RunResult
 from benchmarks.redaction import redacted
-from benchmarks.tracking import database
-from benchmarks.tracking.run_result import RunResult
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.tracking import parquet
-from benchmarks.tracking.artifact_locations import fetched
-from benchmarks.tracking.run_result import RunResult, text
+from benchmarks.mlflow_store import parquet
+from benchmarks.mlflow_store.artifact_locations import fetched
+from benchmarks.mlflow_store.run_result import RunResult, text
 from fl_core.schema import (
     CURVE,
     ITERATION,
