@@ -1,6 +1,8 @@
 """The log of a run in real time: jobs, events and late alarms, the complete input of a replay.
 
 `run.LiveRun` adds events, `service.RealTime` adds jobs and late alarms; `replay` reads the tables.
+
+Fixed: names and meaning of the columns (`fl_core/schema.py`): stored runs are replayed from them.
 """
 
 from typing import Any

@@ -1,6 +1,8 @@
 """Replay: a run in virtual time with recorded arrivals, compared with the run in real time.
 
 `asyncfl replay` calls `replay` with the tables of a log. Equal models show that the log is complete.
+
+Fixed: that a log of an unchanged run has no differences.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,8 @@
 """A run in real time: simulation, transport, log and recorder together, and its file.
 
 `asyncfl live` (`benchmarks/runs/live.py`) and Flower's ServerApp (`flower`) iterate over `LiveRun.events`.
+
+Fixed: the files and fields of `SavedRun`, which `asyncfl replay FOLDER` reads again.
 """
 
 import csv

@@ -1,6 +1,8 @@
 """Refusal of networks whose loss depends on more than parameters and batch, such as running statistics.
 
 Called when a user's network or module is validated, and before training.
+
+Free: a layer that repeats under every execution may be allowed; stored runs do not depend on it.
 """
 
 from itertools import chain

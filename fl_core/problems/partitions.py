@@ -3,6 +3,8 @@
 A supervised problem has one in its field `partition`, and calls `divide` (`supervised.py`).
 In the literature "Dirichlet(α)" means several partitions; here each has its own name. Every random choice
 comes from the stream "partition": under one seed all strategies get the same split.
+
+Fixed: names, fields and defaults (keys of runs), and which data points each client gets.
 """
 
 import json

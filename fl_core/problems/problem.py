@@ -2,6 +2,8 @@
 
 The loop and executions know worlds only. A new problem is a subclass of `Problem` with a method `world`, in a
 module of this folder or in the user's own package.
+
+Fixed: names of methods and fields, which users' problems override; names and defaults (keys of all runs).
 """
 
 import functools

@@ -2,6 +2,8 @@
 
 Strategies that remember every client's update keep one in `server.memory`. A table holds rows only for the
 clients that were heard from: it grows by blocks of rows, none of which moves.
+
+Fixed: rows and their rounding, whose noise comes from the stream "rounding". Free: the layout in blocks.
 """
 
 from collections.abc import Iterable

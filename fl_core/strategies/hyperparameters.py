@@ -2,6 +2,9 @@
 
 Searches (`tuning/`) and the leaderboard take points of a `Space`; a suite of tuned strategies (`tuned.py`)
 sets the chosen values by `with_parameters`.
+
+Fixed: dotted keys, which tuned values, studies and boards store; and the points of `grid` and `sobol`, which
+studies of the leaderboard have tried.
 """
 
 from __future__ import annotations

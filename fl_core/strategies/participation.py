@@ -1,6 +1,8 @@
 """Laws of how often each client's update arrives in the long run, shared by several strategies.
 
 `Strategy.participation` returns one; recorders take it for each client's weight in the minimised problem.
+
+Fixed: each law, since recorded sp/loss and sp/std are weighted by it. No learning curve depends on them.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,8 @@
 """Rounds of polling: the server asks some clients for their work at any point, finished or not.
 
 FAVAS and QuAFL derive from `Polling`, and say what a polled client answers and where it goes on.
+
+Fixed: as in the package: FAVAS and QuAFL inherit the fields, and the order of draws and sums.
 """
 
 from fractions import Fraction

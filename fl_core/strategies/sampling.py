@@ -5,6 +5,8 @@ for federated optimization with asynchronous and heterogeneous clients updates. 
 full, uniform and MD sampling they are the clients' importances p_i on average. Rounds of the clients that fit
 a criterion best give the others weight 0 and converge to another point, unless some of the rounds make up for
 that (appendix C.3).
+
+Fixed: names, fields and defaults (keys of runs), and which clients are drawn.
 """
 
 from collections import Counter

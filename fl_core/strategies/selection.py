@@ -6,6 +6,8 @@ list, which is shuffled once. So every client works once; after n − M_c update
 go on alone, and the data of the others are never seen again. `selection: starved` reproduces this defect. A
 client that is away when its turn comes gives its place to any idle client; in that code no client is ever
 away.
+
+Fixed: fields (keys of runs), and the order of draws, defect included: claims compare both selections.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,10 @@
 """The strategy interface: when and by how much the server steps, and the clients of the next jobs.
 
 A suite chooses a strategy by name; the simulation (`fl_core.loop`) calls its methods at every event of a run.
+
+Fixed: names of methods, class variables and fields, which users' strategies override
+(docs/reference/strategy.md); names and defaults of fields (keys of all runs). `Tune(...)` is the default
+search space of `asyncfl tune`.
 """
 
 from collections.abc import Collection, Iterable, Sequence

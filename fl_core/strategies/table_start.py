@@ -1,6 +1,8 @@
 """The start of strategies with a table of a row for every client, full or empty at the first step.
 
 ACE, ACED, AFA-CS and MIFA derive from `TableStrategy`; their rows are in `caches`.
+
+Fixed: when the first step is made. Free: `MAX_FULL_MEAN_CLIENTS`, up to rounding.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,6 +1,8 @@
 """The building blocks of strategies, collected for import.
 
 The strategies of this folder import them from here; users import them from `asyncfl`.
+
+Free: only the strategies of this folder import from here.
 """
 
 from fl_core.parts import Count, Length, Rate, Share, Time, Tune, TuneAmong

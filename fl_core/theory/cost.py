@@ -1,6 +1,6 @@
 """Time and energy to an accuracy of Generalized AsyncSGD, and their gradients in the routing.
 
-The commands `asyncfl theory` and `asyncfl advise` use them. Alahyane, Comte, Jonckheere (arXiv 2603.26231,
+`asyncfl list theory` and `asyncfl advise` use them. Alahyane, Comte, Jonckheere (arXiv 2603.26231,
 2026) choose routing and number of tasks for least time and least energy. Their formulas are derived here
 anew, from the bound G and the product form:
 
@@ -11,6 +11,8 @@ anew, from the bound G and the product form:
 - *Time* is T/λ: updates over throughput.
 - *Energy*. Client i is busy for a share λp_i/μ_i of the time, so that an update costs Σ I_i/λ + Σ (C_i − I_i)
   p_i/μ_i joules, with C_i watts at work and I_i watts idle.
+
+Free: no stored result depends on it, only the output of both commands.
 """
 
 from dataclasses import dataclass

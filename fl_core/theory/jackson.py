@@ -7,6 +7,8 @@ p_i/μ_i (Alahyane, Comte, Jonckheere, Moulines: Optimizing asynchronous federat
 2.1). Z follows from the recursion of Buzen (Computational algorithms for closed queueing networks, CACM
 1973). A server that takes Exp(μ_s) for an update is one more queue, which every task joins after its
 client's: its load is 1/μ_s.
+
+Fixed: the values, and the random numbers that `draw` takes: stored runs begin with such a state.
 """
 
 from functools import cached_property

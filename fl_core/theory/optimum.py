@@ -1,14 +1,16 @@
 """The routing with the least bound, and the best number of tasks in flight.
 
-`asyncfl theory` and Generalized AsyncSGD call it. Alahyane et al., 2025, §5 and Appendix E: p = softmax(θ),
-Adam on θ with the gradient in closed form. G and, mildly, H are not convex and break the symmetry between
-clients of equal speed, so that the start matters:
+`asyncfl list theory` and Generalized AsyncSGD call it. Alahyane et al., 2025, §5 and Appendix E: p =
+softmax(θ), Adam on θ with the gradient in closed form. G and, mildly, H are not convex and break the symmetry
+between clients of equal speed, so that the start matters:
 
 1. *uniform*: θ normal of standard deviation 1e-6. From exactly 0, clients of equal speed stay equal until
    rounding errors part them: the result would depend on the machine.
 2. *slowest* and 3. *fastest*: one such client favoured, θ = 2 (e² = 7.4 times the others).
 
 With `tied`, clients of equal speed share one θ, and the uniform start is exact.
+
+Fixed: the routing found, to the last digit: runs with an optimised routing draw their clients by it.
 """
 
 from dataclasses import dataclass, replace

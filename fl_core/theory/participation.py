@@ -1,6 +1,8 @@
 """Shares of arrivals of clients drawn for a limited number of jobs, from mean times τ_i.
 
 Called by the laws in `strategies/participation.py`.
+
+Fixed: the values, by which recorded sp/loss and sp/std are weighted.
 """
 
 from collections.abc import Sequence

@@ -10,6 +10,8 @@ server, where each is client i's with probability p_i, independently of its plac
 E[N_i] + p_i E[N_s], and takes the place of E[N_i] in both bounds, since these follow from the numbers in
 flight (derived here from the product form; Alahyane, Comte, Jonckheere, arXiv 2603.26231, 2026, add the
 server to the model).
+
+Fixed: the values: routings of stored runs minimise these bounds.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ theory for federated optimization with asynchronous and heterogeneous clients up
 (12), (14), and the FedBuff weights of its published code.
 
 Times are fractions in any one unit. Weights are fractions where the importances p are, else floats.
+
+Fixed: the values: three strategies step by them (golden trajectories).
 """
 
 import math

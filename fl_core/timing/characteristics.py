@@ -1,6 +1,8 @@
 """A population of clients in six numbers, for comparing populations in `asyncfl advise`.
 
 Each number is the logarithm of a factor: a distance of log 2 is a factor of two in one number.
+
+Free: no stored result depends on it; `asyncfl advise` measures the leaderboard's populations anew.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Shared code of all laws of timing: a random share of the clients, and labels for tables and figures."""
+"""Shared code of all laws of timing: a random share of the clients, and labels for tables and figures.
+
+Fixed: the clients of `chosen`. Free: labels, which are recorded, but in no key.
+"""
 
 import functools
 from collections.abc import Iterable

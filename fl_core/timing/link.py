@@ -6,6 +6,8 @@ capacity unless all transfers have their own rate. If all own rates are above th
 sharing (Kleinrock, J. ACM 14, 1967). All transfers at the level are given equal amounts (`Link.given`). So
 such a transfer ends when `given` has grown by its size, and an event costs O(log n), not a pass over all
 transfers.
+
+Fixed: ends of transfers, exact in integers. `state` is saved in checkpoints.
 """
 
 from dataclasses import astuple, dataclass

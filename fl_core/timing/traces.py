@@ -3,6 +3,8 @@
 The law `trace` of durations reads lengths here; presence and columns use the numbering of clients by ids.
 A first row without a number is a header, and skipped. Clients are numbers from 0 on; if one of them is a
 text, such as a phone's serial number, all are numbered in order of first appearance.
+
+Fixed: the forms of files that users have (docs/how-to/trace.md), and the numbering of clients.
 """
 
 import functools

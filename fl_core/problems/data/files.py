@@ -1,6 +1,8 @@
 """Files of data sets: search folders, missing and damaged files, torchvision's downloads.
 
 Problems with files call `located` in their `load`.
+
+Fixed: the folders and names of files, where users have put their data (docs/data.md).
 """
 
 import hashlib

@@ -1,6 +1,8 @@
 """Data points of any structure: tuples, dicts and lists of tensors, nested for the module of a user.
 
 `user_data` makes them from the results of a user's function; `UserWorld` takes mini-batches from them.
+
+Fixed: the order of points and `digest`, which is recorded. Free: which structures are accepted.
 """
 
 import hashlib

@@ -1,6 +1,8 @@
 """Data dealt out to clients: each client's data, and each client's mean of values by data point.
 
 `Supervised.world` passes the `Shares` to the world of a run.
+
+Fixed: which points a sample has (a suite's `evaluate: {sample: …}` is part of recorded runs).
 """
 
 from collections.abc import Sequence

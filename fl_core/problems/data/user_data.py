@@ -13,6 +13,8 @@ given, a fifth is kept for testing: of each label, or of each client, drawn from
 for every seed. Partitions by label use integer and one-hot targets, and the deciles of other numbers; the
 target is the last of a tuple, or a dict's `y`, `label`, `labels` or `target`. Numbers reach the module in the
 problem's `dtype`, integers other than bytes as int64.
+
+Fixed: what a function may return, since users have written theirs, and the fifth that is drawn.
 """
 
 import functools

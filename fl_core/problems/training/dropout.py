@@ -1,6 +1,8 @@
 """torch's dropout with masks from a key, so that a module of a user drops equal units under every execution.
 
 `Task.forward` and `UserTask` run networks with torch's own dropout layers inside `KeyedMasks`.
+
+Fixed: the masks of a key, under every execution.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,6 +2,8 @@
 
 `SupervisedWorld` uses it if it `fits` the task, which is three times as fast.
 Inputs that are mostly zeros, such as the counts of words in a text, are a sparse matrix.
+
+Fixed: gradients, bit for bit. A problem that `fits` or ceases to fit has other last digits.
 """
 
 import warnings

@@ -1,6 +1,8 @@
 """The state of a user's module besides trained parameters, for finding changes made by a step.
 
 `module_trial` compares the states before and after: clients that work at the same time share one module.
+
+Free: it only finds modules to refuse.
 """
 
 from collections import deque

@@ -1,6 +1,8 @@
 """A trial of a user's module on a mini-batch: the loss may depend on parameters, batch and key only.
 
 `UserWorld` runs it before a run, so that modules which cannot be reproduced are refused with a reason.
+
+Free: texts, and which modules are refused. The trial leaves the module and the generators as they were.
 """
 
 import random

@@ -1,6 +1,8 @@
 """The pooled (centralised) baseline: a world's task, trained on the data of all clients together.
 
 `Supervised.pooled` calls `train`; pages show the result as a line.
+
+Fixed: the result, bit for bit, which is recorded under a key of its own. No federated run depends on it.
 """
 
 import logging
