@@ -54,11 +54,12 @@ NAMES = {
     "phones": "phones",
 }
 WHAT = {
-    "alike": "all clients have the same mean speed, and the time of each step is exponential",
+    "alike": "all clients have the same mean speed, and the time of each step is drawn from an exponential "
+    "distribution",
     "persistent": "each client has its own mean time of a step (log-normal, σ = 1), and its steps vary "
     "around this mean (log-normal, σ = 0.3)",
-    "fixed": "each client has its own constant time of a step, from 0.2 to 1 (setting F80 of the FedFix "
-    "paper)",
+    "fixed": "each client has its own constant time of a step, from 0.2 to 1 units of time (setting F80 of "
+    "the FedFix paper)",
     "two_speed": "a fifth of the clients is ten times slower",
     "phones": "published speeds and links of phones, messages of 4 MB, and one link of the server for all",
     "alpha": "clients are alike; their data are less skewed than on the board",
@@ -155,16 +156,19 @@ def limits(board: Board) -> str:
     """Return the paragraph on the scope of the board: strategies, populations, workloads, models."""
     goals = [board.goals[scale] for result in board.scores.values() for scale in result.scales]
     workloads = list(dict.fromkeys(goal.workload for goal in goals if goal.workload))
-    names = listed([population_name(name) for name in board.scores])
+    names = listed([f"“{population_name(name)}”" for name in board.scores])
     curved = list(dict.fromkeys(goal.workload for goal in goals if not goal.linear))
-    models = f"Models that are not linear: {listed(curved)}" if curved else "All models are linear"
+    data = f" on {listed(workloads)}" if workloads else ""
+    models = (
+        f"models{data}. Models that are not linear: {listed(curved)}" if curved else f"linear models{data}"
+    )
     entries = {name for result in board.scores.values() for name in result.entries}
     return (
-        f"This board compares how fast {many(len(entries), 'tuned strategy')} reach a target accuracy. A "
-        "tuned strategy is called an entry. The clients come from these populations: "
-        f"{names}.{f' The workload: {listed(workloads)}.' if workloads else ''} {models}. The board says "
-        "nothing about other workloads and populations. Entries that cannot be told apart share a rank "
-        "group. Group 1 is the fastest."
+        f"This board compares how fast {many(len(entries), 'strategy')} reach a target accuracy. A strategy "
+        "is the algorithm of the server. An entry of the board is a strategy with tuned parameters. A "
+        f"population is a set of clients with certain speeds. The board has the populations {names}. The "
+        f"clients train {models}. The board says nothing about other models, data and populations. If the "
+        "runs do not show which of two entries is faster, these share a rank group. Group 1 is the fastest."
     )
 
 
@@ -299,10 +303,10 @@ def sampler_finding(runs: pd.DataFrame) -> str:
     for name in rivals:
         effect = paired_effect((of_study[name] - of_study[first]).to_numpy())
         ratio, low, high = np.exp([effect.mean, effect.low, effect.high])
-        words.append(f"{ratio:.2f} × for {name} (95 % interval {low:.2f} to {high:.2f})")
+        words.append(f"{ratio:.2f} × as long with {name} (95 % interval {low:.2f} to {high:.2f})")
     reason = "its points are fixed in advance, so the result of one trial does not change the next"
     return (
-        f"Time to the target as a multiple of the time with {first}: {'; '.join(words)}. "
+        f"Compared with {first}, the time to the target is {' and '.join(words)}. "
         f"The board uses {first}: {reason}."
     )
 
@@ -505,7 +509,7 @@ def _size(board: Board) -> str:
         f"{many(len(scales), 'scenario')}. In each scenario, an entry has {studies} and "
         f"{many(len(runs) // len(scales), 'final run')}. A study has "
         f"{many(tables.trials['trial'].nunique(), 'trial')} of {many(_seeds(tables.trials), 'run')} each. "
-        "All stored tables together, with scenarios not on the board, have "
+        "The stored tables also have scenarios that are not on the board. All tables together have "
         f"{many(len(tables.trials), 'run')} for tuning and {many(len(tables.finals), 'final run')}. The "
         f"final runs are from {many(len(commits), 'commit')}: {', '.join(commit[:10] for commit in commits)}."
     )

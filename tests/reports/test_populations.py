@@ -333,7 +333,7 @@ def test_the_page_says_who_leads_where(tmp_path: Path) -> None:
     lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines() if line.startswith("| ")}
     motionless = f"[{MOTIONLESS}]({SETTINGS}.md#motionless)"
     assert "never" in lines[motionless] and "**1**" in text
-    assert "Power of a client" not in text
+    assert "assumed power of a client" not in text
     assert "text-alike" in text and "Later" in text  # missing
     settings = (tmp_path / f"{SETTINGS}.md").read_text()
     assert settings.count("local_lr 0.5") == 2 * 3 * 4
