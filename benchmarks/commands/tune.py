@@ -116,8 +116,9 @@ def command(
         sys.exit(1)
     out = None if path == campaign.suite.tuned_values else path
     next_command = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
-    experiment = campaign.suite.name if campaign.name == campaign.suite.name else driver.experiment
-    click.echo(f"Trials in MLflow: {opening(experiment, store)}")
+    if not driver.outage:
+        experiment = campaign.suite.name if campaign.name == campaign.suite.name else driver.experiment
+        click.echo(f"Trials in MLflow: {opening(experiment, store)}")
     click.echo(f"Next: {next_command}")
     if driver.failing:
         sys.exit(1)
