@@ -6,6 +6,8 @@ runs = asyncfl.run("quickstart")
 runs.groupby(["scenario", "strategy"])["test/accuracy"].mean()
 
 Each name is imported when it is first used. Modules of the packages beside this one may change at any time.
+
+Fixed: every name in `__all__`, with its methods, fields and parameters.
 """
 
 from __future__ import annotations

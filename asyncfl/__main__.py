@@ -1,4 +1,7 @@
-"""The command line: `asyncfl`, or `python -m asyncfl`."""
+"""The command line: `asyncfl`, or `python -m asyncfl`.
+
+Fixed: `main`, the entry point in pyproject.toml.
+"""
 
 from asyncfl.cli import main
 

@@ -1,6 +1,8 @@
 """Device for computing worlds, CPU or GPU: named by the variable ASYNCFL_DEVICE, inherited by workers.
 
 The option `--device` sets the variable; jobs move their world to the device with `place`.
+
+Fixed: `VARIABLE`, which users set, too. `label` and the precision are recorded with runs.
 """
 
 from __future__ import annotations

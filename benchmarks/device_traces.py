@@ -4,6 +4,9 @@
 
 FedScale's two files are pickles (Lai et al.: FedScale. ICML 2022), FLASH's is JSON (Yang et al.:
 Characterizing impacts of heterogeneity in federated learning upon large-scale smartphone data. WWW 2021).
+
+Fixed: the numbers in written files, whose digests are in keys of runs; `_PlainUnpickler`, so that no file
+runs code.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `discrepancies.yaml` has the entries. `asyncfl list errata` prints them, and report pages show those that
 concern their runs.
+
+Fixed: names of the fields, and the ids, which docs and code cite.
 """
 
 from collections.abc import Collection, Iterator, Mapping

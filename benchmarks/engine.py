@@ -2,6 +2,8 @@
 
 Commands get one from `--engine` and `--workers`, and pass it to `Session.run` or `Driver.run`. No other
 module distinguishes the engines.
+
+Free: keys and results do not depend on the engine.
 """
 
 from __future__ import annotations

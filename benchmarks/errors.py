@@ -1,6 +1,8 @@
 """Errors fixable by the user: each shown as a clear line, never as a traceback.
 
 All packages raise `UserError` and call `warn`; `commands/group.py` prints the error and exits with code 2.
+
+Free: wording. Code recognises classes, never texts; tests/commands/messages.txt holds frequent messages.
 """
 
 import errno

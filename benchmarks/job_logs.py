@@ -1,6 +1,8 @@
 """Logs of clients' jobs, in any columns of a CSV or parquet file, as traces of job lengths and absences.
 
 `asyncfl trace import` and `asyncfl advise --trace` read them; `JobLog.save` writes traces for suites.
+
+Fixed: the numbers in written files, whose digests are in keys of runs.
 """
 
 from __future__ import annotations

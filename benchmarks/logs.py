@@ -1,6 +1,8 @@
 """The log of a store, `asyncfl.log`, and the display with `--verbose`; both by Python's `logging`.
 
 Sessions and campaigns keep it (`kept`), to find the cause of a fault later.
+
+Free: lines of both logs; no code reads them.
 """
 
 import logging

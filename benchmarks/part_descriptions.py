@@ -2,6 +2,8 @@
 
 `asyncfl list KIND NAME` prints it, and the reference pages of the documentation show it. Texts come from
 docstrings and from the comments beside fields.
+
+Free: no code parses these texts.
 """
 
 import inspect

@@ -3,6 +3,8 @@
 `asyncfl list peers` and the documentation show them. `python -m tests.peers` writes the entries,
 `peers.yaml`: it replays recorded arrivals through the code of each framework, and makes a run of each
 framework twice.
+
+Fixed: names of the fields, in which `peers.yaml` is stored. A test repeats every entry with our strategies.
 """
 
 from collections.abc import Mapping

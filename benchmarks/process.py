@@ -1,6 +1,8 @@
 """The process of a command: Ctrl-C and SIGTERM, and closed, full or limited output.
 
 `asyncfl/cli.py`, `commands/group.py` and long commands call it.
+
+Fixed: what Ctrl-C, SIGTERM and closed output do (tests/benchmarks/test_ends_of_processes.py).
 """
 
 import os

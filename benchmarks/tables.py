@@ -1,6 +1,8 @@
 """Tables and texts for the terminal; plain aligned lines if the output is a file or a pipe.
 
 All commands print through it. Pages have tables of their own (`reports/tables.py`).
+
+Free: the look of tables.
 """
 
 from __future__ import annotations

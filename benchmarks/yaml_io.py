@@ -4,6 +4,9 @@ All YAML files of the package and of users are read here: suites, claims, tuned 
 texts, numbers, true, false and null, lists, and mappings with texts as keys, and nothing else: no dates, no
 octal numbers by a leading zero, no Python objects. Unlike in YAML 1.1, `yes` is a text and `1e-3` a number.
 An alias is replaced by a copy, which counts towards the limits.
+
+Fixed: which value a text gives (keys of runs and digests of claims follow from it), and the limits, for
+safety.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Suites (`benchmarks/suite/`) expand their `scenarios:` into these; with strategy and seed one is an
 `Experiment`.
 
-Fixed: names and defaults of fields (keys of runs, digests of tuned values, suites). Labels are recorded, but
-no key contains them.
+Fixed: names and defaults of fields (keys of runs, digests of tuned values, suites). Labels are in no key, but
+recorded, and suites name scenarios by them.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Counts and lists in words, the order of labels, and suggestions for misspelt words.
 
-Free: no code parses these texts; some stand on published pages.
+Free: no code parses these texts. Labels contain some (`counted`, `varying`), and so do published pages.
 """
 
 import difflib

@@ -48,8 +48,10 @@ A `Sample` defines a number a seed; its keys may stand at the entry, for all of 
 the test that decides it, and `found`, at the end of its file, holds the result of the test.
 
 Files are read by `claims.files`, scenarios become runs in `claims.plan`, and verdicts are made in
-`reports.claims.verdicts`. Digests of the judged keys of entries are in the register (`claims.register`): if
-a field here gets another name or default, digests change, and a test refuses it.
+`reports.claims.verdicts`.
+
+Fixed: names and defaults of fields. Digests of the judged keys of entries are in the register
+(`claims.register`), and a test refuses other digests.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `KINDS` has them by the `kind` of an entry; `reports/claims/rules.py` computes the number that is compared
 with the band.
+
+Fixed: names and defaults of fields, which the register's digests contain. Margins and bands decide verdicts.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@
 columns of its row, its own column as `{cell}`, its text as `{printed}`, and the keys given for its column.
 Its `case`, the conditions that outcomes may depend on, are the values that its id names, and what it writes.
 What readers see, statement and note, has the file's words for a value: `words: {ca2fl: CA²FL}`.
+
+Fixed: ids and keys of the entries made. Stored numbers are found by ids, and the register has digests of
+keys.
 """
 
 import csv

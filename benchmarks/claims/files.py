@@ -2,6 +2,8 @@
 
 `papers` is the entry to all claims: commands, plans and pages start with it. `claims/claim.py` shows the form
 of a file.
+
+Fixed: keys of the files, and the ids that they give. Free: messages about mistakes.
 """
 
 import fnmatch

@@ -2,6 +2,8 @@
 
 `asyncfl claims run` computes a `ClaimPlan` as a `Session` computes a suite, and `reports/claims/measured.py`
 reads the numbers of claims off the runs that `picked` names.
+
+Fixed: the keys of the runs, and which runs a sample picks: stored numbers name both.
 """
 
 from __future__ import annotations

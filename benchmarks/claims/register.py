@@ -5,6 +5,8 @@ line for each decision. Beside it, `<paper>.csv` has the digests of the judged k
 from the time when its first numbers were stored, then one for each decision that changed it. Digests named
 `main/ID` are of the ids of a main result's readings, so that an added reading is a change. A test refuses an
 entry that differs from its last digest: it was changed without a decision.
+
+Fixed: `digest` and `KEYS_WITHOUT_INFLUENCE`; with others, no stored digest would fit.
 """
 
 import fnmatch

@@ -1,4 +1,7 @@
-"""`asyncfl check`: write a baseline of results, or report regressions against a baseline; for CI."""
+"""`asyncfl check`: write a baseline of results, or report regressions against a baseline; for CI.
+
+Fixed: exit codes, and the baseline file, which CI keeps.
+"""
 
 from __future__ import annotations
 

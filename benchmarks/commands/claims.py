@@ -1,4 +1,7 @@
-"""`asyncfl claims`: the papers' claims, the verdicts, and the runs and seeds still needed."""
+"""`asyncfl claims`: the papers' claims, the verdicts, and the runs and seeds still needed.
+
+Fixed: the files written: stored numbers, and the pages that `tox run -e reproduce` compares.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The commands as functions with pandas tables as results: `asyncfl.run`, `asyncfl.results` and others.
 
 `asyncfl/__init__.py` exports them, so that names, parameters and columns of tables are public.
+
+Fixed: names, parameters and columns of tables, which are public.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The group of all commands, `asyncfl`: import of a command on demand, errors as exit codes.
 
 `asyncfl/cli.py` calls `execute`.
+
+Fixed: names of commands, and exit codes.
 """
 
 import atexit

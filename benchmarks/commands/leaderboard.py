@@ -1,4 +1,7 @@
-"""`asyncfl leaderboard`: which strategies lead for which clients; runs, pages and verification."""
+"""`asyncfl leaderboard`: which strategies lead for which clients; runs, pages and verification.
+
+Fixed: the files written: tables of the board, and the pages that `tox run -e reproduce` compares.
+"""
 
 from __future__ import annotations
 

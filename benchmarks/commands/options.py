@@ -1,4 +1,7 @@
-"""Options and arguments shared by several commands, and completions of values."""
+"""Options and arguments shared by several commands, and completions of values.
+
+Fixed: names, defaults and units of options.
+"""
 
 import os
 from collections.abc import Callable, Mapping

@@ -6,6 +6,8 @@ There, each entry is tuned by four independent studies (`STUDIES`). The best tri
 fresh seeds, which are judged on the other half of the test data. Copies of some entries have separate
 studies, so that the distance between copy and entry shows the effect of chance. The constants are published
 rules of the board: docs/how-to/leaderboard.md.
+
+Fixed: these rules, the seeds, and names of suites and labels, by which stored runs and rows are found.
 """
 
 from __future__ import annotations

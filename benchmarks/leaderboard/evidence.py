@@ -1,4 +1,7 @@
-"""Runs for `asyncfl evidence`: the studies of a strategy and of baselines, and a manifest."""
+"""Runs for `asyncfl evidence`: the studies of a strategy and of baselines, and a manifest.
+
+Fixed: which studies are run: rows of an earlier session are found by them. Free: fields of the manifest.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

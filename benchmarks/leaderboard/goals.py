@@ -1,6 +1,8 @@
 """Targets and budgets of the leaderboard, from a pilot of tuned FedAvg in each scenario.
 
 `asyncfl leaderboard pilot` prints them, as keys for the suite; nothing is recorded.
+
+Fixed: the constants, which are published. Targets and budgets of the suite `populations` come from them.
 """
 
 from collections.abc import Callable, Iterable, Sequence

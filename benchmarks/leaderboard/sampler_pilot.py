@@ -5,6 +5,8 @@ shows the table. Sobol's points are known beforehand; TPE and Gaussian processes
 time, from the results of earlier ones. All search the same space, each parameter as a share of its range.
 
     python -m benchmarks.leaderboard.sampler_pilot > benchmarks/leaderboard/2.0/samplers.csv
+
+Fixed: `COLUMNS`, in which the table is stored. Free: the rest, until the board needs another sampler.
 """
 
 import sys

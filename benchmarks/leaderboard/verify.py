@@ -1,4 +1,7 @@
-"""Verification of a board: `asyncfl leaderboard verify` computes stored final runs again, and compares."""
+"""Verification of a board: `asyncfl leaderboard verify` computes stored final runs again, and compares.
+
+Fixed: the tolerances. Nothing is stored.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor

@@ -4,6 +4,8 @@ All code that reads or writes files of a run asks `place` or `fetched`. MLflow r
 Those of our stores end in `artifacts/<suite>/<run>/artifacts`, with the database beside the first of these
 folders: files are read and written there, whatever precedes that part of the address. MLflow's own pages
 follow the recorded address: for a moved store they show numbers, but no files.
+
+Fixed: this rule, by which files of earlier and of moved stores are found.
 """
 
 import re

@@ -2,6 +2,8 @@
 
 Also MLflow's client without its output, and the kinds of its errors. `delivery.py` and `reader.py` use it,
 and all commands with a store check the address here first.
+
+Fixed: foreign and damaged files are never written to. Tables and columns are MLflow's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """A suite in MLflow (an experiment there): creation, and an index of runs and groups.
 
 `Tracking` keeps one index for each suite, so that it need not ask MLflow before every write.
+
+Free: the index, which is read anew in every session.
 """
 
 from __future__ import annotations

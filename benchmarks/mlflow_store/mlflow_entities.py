@@ -2,6 +2,8 @@
 
 `Tracking` writes them. A group is a strategy in a scenario; its metrics are the mean curve of its seeds and
 the spread of final values. Reports do not read these means, which are for MLflow's own pages.
+
+Fixed: names of metrics, parameters and data sets. Free: means and spreads of groups.
 """
 
 from __future__ import annotations

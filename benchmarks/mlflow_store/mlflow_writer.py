@@ -1,7 +1,7 @@
 """The only writer to MLflow: layout of suites, runs, groups and baselines in MLflow.
 
 `Delivery` calls it from its thread, the only one that may. The metrics, tags and parameters of a run are
-chosen in `benchmarks/runs/logged_values.py`. The layout is stored, and read by reports:
+chosen in `benchmarks/runs/logged_values.py`. The layout:
 
     experiment        a suite
     run, kind=group   scenario × strategy: the parent of its seeds, and their mean once all are finished
@@ -15,6 +15,8 @@ chosen in `benchmarks/runs/logged_values.py`. The layout is stored, and read by 
 
 Every call can be repeated: entries left half-written by a killed process are completed, and nothing is
 duplicated.
+
+Fixed: the layout, which is stored, and read by reports; a run is marked as finished last.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ not at all:
     <outbox>/<suite>/<key>.checkpoint       of a run that is not finished
     <outbox>/<suite>/suite.json             the suite's `Announcement`, until MLflow has it
     <outbox>/<suite>/….damaged              a record or suite.json with other checksums than written
+
+Fixed: these files: records of earlier sessions wait in the outbox, and nothing in it may be lost.
 """
 
 import hashlib

@@ -1,6 +1,8 @@
 """Tables of runs as Parquet files, checked against `fl_core.schema` on reading.
 
 The outbox writes them; reports, summaries of groups and `asyncfl replay` read them.
+
+Fixed: tables of earlier records can be read, and damaged ones are refused.
 """
 
 from __future__ import annotations

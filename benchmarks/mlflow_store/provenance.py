@@ -2,6 +2,8 @@
 
 Recorded with every run, stored number and tuned value, so that a number can be traced to the code that made
 it.
+
+Fixed: forms of commit and versions, by which stored numbers count as traceable.
 """
 
 import importlib.metadata

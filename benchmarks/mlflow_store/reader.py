@@ -2,6 +2,8 @@
 
 Reports, commands and `Tracking` read through it. Both ways give the same `RunResult`s; SQL is faster by an
 order of magnitude.
+
+Fixed: equal results both ways (tests/reports/test_store_reader.py). Free: queries.
 """
 
 from __future__ import annotations

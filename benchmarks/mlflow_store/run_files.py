@@ -3,6 +3,8 @@
 Without the copies, a report would open thousands of files, which takes minutes. Delivery copies the tables of
 each run, and reports copy missing ones. A copy is valid as long as sizes and times of the run's own files
 stay the same. Copies are no records: they may be deleted at any time.
+
+Fixed: the form of copies, unless `FOLDER` changes with it: nothing else tells earlier copies apart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Outcomes of runs and trials: written once by a worker, kept by MLflow, read by all reports and commands.
 
-Groups, studies and report pages are runs in MLflow, too, and are read in the same form. Names of tags,
-metrics and parameters are stored: they are defined in `fl_core/schema.py`, and must not change.
+Groups, studies and report pages are runs in MLflow, too, and are read in the same form.
+
+Fixed: names of tags, metrics and parameters (`fl_core/schema.py`), and the fields stored in result.json.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Store: the folder of all results, by default `asyncfl-results`, and the lock of the folder.
 
 Every command with `--store` makes a `Store`. Paths of its contents are defined here alone.
+
+Fixed: these paths, which users' stores have.
 """
 
 from __future__ import annotations

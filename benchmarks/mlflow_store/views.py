@@ -3,6 +3,8 @@
 `Tracking` writes them; `asyncfl ui` links to them. MLflow keeps a view as a tag of the experiment: its name,
 and the state of the page (chart settings, deflated). The format is that of MLflow 3.17; a version that does
 not know it ignores the tag. Names and keys below are MLflow's.
+
+Free: no report and no key depends on a view.
 """
 
 import hashlib

@@ -2,6 +2,8 @@
 
 Shown by `asyncfl show` and `asyncfl leaderboard`; nothing is recorded. Runs of one scenario and strategy are
 of one kind: all seeds take equally long. The start of workers, MLflow and the page are not estimated.
+
+Free: a better estimate.
 """
 
 from collections.abc import Sequence

@@ -3,6 +3,9 @@
 `Session` and the driver of tuning submit them; workers call `compute`. Runs side by side share the calls that
 compute local work, and nothing else: each is saved, timed and recorded separately, and fails alone. Apart
 from the writing of records, the times of all runs add up to that of the process.
+
+Fixed: a run has the same result alone, beside others, resumed or retried. Free: the limits of time and
+memory.
 """
 
 import traceback

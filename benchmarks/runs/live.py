@@ -2,6 +2,8 @@
 
 `asyncfl live` plans them (`LiveSuite`) and computes them one after another (`LiveJob`). They are recorded
 under other keys than runs in virtual time, with a log that `asyncfl replay` simulates again.
+
+Fixed: `PlannedLiveRun.key` and `LiveSuite.name`, by which recorded runs are found.
 """
 
 import traceback

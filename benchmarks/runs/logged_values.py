@@ -1,7 +1,8 @@
 """Recording of a task in the outbox: a result for MLflow with metrics of the whole run, and tables.
 
-Workers call it at the end of a run or baseline (`runs/jobs.py`, `runs/live.py`). The names of metrics, tags
-and tables are stored (`fl_core/schema.py`), and reports read them.
+Workers call it at the end of a run or baseline (`runs/jobs.py`, `runs/live.py`).
+
+Fixed: names of metrics, tags and tables (`fl_core/schema.py`), which are stored, and read by reports.
 """
 
 import traceback

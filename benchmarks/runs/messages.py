@@ -1,4 +1,7 @@
-"""Messages of workers about a suite's tasks; read by sessions, campaigns and displays."""
+"""Messages of workers about a suite's tasks; read by sessions, campaigns and displays.
+
+Free: fields may change, since workers and driver run the same code.
+"""
 
 from dataclasses import dataclass
 from typing import Self

@@ -1,6 +1,8 @@
 """Progress display of a suite: bars in a terminal, lines in a file or pipe, or problems only (`--quiet`).
 
 `Session.run` passes each message of a worker to `Progress.see`.
+
+Free: output on stderr only.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 `asyncfl run`, `live`, `claims run` and the leaderboard each open one. This process is the only one that
 writes to MLflow; workers leave records in the outbox, and `delivering` sends them.
+
+Fixed: a finished run is computed again only if the user's code or data changed, or if it lacks training
+losses that are now asked for.
 """
 
 import logging

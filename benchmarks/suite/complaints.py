@@ -1,6 +1,8 @@
 """Errors of pydantic as complaints for the author of a file: the place, the fault, and the allowed values.
 
 Suites, claims, tuned values and errata are validated by pydantic, whose messages name Python types.
+
+Free: wording; tests/commands/messages.txt holds frequent messages.
 """
 
 import re

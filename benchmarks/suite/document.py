@@ -1,6 +1,8 @@
 """Documents (nested mappings and lists of a YAML file), and dotted keys to values.
 
 In a list, a key's step is a position, or the name of the part that stands there: `strategies.fedfix.period`.
+
+Fixed: the form of dotted keys, which suites, claims and command lines contain.
 """
 
 from collections.abc import Sequence

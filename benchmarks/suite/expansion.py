@@ -2,6 +2,8 @@
 
 `suite.build` calls `expand`. The whole grid is validated before anything runs; every mistake is reported
 once, with file and line, or with the setting or grid value that caused it.
+
+Fixed: the points, and their order, which tables and pages keep.
 """
 
 from __future__ import annotations

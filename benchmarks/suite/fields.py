@@ -1,7 +1,9 @@
 """The contents of a suite file: keys, types, limits, and the settings shared by all strategies.
 
 `SuiteFile` is the model of the file. Comments above or beside its fields are their descriptions for users, in
-the schema and on the reference pages (`fl_core/comments.py`). Names and defaults of keys are public.
+the schema and on the reference pages (`fl_core/comments.py`).
+
+Fixed: names, defaults and meaning of keys, which users write. Free: limits may be raised.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Short readable labels of scenarios and strategies, unique in a suite, for tables and figures.
 
-`suite.build` and `expansion.expand` make them. They are recorded with runs, but are not part of keys, and no
-code parses them.
+`suite.build` and `expansion.expand` make them.
+
+Fixed: the labels. They are in no key, and no code parses them; but `scenarios:` of a suite names scenarios by
+them, and stored tables have those of strategies.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@
 
 A scale has the same keys as `--set`, which is applied after it. Runs of one suite at two scales are recorded
 as two suites, "ace-small" and "ace-paper".
+
+Fixed: which settings win: a scale over the file, `--set` over both.
 """
 
 import copy

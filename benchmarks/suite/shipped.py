@@ -1,6 +1,8 @@
 """Files of the shipped suites, and names of recorded suites; without heavy imports.
 
 Shell completion and `asyncfl report` use it: they need no validated suite.
+
+Fixed: names of records, by which suites are found in stores.
 """
 
 from pathlib import Path

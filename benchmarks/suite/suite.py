@@ -1,7 +1,9 @@
 """Suites: YAML files as runs, the product of grid, strategies and seeds, and as centralised baselines.
 
 `load` is the entry for all commands. A `PlannedRun` has an experiment, whose hash is its key, and labels;
-`tasks` adds the baselines. What determines a key must not change, or all runs are computed again.
+`tasks` adds the baselines.
+
+Fixed: the experiments and baselines of a suite, whose keys name stored runs, and the names of tags.
 """
 
 import json

@@ -1,7 +1,9 @@
 """Tuned values as data: the file `tuned/<suite>.yaml`, written by `asyncfl tune` and read by suites.
 
 `asyncfl run --tuned` and suites with `lr: tuned` load it. An entry is used only for a scenario and strategy
-with its `digest`; so another form of `digest` would make all existing files useless.
+with its `digest`.
+
+Fixed: `digest`, or else no entry of an existing file is used; keys and checksum of the file.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Shared code of all laws of timing: a random share of the clients, and labels for tables and figures.
 
-Fixed: the clients of `chosen`. Free: labels, which are recorded, but in no key.
+Fixed: the clients of `chosen`. Labels are in no key, but recorded, and suites name scenarios by them.
 """
 
 import functools
