@@ -1,6 +1,8 @@
 """Advice for a population of clients: nearest measured population, leading strategies, a suite to check.
 
 `asyncfl advise` calls these functions in turn. Measured populations are those of the leaderboard.
+
+Free: no stored number or published page depends on the advice.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,8 @@
 """Comparisons of two strategies in words: the output of `asyncfl compare` for each scenario.
 
 The numbers are computed in `reports/comparisons.py`.
+
+Free: wording.
 """
 
 from collections.abc import Callable, Iterator

@@ -5,6 +5,9 @@ The tests themselves are in `reports/inference.py`.
 - `compare`: two named strategies in each scenario, as `asyncfl compare` shows them.
 - `contrasts`: every two strategies of every scenario, for the differences that hold among all tested.
 - `differences`: every strategy of a scenario against its best one.
+
+Fixed: which seeds are paired, and for how many tests p-values are adjusted. `asyncfl.compare` returns the
+numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

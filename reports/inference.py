@@ -9,6 +9,8 @@ The questions differ. Several comparisons at once have intervals at a higher lev
 (`simultaneous_level`) and adjusted p-values (`holm`). The claims, which look again as seeds are added, demand
 that three tests agree (`agreed`), and use the sign test where runs collapse (`PairedMedian`). The leaderboard
 has rank groups, in `reports.leaderboard.rank_groups`: tuning is a source of chance there, too.
+
+Fixed: every number. Published verdicts and all pages follow from them (tests/reports/test_one_inference.py).
 """
 
 from abc import ABC, abstractmethod

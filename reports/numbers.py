@@ -1,4 +1,7 @@
-"""Numbers as text for pages and the terminal, and `Measure`: a metric with methods that write its values."""
+"""Numbers as text for pages and the terminal, and `Measure`: a metric with methods that write its values.
+
+Fixed: the forms of numbers on published pages, byte for byte (`tox run -e reproduce`).
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace

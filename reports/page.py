@@ -1,6 +1,9 @@
 """Report page: a self-contained HTML file with the records of a suite in MLflow.
 
 `asyncfl report` calls `write` for the page, and `write_files` for figures and tables as files.
+
+Fixed: the tag `asyncfl-runs`, which is read from earlier pages, and names of files for a paper. Free: the
+look.
 """
 
 import functools

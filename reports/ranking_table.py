@@ -1,6 +1,8 @@
 """The ranking table of a scenario, best first, with its columns; the standings of a suite.
 
 Standings are by mean rank or final value. The page and the terminal show both.
+
+Fixed: the order of strategies. Free: columns and remarks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Tables in all their forms: printed entries for pages and papers, numbers as CSV for programs.
 
 Sections make a `PageTable`; the page prints it, and `reports/page.py` writes it as CSV and LaTeX.
+
+Fixed: `harmless`, so that no cell runs as a formula in a spreadsheet; stored tables are written with it.
 """
 
 import base64

@@ -1,4 +1,7 @@
-"""The ranking as tables for the terminal, printed by `asyncfl run` and `asyncfl report`."""
+"""The ranking as tables for the terminal, printed by `asyncfl run` and `asyncfl report`.
+
+Free: columns and remarks.
+"""
 
 from __future__ import annotations
 

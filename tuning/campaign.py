@@ -3,6 +3,8 @@
 `commands/tune.py` and the leaderboard call it. Optuna's storage assigns trials to processes
 (`tuning/search.py`); results are runs in MLflow, as of any suite, and the value of a trial is made from them
 (`tuning/objective.py`).
+
+Fixed: a resumed campaign ends with the trials of an uninterrupted one. Free: waiting times.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ was killed with `kill -9` has lost its locks before another can check.
 
 Optuna has no substitute: locks of its journal guard one write, not the count and the draw of a trial
 together, and heartbeats are for databases alone, and know a dead process only after a grace period.
+
+Fixed: names of the locks, which other processes on the storage hold.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The value of a trial: the mean over seeds of a finite number read off the learning curve.
 
 Workers compute it when a run of a trial ends (`TrialRun.measures`); samplers and pruners see nothing else.
-Values are stored, so that another formula here would mix old and new values in one study.
+
+Fixed: the formulas. Stored values, also of the board's trials, would mix with others in one study.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,8 @@
 """The campaign of a suite: a study for each strategy in each scenario, with equal trials, seeds and budget.
 
 `plan` turns a loaded suite and its `tuning` section into studies; `asyncfl tune` and the leaderboard call it.
+
+Fixed: seeds, first points and all else in `Study.common`, which identifies stored studies. Free: checks.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,8 @@
 """Progress of a campaign on stderr: lines, a bar in a terminal, and the best values.
 
 `asyncfl tune` and the leaderboard run a `Driver` with it.
+
+Free: output on stderr only.
 """
 
 from collections import Counter

@@ -1,6 +1,8 @@
 """Results of a campaign: the best trial of each study, tuned values for suites, and advice for the user.
 
 `asyncfl tune` writes `found` to a file (`benchmarks/suite/tuned.py`), and prints `caveats` and `pasteable`.
+
+Fixed: which trial is the best, and the content of the file of tuned values. Free: advice.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 so there are never more than planned. A taken trial has the name of its process as an attribute; a dead
 process leaves its trials RUNNING, and the next process to take trials puts them back into the queue. The
 storage has parameters and values alone: results are runs in MLflow.
+
+Fixed: names of studies and of attributes in the storage, which other processes and later sessions read.
 """
 
 from __future__ import annotations

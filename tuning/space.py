@@ -3,6 +3,8 @@
 `tuning/plan.py` calls it for each study. Ranges come from the suite's `tuning.space`, or from the `Tune(...)`
 of the fields in `fl_core/strategies/strategy.py` and `fl_core/server/optimizers.py`. `Space` itself is in
 `fl_core/strategies/hyperparameters.py`.
+
+Fixed: the space and the first points, which are part of the identity of stored studies.
 """
 
 from __future__ import annotations

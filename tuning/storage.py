@@ -2,6 +2,8 @@
 
 `--storage` of `asyncfl tune` names it; without the option it is a journal in the store. It belongs to Optuna:
 here it is only opened, with locks beside it, and its errors become messages for the user.
+
+Fixed: nothing is written to a file or database of another kind.
 """
 
 from __future__ import annotations

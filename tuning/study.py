@@ -1,7 +1,9 @@
 """Study: the search for a strategy's parameters in a scenario. Campaign: a suite's studies.
 
 `tuning/plan.py` makes them. They are plans: trials and results are in the storage and in MLflow, found again
-by `Study.identity`, a hash of `Study.common`. Any change there starts all studies from the beginning.
+by `Study.identity`, a hash of `Study.common`.
+
+Fixed: `definition`, names and forms included. Any change starts all studies from the beginning.
 """
 
 import json

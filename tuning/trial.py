@@ -2,6 +2,8 @@
 
 `Study.runs` makes them. They are computed and recorded as any run of a suite, so that trials can be resumed
 and reported.
+
+Fixed: `key` and `tags`, by which recorded trials are found.
 """
 
 from __future__ import annotations

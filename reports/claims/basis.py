@@ -1,6 +1,8 @@
 """Workloads and networks behind the outcomes of main results, and readings to be gained with a GPU.
 
 The pages of claims (`html`, `markdown`) list main results by these.
+
+Fixed: order and counts, which stand on published pages.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,8 @@
 """Cost of deciding open claims, in missing seeds and runs.
 
 `asyncfl claims run` starts with the claims that need the fewest runs, and stores numbers with `merged`.
+
+Fixed: `current` and `merged`, by which stored numbers stay or go. Free: the order in which claims are run.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,8 @@
 """Forest plots of verdicts: effect, interval and claimed range, with an axis for each row of claims.
 
 `html` draws a `strip` for each claim of the page.
+
+Free: only `asyncfl claims --html` and report pages show it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Page of all claims, with a forest plot for every block, and the claims section of report pages.
 
 `asyncfl claims --html` calls `write`; `asyncfl report` adds `sections` to the page of a suite of claims.
+
+Free: the look and the filters; neither page is published in docs/.
 """
 
 from collections import Counter

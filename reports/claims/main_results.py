@@ -18,6 +18,8 @@ that leans (all seeds on one side, but no test decides) is not counted, but turn
 and *fails* into *mostly fails*. A reading compatible with a printed number, but imprecise, counts for neither
 side. Three sorts of readings are shown and not counted: statements of ours; entries outside the paper's
 conditions; and twins, which repeat the comparison of another entry on shared runs.
+
+Fixed: these rules, by which published words and counts are found.
 """
 
 from collections import Counter

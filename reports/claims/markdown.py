@@ -1,7 +1,8 @@
 """Verdicts as Markdown: counts for the README, docs/claims.md, and docs/claims/PAPER.md for each paper.
 
-`asyncfl claims --markdown` calls `write`. These pages are generated: edit this module or the entries, not
-them.
+`asyncfl claims --markdown` calls `write`. To change a page, edit this module, its templates or the entries.
+
+Fixed: the pages, byte for byte, until `tox run -e reproduce -- --write` writes all of them anew.
 """
 
 import re

@@ -1,6 +1,8 @@
 """Matrix of main results by arrangement and workload of readings, and summaries in sentences.
 
 The terminal, the pages of claims and the plot of main results take their texts from here.
+
+Fixed: texts that stand on published pages: write these anew after a change.
 """
 
 from collections import Counter

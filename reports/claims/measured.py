@@ -4,6 +4,9 @@
 names a function as its `metric`, for example `reports.claims.measured:kept_bytes`: `zigzag` and the like are
 used from benchmarks/claims/. Such a function can read training losses (fp/*, sp/*) in the last row only,
 unless the scenario has `evaluate: clients`.
+
+Fixed: names of functions that claims name as `metric`, and how a number is read off a run: stored numbers
+would no longer repeat.
 """
 
 import math

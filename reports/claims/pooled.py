@@ -11,6 +11,8 @@ of Standards 87, 1982), the interval of the mean as by Hartung and Knapp (Statis
 never narrower than without their correction. The prediction interval, where the effect in one more cluster
 would be, is that of Higgins, Thompson and Spiegelhalter (Journal of the Royal Statistical Society A 172,
 2009). Fewer than three clusters are not pooled: their means are shown.
+
+Fixed: clusters and estimators, whose numbers are published.
 """
 
 from collections import Counter

@@ -6,6 +6,8 @@ it differs if its mean difference from the printed numbers is both significant a
 placebo is the table with wrong numbers: printed numbers of two neighbouring values of a condition are
 exchanged, for example of p, or of two algorithms. If placebos pass, or the table's own numbers fail, the
 check says little.
+
+Fixed: the rule and the placebos, whose outcomes are published.
 """
 
 from collections import Counter

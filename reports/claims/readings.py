@@ -1,6 +1,8 @@
 """Readings: claims at a scale with verdicts on stored numbers; the input of all pages of claims.
 
 The module does not import torch, so that `asyncfl claims` starts fast.
+
+Fixed: order and content of the readings, from which all published pages are made.
 """
 
 from collections.abc import Iterable

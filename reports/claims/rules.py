@@ -1,7 +1,8 @@
 """Rules for the verdict on a claim at a single look, by kind of claim.
 
-`verdicts.py` calls `tested` for each look at the seeds, and decides over all looks and claims of a row. Any
-change here may change published verdicts.
+`verdicts.py` calls `tested` for each look at the seeds, and decides over all looks and claims of a row.
+
+Fixed: rules and thresholds. A change may change published verdicts.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,8 @@
 """A claim or main result in full, as text: statement, rule, finding, and the number of each seed.
 
 `asyncfl claims show ID` prints it.
+
+Free: output of a command.
 """
 
 from collections.abc import Iterator

@@ -5,6 +5,8 @@ gets new seeds, drawn with replacement from its stored seeds, and its numbers ar
 nil: 0 for a comparison, an edge for a band, the printed number at the margin. Then every decision is false.
 For comparisons with a margin, the effect is the margin in every second campaign: then *equal* and *behind*
 are false. Claims with the same seeds share the draws.
+
+Fixed: the draws, whose rates are stored and published.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,7 @@
-"""Verdicts as short texts and lines of tables, for the terminal, the docs and the page."""
+"""Verdicts as short texts and lines of tables, for the terminal, the docs and the page.
+
+Fixed: texts that stand on published pages, too. Free: lines of the terminal.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

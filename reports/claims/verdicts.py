@@ -1,7 +1,6 @@
 """Verdicts on the numbers of claims, by rules fixed before any number was seen.
 
-`readings` calls `verdicts` on the stored numbers of a paper at a scale. A change here may change published
-verdicts.
+`readings` calls `verdicts` on the stored numbers of a paper at a scale.
 
 A claim is judged at the looks of its plan (`Claim.plan`) until it is decided. Before the first
 look it counts as *not run*: a few seeds at a larger scale do not displace the verdict at a smaller one.
@@ -29,6 +28,8 @@ Looks at 8, 16, 32 and 64 seeds, with a stop at the first decision, give four ch
 are divided among the looks, in proportion to the new seeds at each: at look k of K with n₁ < … < n_K seeds,
 α·(n_k − n_{k−1})/n_K (Lan and DeMets, Biometrika 70, 1983, with a linear spending function). The shares are
 simply added up (Bonferroni), which is slightly conservative and leaves Student's t exact at every look.
+
+Fixed: these rules and the looks. A change may change published verdicts.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Baseline of a suite: the results of all runs in a JSON file, for comparison with later runs.
 
-`asyncfl check` takes one from the records (`take`), writes it, and reads it again. Field names and the
-checksum are part of stored files, also of those in benchmarks/baselines/.
+`asyncfl check` takes one from the records (`take`), writes it, and reads it again.
+
+Fixed: names of fields and the checksum, which stand in stored files, also in benchmarks/baselines/.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Tables of the leaderboard: trials and final runs of a scenario, a row for each seed, as CSV files.
 
-Runs of the leaderboard (`benchmarks/leaderboard/`) write them, pages and scores read them. Columns and their
-order are part of the stored files.
+Runs of the leaderboard (`benchmarks/leaderboard/`) write them, pages and scores read them.
+
+Fixed: columns, their order, and the digits of numbers in stored files.
 """
 
 from __future__ import annotations

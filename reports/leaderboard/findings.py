@@ -1,6 +1,8 @@
 """Findings on an author's strategy among baselines, from rank groups in each population, and their page.
 
 `asyncfl evidence` runs the comparison and calls `write`.
+
+Fixed: names of the files. Free: wording.
 """
 
 import json

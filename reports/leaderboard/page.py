@@ -2,6 +2,8 @@
 
 `asyncfl leaderboard` calls `write`; docs/leaderboard.md is its output. Functions that return a `Table` are
 called by the template in templates/.
+
+Fixed: the pages, byte for byte, until `tox run -e reproduce -- --write` writes them anew.
 """
 
 from __future__ import annotations

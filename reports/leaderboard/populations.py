@@ -2,6 +2,8 @@
 
 Pages of the leaderboard, `asyncfl evidence` and `asyncfl advise` call `board_scores`. All numbers come from
 `BoardTables`; rank groups are computed in `rank_groups`.
+
+Fixed: scores, intervals and groups, to the digit: published pages, evidence and advice show them.
 """
 
 from __future__ import annotations

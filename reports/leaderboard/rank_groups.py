@@ -19,6 +19,8 @@ A rank group is a largest set of entries of which no two are separated. Groups o
 letter display: two entries share a group if and only if they are not separated. Groups are numbered from the
 soonest.
 
+Fixed: threshold and groups, to the digit, and the draws behind them: the board publishes both.
+
 Source:
     Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons", 2004.
 """

@@ -1,6 +1,8 @@
 """A strategy in a scenario, summarised over seeds: means, deviations, medians of times, mean curves.
 
 `RecordedSuite.scenarios` makes the cells; all tables and figures of the page take their numbers from them.
+
+Fixed: the summaries. Report pages, `asyncfl compare` and `asyncfl.figures` show the same.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `store.load` returns a `RecordedSuite`; sections of the page use its scenarios, and `asyncfl.results` its
 tables.
+
+Fixed: columns of the three tables at the end, which are public, and which runs count as replaced.
 """
 
 from __future__ import annotations

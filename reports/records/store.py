@@ -2,6 +2,8 @@
 
 All reports, the gate and `asyncfl.results` call `load`. Tables of runs are read from one packed copy if
 current (`benchmarks/mlflow_store/run_files.py`), otherwise from the artifacts of each run.
+
+Fixed: stores in files and on servers give the same records. Free: how files are read.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,6 +1,8 @@
 """Tuning studies recorded in MLflow: search space, every trial, and the best values.
 
 `store.load` reads them with a suite; the section on tuning shows them.
+
+Fixed: which trial is the best, as `asyncfl tune` chose it. Only pages show the rest.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
