@@ -18,6 +18,8 @@ import croissant
 ROOT = Path(__file__).parents[1]
 PUBLISHED = (
     "docs/claims.*",
+    "docs/claims-rules.md",
+    "docs/claims-changes.md",
     "docs/claims/*",
     "docs/leaderboard.md",
     "docs/leaderboard-settings.md",

@@ -1,4 +1,4 @@
-"""Verdicts as Markdown: counts for the README, docs/claims.md, and docs/claims/PAPER.md for each paper.
+"""Verdicts as Markdown: counts for the README, docs/claims*.md, and docs/claims/PAPER.md for each paper.
 
 `asyncfl claims --markdown` calls `write`. To change a page, edit this module, its templates or the entries.
 
@@ -19,7 +19,6 @@ from benchmarks.claims.claim import SCALES, Band, Claim, Evidence, Need
 from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Same, Theorem, Value
 from benchmarks.claims.files import Paper
 from benchmarks.claims.stored_numbers import RESULTS
-from fl_core.text import many
 from reports import numbers
 from reports.claims import basis, matrix, overview, simulated
 from reports.claims.main_results import Outcome, outcomes
@@ -29,7 +28,6 @@ from reports.claims.terminal import MEANS, arranged, interval, number, ranked, r
 from reports.inference import ERROR, paired_effect
 from reports.tables import markdown, markdown_templates
 
-MADE = "Made by `asyncfl claims --markdown docs`"
 KINDS: dict[Evidence, str] = {
     "experiment": "Further experiments",
     "statement": "Further printed numbers and theorems that could have failed",
@@ -37,12 +35,12 @@ KINDS: dict[Evidence, str] = {
 }
 HEADER = ("Claim", "Verdict", "Claimed", "Found", "Seeds", "Arrangement")
 UNTRACED = "†"  # mark of readings with numbers from an unknown commit
-WITHIN_A_DAY = {"ten minutes", "two hours", "half a day", "17 hours", "a day"}  # on a GPU, as in entries
+GENERATED = "`asyncfl claims --markdown docs` makes this page from stored numbers."
 COSTS = """\
-These are rough estimates: the number of gradients times the operations of a gradient. A core does 60 GFLOP/s
-(measured with a network of seven layers), and a GPU does 10 TFLOP/s (assumed). Each line is a different set
-of runs. A main result that is in neither the list nor the table needs an evening on two cores.
+The times are rough estimates from the number of floating-point operations. We assume 10 TFLOP/s for a GPU.
+For a CPU core, we measured 60 GFLOP/s. All other readings take an evening on two cores.
 """
+PAGES = ("claims.md", "claims-rules.md", "claims-changes.md")  # of all papers, each with a template
 
 
 def readme(readings: Sequence[Reading]) -> str:
@@ -60,37 +58,27 @@ def readme(readings: Sequence[Reading]) -> str:
 
 
 def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str]:
-    """Return path → text of claims.md, the figure claims.svg, and claims/PAPER.md for each paper."""
+    """Return path → text of `PAGES`, the figure claims.svg, and claims/PAPER.md for each paper."""
     papers = {reading.paper.name: reading.paper for reading in readings}
     all_results = outcomes(readings)
-    missing = basis.missing(all_results)
     decisions = [decision for paper in papers.values() for decision in register.decisions(paper, results)]
-    template = markdown_templates(Path(__file__).parent / "templates").get_template("claims.md.j2")
-    text = template.render(
-        made=MADE,
-        costs=COSTS,
-        summary=matrix.summary(all_results),
-        bases=list(basis.groups(all_results)),
-        missing=missing,
-        within_a_day=[group for group in missing if group[1].gpu in WITHIN_A_DAY],
-        divided=[outcome for outcome in all_results if matrix.where(outcome)],
-        other_measures=[
-            (outcome, part)
-            for outcome in all_results
-            for part in outcome.pooled
-            if not overview.in_points(part)
-        ],
-        matrices=[_matrix(mine, _page_name(mine[0])) for mine in matrix.by_paper(all_results)],
-        rate=_rate(results),
-        numbers=_provenance(papers.values(), results),
-        decisions=sorted(decisions, key=lambda decision: decision.date, reverse=True),
-        link=lambda outcome: _link(outcome, _page_name(outcome)),
-        many=many,
-        where=matrix.where,
-        written=matrix.written,
-    )
+    values = {
+        "generated": GENERATED,
+        "costs": COSTS,
+        "summary": matrix.summary(all_results),
+        "bases": list(basis.groups(all_results)),
+        "missing": basis.missing(all_results),
+        "divided": [outcome for outcome in all_results if matrix.where(outcome)],
+        "matrices": [_matrix(mine, _page_name(mine[0])) for mine in matrix.by_paper(all_results)],
+        "rate": _rate(results),
+        "numbers": _provenance(papers.values(), results),
+        "decisions": sorted(decisions, key=lambda decision: decision.date, reverse=True),
+        "link": lambda outcome: _link(outcome, _page_name(outcome)),
+        "where": matrix.where,
+    }
+    templates = markdown_templates(Path(__file__).parent / "templates")
     return {
-        "claims.md": text,
+        **{page: templates.get_template(f"{page}.j2").render(values) for page in PAGES},
         "claims.svg": overview.file(all_results),
         **{f"claims/{name}.md": _page(paper, readings) for name, paper in papers.items()},
     }
@@ -136,7 +124,7 @@ def _rate(results: Path) -> dict[str, object]:
     """Return the values of the template on false verdicts in simulated campaigns; none without simulations.
 
     `rows` of the list of claims were simulated, a row in so many `campaigns`. `rate` [%] is the mean share of
-    campaigns with a false verdict, `worst` names the rows above 5 %, and `luck` is the number of false
+    campaigns with a false verdict, `worst` has the rows above 5 %, and `luck` is the number of false
     campaigns that a row with a true rate of 5 % stays within with probability 95 %.
     """
     rates = simulated.stored(results)
@@ -144,12 +132,11 @@ def _rate(results: Path) -> dict[str, object]:
         return {}
     campaigns = rates[0].campaigns
     worst = [rate for rate in sorted(rates, key=lambda rate: -rate.share) if rate.share > ERROR]
-    texts = [f"{rate.row} ({rate.paper}, {rate.scale}) {100 * rate.share:.0f} %" for rate in worst]
     return {
         "rows": len(rates),
         "campaigns": campaigns,
         "rate": f"{100 * sum(rate.share for rate in rates) / len(rates):.1f}",
-        "worst": ", ".join(texts) or "none",
+        "worst": [(rate.row, rate.paper, rate.scale, f"{100 * rate.share:.0f} %") for rate in worst],
         "luck": int(binom.ppf(0.95, campaigns, ERROR)),
     }
 
@@ -183,7 +170,7 @@ def _page(paper: Paper, readings: Iterable[Reading]) -> str:
     results = outcomes(mine)
     parts = [
         f"# {paper.title}",
-        f"{MADE}; nothing here is written by hand. [How to read it](../claims.md#how-to-read-this).",
+        f"{GENERATED} [How to read it](../claims-rules.md).",
         *([_matrix(results)] if results else []),
         "\n".join(f"- **{term}**: {meaning}" for term, meaning in paper.terms.items()),
     ]

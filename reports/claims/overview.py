@@ -48,11 +48,11 @@ STYLE = (
     ".overview .predicted{stroke-width:1.2}.overview .interval{stroke-width:4}"
 )
 LEGEND = (
-    "Bar: decided readings that hold (green), are equal within the margin (blue) or fail (red).",
-    "Full mark: mean over three or more clusters; thick: 95 % interval; thin: one more cluster.",
-    "Open marks: means of one or two clusters. Two heights: two leading methods. Arrow: it goes on.",
-    "To the right: in favour of the paper. Shaded: margin of a printed number, or of no difference.",
-    "No mark: another measure, or no effect over seeds; see the text of the result.",
+    "Bar: decided readings that hold (green), find no difference (blue) or fail (red).",
+    "Full mark: mean of at least 3 clusters. Thick: its 95 % interval. Thin: range of one more cluster.",
+    "Open marks: means of 1 or 2 clusters. Two marks: two leading methods. Arrow: beyond the axis.",
+    "To the right: in favour of the paper. Shaded: margin, within which differences do not matter.",
+    "No mark: the effect has another unit, or cannot be pooled. See the page of the paper.",
 )
 PALE = 0.55  # opacity of the weaker word of a colour
 SHIFT = 9  # pixels between two effects of a row

@@ -1,6 +1,6 @@
 """False verdicts under the whole procedure, simulated with the centred residuals of the stored numbers.
 
-`asyncfl claims simulate` stores the rates, and docs/claims.md shows them. In a campaign every claim of a row
+`asyncfl claims simulate` stores the rates for docs/claims-rules.md. In a campaign every claim of a row
 gets new seeds, drawn with replacement from its stored seeds, and its numbers are moved so that the effect is
 nil: 0 for a comparison, an edge for a band, the printed number at the margin. Then every decision is false.
 For comparisons with a margin, the effect is the margin in every second campaign: then *equal* and *behind*
