@@ -111,14 +111,11 @@ def command(
         for line in pasteable(campaign, tuned):
             click.echo(line)
     if not driver.outage:
-        _write_page(campaign.name, store)
+        _show_records(driver, store)
     if not tuned.tuned:
         sys.exit(1)
     out = None if path == campaign.suite.tuned_values else path
     next_command = _run_with_it(campaign.suite, suite, store, scale=scale, settings=settings, out=out)
-    if not driver.outage:
-        experiment = campaign.suite.name if campaign.name == campaign.suite.name else driver.experiment
-        click.echo(f"Trials in MLflow: {opening(experiment, store)}")
     click.echo(f"Next: {next_command}")
     if driver.failing:
         sys.exit(1)
@@ -190,12 +187,15 @@ def _what_happened(driver: Driver, seconds: float) -> str:
     return f"{campaign.suite.name}: {size} in {duration(seconds)}{earlier}."
 
 
-def _write_page(name: str, store: Store) -> None:
-    """Write the report page with the campaign, even if the suite has not run yet."""
+def _show_records(driver: Driver, store: Store) -> None:
+    """Write the report page with the campaign, even if the suite has not run, and name its MLflow page."""
     from benchmarks.commands.report import write_page
     from reports.records.store import load
 
+    name = driver.campaign.name
     write_page(load(store.tracking_uri, name), store)
+    experiment = name if name == driver.campaign.suite.name else driver.experiment
+    click.echo(f"Trials in MLflow: {opening(experiment, store)}")
 
 
 def _run_with_it(
