@@ -133,7 +133,7 @@ def nearness(neighbours: Sequence[Neighbour]) -> str:
     if not neighbours:
         return f"{NOTHING}, so no strategy is recommended."
     nearest = neighbours[0]
-    distance = f"{nearest.name} (distance {_factor(nearest.distance)}, of which up to 2 × is near)"
+    distance = f"{nearest.name} (distance {_factor(nearest.distance)}; near is up to 2 ×)"
     if nearest.near:
         return f"Nearest population of the leaderboard: {distance}."
     return f"{NOTHING}, so no strategy is recommended. The nearest population is {distance}."
