@@ -1,4 +1,4 @@
-"""How much a learning curve fluctuates, measured for claims about the stability of a strategy.
+"""Fluctuation of a learning curve, for claims about the stability of a strategy.
 
 Called by `reports.claims.measured`.
 
@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 
+SPIKE_FACTOR = 3.0  # a spike is away from both neighbours by more than this many median |steps|
+
+
 @dataclass(frozen=True)
 class Volatility:
     """The steps v_{k+1} − v_k of a curve, and spikes.
@@ -21,9 +24,6 @@ class Volatility:
 
     step_std: float  # standard deviation of the steps
     spikes: int
-
-
-SPIKE_FACTOR = 3.0  # a spike rises above both neighbours by more than this many median |steps|
 
 
 def volatility(values: Sequence[float]) -> Volatility:
@@ -40,7 +40,7 @@ def volatility(values: Sequence[float]) -> Volatility:
         raise ValueError("volatility: a curve needs at least three points, all finite")
     steps = np.diff(curve)
     earlier, after = steps[:-1], steps[1:]
-    lesser = np.where(earlier * after < 0, np.minimum(np.abs(earlier), np.abs(after)), 0.0)
-    # `lesser`: at each inner point, how far it is above or below the nearer of its neighbours; 0 on a slope
-    spikes = np.count_nonzero(lesser > SPIKE_FACTOR * np.median(np.abs(steps)))
+    # At each inner point, how far it is above or below the nearer of its neighbours; 0 on a slope
+    height = np.where(earlier * after < 0, np.minimum(np.abs(earlier), np.abs(after)), 0.0)
+    spikes = np.count_nonzero(height > SPIKE_FACTOR * np.median(np.abs(steps)))
     return Volatility(step_std=float(steps.std()), spikes=int(spikes))

@@ -26,7 +26,8 @@ from fl_core.theory.routing import QueueingNetwork, RoutingObjective, uniform
 
 FAVOUR = 2.0  # θ of the client that a restart favours
 SETTLED = 1e-7  # slopes in θ this small, relative to the terms that they are the difference of, count as 0
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's
+LR, BETA1, BETA2, EPSILON = 0.05, 0.9, 0.999, 1e-8  # Adam's
+MAX_JOINT_STEPS = 400  # of Adam, for each number of tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ def optimise(
     restarts: bool = True,
     server: float = inf,
     seed: int = 0,
-    lr: float = 0.05,
+    lr: float = LR,
     steps: int = 5000,
 ) -> list[Optimum]:
     """Return the result of each start, the best first (Alahyane et al., 2025, §5 and Appendix E).
@@ -95,8 +96,6 @@ def optimise_jointly(
     *,
     groups: NDArray[Any] | None = None,
     server: float = inf,
-    lr: float = 0.05,
-    steps: int = 400,
 ) -> Optimum:
     """Return the routing and the number of tasks of least value together.
 
@@ -110,8 +109,6 @@ def optimise_jointly(
         limit: m at most.
         groups: Clients of equal numbers [n] share one θ; None: nobody.
         server: μ_s, updates that the server takes per unit of time; infinite for a server without a queue.
-        lr: Adam's rate.
-        steps: Adam's steps at most, for each number of tasks.
     """
     speeds = np.asarray(speeds, float)
     labels = np.arange(len(speeds)) if groups is None else groups
@@ -121,7 +118,9 @@ def optimise_jointly(
     def at(tasks: int, near: Array) -> Optimum:
         if tasks not in optima:
             network, theta = QueueingNetwork(near, speeds, tasks, server), np.log(near[firsts])
-            optima[tasks] = _adam(objective, network, theta, group, lr=lr, steps=steps, start="uniform")
+            optima[tasks] = _adam(
+                objective, network, theta, group, lr=LR, steps=MAX_JOINT_STEPS, start="uniform"
+            )
         return optima[tasks]
 
     best = at(1, uniform(len(speeds)))

@@ -27,7 +27,7 @@ from benchmarks.claims.claim import Claim
 from benchmarks.claims.comparisons import Better, Contrast, Ratio, Value
 from reports.claims.readings import Reading
 from reports.claims.rules import paired
-from reports.inference import LEVEL, t_quantile
+from reports.inference import t_quantile
 
 MIN_CLUSTERS = 3  # to estimate the variance between clusters
 Array = np.ndarray
@@ -55,7 +55,7 @@ class PooledEffect:
     log: bool  # whether effects are logarithms of ratios
 
 
-def random_effects(effects: Sequence[float], errors: Sequence[float], level: float = LEVEL) -> RandomEffects:
+def random_effects(effects: Sequence[float], errors: Sequence[float]) -> RandomEffects:
     """Return the random-effects mean of effects; ValueError for fewer than three, or an error of 0."""
     y, variance = np.asarray(effects, float), np.asarray(errors, float) ** 2
     k = len(y)
@@ -66,8 +66,8 @@ def random_effects(effects: Sequence[float], errors: Sequence[float], level: flo
     mean = float(weights @ y / weights.sum())
     ratio = float(weights @ (y - mean) ** 2) / (k - 1)  # Hartung and Knapp: 1 if the weights are right
     error = sqrt(max(1.0, ratio) / weights.sum())
-    half = t_quantile(k, level) * error
-    away = t_quantile(k - 1, level) * sqrt(between + error**2)
+    half = t_quantile(k) * error
+    away = t_quantile(k - 1) * sqrt(between + error**2)
     return RandomEffects(mean, mean - half, mean + half, (mean - away, mean + away), sqrt(between))
 
 
