@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-
 SPIKE_FACTOR = 3.0  # a spike is away from both neighbours by more than this many median |steps|
 
 
