@@ -2,7 +2,8 @@
 
 The option `--device` sets the variable; jobs move their world to the device with `place`.
 
-Fixed: `VARIABLE`, which users set, too. `label` and the precision are recorded with runs.
+Fixed: `VARIABLE`, which users set, too; `label`, which is recorded; the settings of `set_precision`, on which
+results on a GPU depend.
 """
 
 from __future__ import annotations

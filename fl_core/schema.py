@@ -1,7 +1,9 @@
 """Names of recorded data of runs, trials and studies, for writers and readers.
 
-The recorder, trackers and tuning write them; reports and commands read them. Members may be renamed; their
-texts stand in stored results and stay as they are.
+The recorder, trackers and tuning write them; reports and commands read them.
+
+Fixed: the texts of members, prefixes and suffixes, and names of columns: they stand in stored results. Free:
+names of members.
 """
 
 from collections.abc import Iterable, Mapping

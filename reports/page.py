@@ -2,8 +2,7 @@
 
 `asyncfl report` calls `write` for the page, and `write_files` for figures and tables as files.
 
-Fixed: the tag `asyncfl-runs`, which is read from earlier pages, and names of files for a paper. Free: the
-look.
+Fixed: the tag `asyncfl-runs`, which is read from earlier pages. Free: the look.
 """
 
 import functools

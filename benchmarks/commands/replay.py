@@ -1,4 +1,7 @@
-"""`asyncfl replay`: check of the simulator against recorded runs in real time."""
+"""`asyncfl replay`: check of the simulator against recorded runs in real time.
+
+Fixed: exit code 1 for any difference. Free: tables and wording.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`asyncfl trace import`: a log of jobs, in any columns, as a trace and a law of availability."""
+"""`asyncfl trace import`: a log of jobs, in any columns, as a trace and a law of availability.
+
+Fixed: names of the options for columns, and the files written, whose digests are in keys of runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`asyncfl tune`: search for learning rates, fairly, and write a file of the results."""
+"""`asyncfl tune`: search for learning rates, fairly, and write a file of the results.
+
+Fixed: the path and form of the file of tuned values, where suites look for it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Diagnostics requested by a suite, and the measurement during a run.
 
 `Recorder` shows each event of a run to a `Diagnosis`, and records the rows that it returns.
+
+Fixed: fields of `Diagnostics`, which suites set, and names of columns, which are recorded.
 """
 
 from __future__ import annotations

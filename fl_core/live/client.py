@@ -1,6 +1,8 @@
 """A client's side of a run in real time: local work on the received model, then a wait for the job's length.
 
 `processes` starts `serve` in each client process; Flower's ClientApp (`flower`) calls `train`.
+
+Fixed: steps as in `execution/one_by_one.py`, or else no replay equals its run.
 """
 
 import traceback

@@ -3,6 +3,8 @@
 `asyncfl/flower.py` exports them for a Flower project, in Flower's deployment or simulation; needs flwr. A
 SuperNode takes one message at a time, so a job at work can neither be stopped nor collected: a dismissed job
 is computed to its end and then ignored, and strategies that collect jobs are refused.
+
+Fixed: both functions, their parameters and the keys of the configuration, which users' projects name.
 """
 
 from collections import deque

@@ -1,4 +1,7 @@
-"""Clients as local processes: the transport of `asyncfl live`, over pipes."""
+"""Clients as local processes: the transport of `asyncfl live`, over pipes.
+
+Free: how processes are started and asked; no replay depends on it.
+"""
 
 import multiprocessing
 import signal

@@ -2,7 +2,8 @@
 
 `asyncfl live` (`benchmarks/runs/live.py`) and Flower's ServerApp (`flower`) iterate over `LiveRun.events`.
 
-Fixed: the files and fields of `SavedRun`, which `asyncfl replay FOLDER` reads again.
+Fixed: the files and fields of `SavedRun`, which `asyncfl replay FOLDER` reads again. Free: the form of
+`save`; a checkpoint of another form is refused.
 """
 
 import csv

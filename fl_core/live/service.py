@@ -2,6 +2,8 @@
 
 The simulation of a `LiveRun` has it in the place of the virtual service: `due` waits for the wall clock or
 for messages, and the answers of clients become arrivals.
+
+Fixed: the rule, and that the log tells the whole input of a run: replays repeat it. Free: waiting times.
 """
 
 import logging

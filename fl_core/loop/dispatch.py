@@ -3,7 +3,7 @@
 `Simulation` calls `settle` after every event: dismissed jobs are abandoned, the broadcast of a new version is
 copied, jobs are sent, and alarms are set. Numbers in parentheses are rules in docs/rules.md.
 
-Fixed: the order of these steps, and of jobs (docs/rules.md): clients of the same tick differ by it.
+Fixed: the order of these steps, and of the jobs in each: draws and ties depend on it (docs/rules.md).
 """
 
 import operator

@@ -4,6 +4,9 @@ The problems of this folder derive from these; `world` puts data, partition and 
 A *task* defines, from a network's outputs, the loss to minimise and the metrics, and the optimiser of the
 pooled baseline. It is a LightningModule (`training/tasks.py`), so that the same module that clients
 train can be given to `Trainer.fit`.
+
+Fixed: names and defaults of fields (keys of all runs with data), and how data, split and first model follow
+from the seed.
 """
 
 from __future__ import annotations

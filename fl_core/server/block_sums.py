@@ -2,7 +2,8 @@
 
 `Roster` keeps the weights of present and of idle clients in it, for `Server.draw` with probabilities.
 
-Free: how sums are kept and rounded. `Server.draw` looks up doubtful places in NumPy's own sums.
+Free: how sums are kept, if they stay correct to n roundings. `Server.draw` looks up places nearer than that
+to a sum in NumPy's own sums.
 """
 
 from math import isqrt

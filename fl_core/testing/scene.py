@@ -1,6 +1,8 @@
 """The small experiments for checking parts: six noisy quadratics, clients of very different speed.
 
 The conformance checks (`of_strategies`, `of_laws` and, with its own problem, `of_problems`) run them.
+
+Free: other experiments, as long as every check can fail on them.
 """
 
 from typing import Any

@@ -2,6 +2,8 @@
 
 The loop counts in ticks (docs/rules.md, rule 11); records and pages show units of virtual time. `Lengths`
 (`durations`) chooses a tick for which all exact times of a run are whole numbers.
+
+Fixed: `MICRO` and both roundings, from which the ticks of all runs follow.
 """
 
 import math

@@ -3,6 +3,8 @@
 The laws are in `duration_laws.py`. `Simulation` makes the `Lengths` of a run, and `loop/service.py` asks for
 the length of each job when it begins. A law gives the exact mean length of each client's jobs and, if it is
 random, draws each job's length around that mean.
+
+Fixed: names of methods and fields, which users' laws override, and the stream of each length.
 """
 
 import math

@@ -2,6 +2,9 @@
 
 Sections take them through `svg`, the page's templates through `swatch` and `theme`. The colours are in
 `benchmarks/colours.py`, since MLflow shows them, too.
+
+Fixed: published figures (docs/claims.svg, docs/leaderboard-*.svg) until they are written anew. Free: the
+look.
 """
 
 from markupsafe import Markup

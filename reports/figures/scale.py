@@ -1,6 +1,8 @@
 """The vertical axis of a figure: linear, logarithmic, or logarithmic in the distance to 100 %.
 
 Sections with learning curves, error terms and tuning choose one by the values that they draw.
+
+Free: only report pages use it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The folder of a Flower app: configuration, digest of the code, and imports.
 
 Problem `flower` checks the folder when it is validated; `FlowerWorld` loads the ClientApp from it.
+
+Fixed: which files have which part in `digest`, which is in keys of runs. Free: messages.
 """
 
 from __future__ import annotations

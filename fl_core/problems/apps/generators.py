@@ -1,6 +1,8 @@
 """The global random generators of Python, NumPy and torch, which code of users draws from.
 
 Calls of a Flower app are seeded; trials of a user's module leave the generators as they were.
+
+Fixed: the seeds, from which the code of apps draws.
 """
 
 import random

@@ -1,6 +1,8 @@
 """Flower's records as tensors, and back: arrays as a vector, a client's state as bytes.
 
 `FlowerWorld` sends models to the ClientApp as records, and reads updates and states from its replies.
+
+Fixed: the order of arrays in the vector, and records in Flower's own form.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 `problems/flower.py` builds it for a run; `live/flower.py` uses it on the server of real Flower nodes. A job
 is a pure function of its inputs, including the client's state: global generators are seeded by client and
 job.
+
+Fixed: content and order of calls, and the seed of each. Free: messages and remarks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Data sets as compact tensors (`Data`), and parts of them held out for testing and tuning.
 
 Every supervised problem returns a `Data` from `load`.
+
+Fixed: `fingerprint`, which is recorded with runs, and the points held out: tuned values and the board follow
+from them.
 """
 
 import functools

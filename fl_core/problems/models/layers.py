@@ -1,6 +1,8 @@
 """Layers for repeatable training: embeddings on a GPU, and dropout with masks from a key.
 
 The networks beside this module are built with them, so that a run can be repeated bit for bit.
+
+Fixed: the mask of a key, to the bit.
 """
 
 import torch

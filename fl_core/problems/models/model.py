@@ -2,6 +2,9 @@
 
 A problem with a network (`Modelled`) has one in its field `model`; a user's own is named
 `package.module:Class`.
+
+Fixed: names of methods and fields, which users' networks override. `pooled_steps` and `pooled_lr` only affect
+centralised baselines.
 """
 
 from typing import ClassVar

@@ -1,6 +1,8 @@
 """The world of a problem with random training: dropout, and random crops and flips of images.
 
 `Supervised.kind_of_world` chooses it for tasks that are random beyond the choice of mini-batches.
+
+Fixed: the keys of a job, and the crop and flip of a key.
 """
 
 import numpy as np

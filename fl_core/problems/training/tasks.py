@@ -2,6 +2,8 @@
 
 A task serves federated learning, where clients update the parameters, and `Trainer.fit`, where Lightning
 does.
+
+Fixed: losses, and names of metrics, which are recorded. The optimiser only affects centralised baselines.
 """
 
 from collections.abc import Hashable

@@ -1,6 +1,8 @@
 """A user's LightningModule as a task: the loss of `training_step`, and the metrics of `test_step`.
 
 Problem `own` and models given as LightningModules are trained as one; `UserWorld` is their world.
+
+Fixed: names of metrics, which are recorded. Free: texts, and which modules are refused.
 """
 
 from collections.abc import Callable, Iterable

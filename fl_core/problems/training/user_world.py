@@ -1,6 +1,8 @@
 """The world of a user's LightningModule: gradients of the module's loss, and logged metrics.
 
 `Supervised.kind_of_world` chooses it for a `UserTask`. Jobs are stacked if `vmap` can run the module.
+
+Fixed: gradients up to rounding, stacked or not, and names of metrics.
 """
 
 from collections.abc import Iterator

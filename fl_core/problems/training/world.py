@@ -1,6 +1,8 @@
 """The world of a supervised problem: data, split and first model under a seed; gradients and evaluations.
 
 `Supervised.world` builds it; `KeyedWorld` and `UserWorld` derive from it.
+
+Fixed: the streams of first model and mini-batches, and gradients and metrics, bit for bit.
 """
 
 import hashlib
