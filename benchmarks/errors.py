@@ -31,11 +31,11 @@ class UserError(Exception):
     """Error for the user to fix: a mistake, or a missing file, package or server; a line per argument."""
 
     def __init__(self, *lines: str) -> None:
-        self.lines = tuple(map(shown, lines))
+        self.lines = tuple(map(short_line, lines))
         super().__init__("\n".join(self.lines))
 
 
-def shown(text: str) -> str:
+def short_line(text: str) -> str:
     """Return a text as a redacted line; a long text loses words in the middle."""
     line = one_line(text)
     if len(line) <= MAX_MESSAGE_CHARACTERS:
@@ -52,15 +52,15 @@ def users_mistake(error: BaseException) -> tuple[str, ...] | None:
     if no_room(error):
         return (f"{no_room(error)}: {GO_ON}",)
     if isinstance(error, OSError) and error.filename is not None:  # a name that is too long, a missing right
-        return (shown(f"{error.filename}: {error.strerror}"),)
+        return (short_line(f"{error.filename}: {error.strerror}"),)
     if isinstance(error, UnicodeEncodeError):
-        return (shown(f"'{error.object}' cannot be encoded as {error.encoding}: {IN_UTF8}"),)
+        return (short_line(f"'{error.object}' cannot be encoded as {error.encoding}: {IN_UTF8}"),)
     if "fl_core.problems.problem" in sys.modules:  # otherwise these errors cannot have been raised
         from fl_core.problems.data.files import DataDamagedError, DataMissingError
         from fl_core.problems.problem import InvalidProblemError
 
         if isinstance(error, DataDamagedError | DataMissingError | InvalidProblemError):
-            return (shown(str(error)),)
+            return (short_line(str(error)),)
     return None
 
 
@@ -91,15 +91,15 @@ def no_room(error: BaseException | None) -> str:
     if not isinstance(error, OSError) or error.errno not in FULL_DISK_ERRORS:
         return ""
     prefix = f"{error.filename}: " if error.filename is not None else ""
-    return shown(f"{prefix}{os.strerror(error.errno)}")
+    return short_line(f"{prefix}{os.strerror(error.errno)}")
 
 
 def warn(sentence: str) -> None:
     """Print and log a warning; the command goes on."""
     log.warning("%s", sentence)
-    sys.stderr.write(f"Warning: {shown(sentence)}\n")
+    sys.stderr.write(f"Warning: {short_line(sentence)}\n")
 
 
 def summarised(error: BaseException) -> str:
     """Return an error as a line: kind, first line of the text, and the user's line of code at fault."""
-    return shown(in_a_line(error))
+    return short_line(in_a_line(error))

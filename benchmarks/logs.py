@@ -1,6 +1,6 @@
 """The log of a store, `asyncfl.log`, and the display with `--verbose`; both by Python's `logging`.
 
-Sessions and campaigns keep it (`kept`), to find the cause of a fault later.
+Sessions and campaigns write it (`to_file`), to find the cause of a fault later.
 
 Free: lines of both logs; no code reads them.
 """
@@ -50,7 +50,7 @@ class _Screen(logging.Handler):
 
 
 @contextmanager
-def kept(path: Path) -> Iterator[None]:
+def to_file(path: Path) -> Iterator[None]:
     """Append to a file, while active, log records of the package and warnings of other libraries."""
     try:
         file = _File(path, encoding="utf-8")
@@ -72,7 +72,7 @@ def kept(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def to_screen() -> Iterator[None]:
     """Print log records while the context is active."""
     with _handled_by(_Screen()):
         yield

@@ -1,6 +1,6 @@
 """Texts for display: without secrets, and without terminal control characters.
 
-Messages, logs, tracebacks, pages and tags pass through it (`errors.shown`). Of an address,
+Messages, logs, tracebacks, pages and tags pass through it (`errors.short_line`). Of an address,
 `scheme://login@host/path?name=value`, scheme, host, path and names of parameters are shown, and the values of
 `READABLE`. The login ends at the last @, since its password may hold an @ or a slash that should
 have been encoded; there is no login if the first slash comes before any colon or @. In doubt, more is left

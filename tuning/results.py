@@ -1,6 +1,6 @@
 """Results of a campaign: the best trial of each study, tuned values for suites, and advice for the user.
 
-`asyncfl tune` writes `found` to a file (`benchmarks/suite/tuned.py`), and prints `caveats` and `pasteable`.
+`asyncfl tune` writes a `TunedFile` (`benchmarks/suite/tuned.py`), and prints `caveats` and `pasteable`.
 
 Fixed: which trial is the best, and the content of the file of tuned values. Free: advice.
 """
@@ -67,7 +67,7 @@ class StudyResult:
         return [trial.error for trial in self.trials if trial.error]
 
 
-def found(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
+def to_tuned_file(campaign: Campaign, studies: Sequence[StudyResult]) -> TunedFile:
     """Return the tuned values of a campaign: an entry for each study with a usable trial.
 
     A strategy of `tuning.reuse` gets the entry of the strategy whose parameters it takes.

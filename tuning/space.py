@@ -62,7 +62,7 @@ def space_of(
     space = declared(strategy, stated.candidates.get(OPTIMIZER, ()))
     if stated.candidates:
         return Space(strategy, {**space.candidates, **stated.candidates})
-    return space.widened(space.own()).widened(space.usual())
+    return space.widened(space.current()).widened(space.usual())
 
 
 def _stated(
@@ -106,7 +106,7 @@ def first_points(space: Space, spec: Tuning) -> Iterator[tuple[Origin, Values]]:
     if spec.sampler == "sobol":
         yield from ((Origin.SAMPLER, values) for values in space.sobol(spec.trials, spec.scramble))
         return
-    current, usual = space.own(), space.usual()
+    current, usual = space.current(), space.usual()
     if space.holds(current):
         yield Origin.PAPER, current
     if space.holds(usual) and usual != current:

@@ -235,10 +235,10 @@ def _document(path: Path) -> dict[str, Any]:
 
 def matches(spec: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
     """Return whether a document has the required value at each of the dotted keys."""
-    return all(contains(_at(spec, key), expected) for key, expected in condition.items())
+    return all(contains(_value_at(spec, key), expected) for key, expected in condition.items())
 
 
-def _at(node: Any, key: str) -> Any:
+def _value_at(node: Any, key: str) -> Any:
     for step in split(key):
         node = node.get(step) if isinstance(node, dict) else None
     return node

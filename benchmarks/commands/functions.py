@@ -1,6 +1,6 @@
 """The commands as functions with pandas tables as results: `asyncfl.run`, `asyncfl.results` and others.
 
-`asyncfl/__init__.py` exports them, so that names, parameters and columns of tables are public.
+`asyncfl/__init__.py` exports them.
 
 Fixed: names, parameters and columns of tables, which are public.
 """

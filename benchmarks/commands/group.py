@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from benchmarks import process
-from benchmarks.errors import UserError, shown, summarised, users_mistake
+from benchmarks.errors import UserError, short_line, summarised, users_mistake
 from benchmarks.redaction import redacted
 from fl_core.import_guard import leave_the_path, place
 
@@ -108,7 +108,7 @@ def execute() -> None:
     except click.ClickException as error:
         text, code = StringIO(), error.exit_code
         error.show(text)
-        sys.stderr.writelines(f"{shown(line)}\n" for line in text.getvalue().splitlines())
+        sys.stderr.writelines(f"{short_line(line)}\n" for line in text.getvalue().splitlines())
     except BrokenPipeError:  # the reader has read enough
         code = 1
     except (Exception, SystemExit) as error:

@@ -61,7 +61,7 @@ def _show_log(ctx: click.Context, __: click.Parameter, requested: bool) -> None:
     if requested:
         from benchmarks import logs
 
-        ctx.with_resource(logs.shown())
+        ctx.with_resource(logs.to_screen())
 
 
 def suite_completions(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -160,7 +160,7 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
     By default the file is the suite's; with settings of the suite itself, another one in the store.
     """
     from benchmarks.suite import tuned
-    from tuning.results import found
+    from tuning.results import to_tuned_file
 
     campaign = driver.campaign
     pilot_path = (
@@ -169,7 +169,7 @@ def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[Tun
     path = out or pilot_path or campaign.suite.tuned_values
     if driver.outage:
         warn(f"some trials are not in MLflow ({driver.outage}). Rerun the same command to send them")
-    tuned_values = found(campaign, driver.studies)
+    tuned_values = to_tuned_file(campaign, driver.studies)
     if tuned_values.tuned:  # else what an earlier campaign found stays
         tuned.write(path, tuned_values)
     if missing := len(campaign.studies) + len(campaign.reused) - len(tuned_values.tuned):

@@ -108,7 +108,7 @@ class Progress:
         """Finished share of all tasks, tasks in progress included."""
         return (self.ended.total() + sum(message.share for _, message in self.active.values())) / self.total
 
-    def shown(self, limit: int) -> tuple[list[tuple[Task, Advanced]], str]:
+    def first_active(self, limit: int) -> tuple[list[tuple[Task, Advanced]], str]:
         """Return the first `limit` tasks in progress, in stable order, and a text about further tasks."""
         active = list(self.active.values())
         return active[:limit], f"and {len(active) - limit} more" if len(active) > limit else ""
@@ -156,7 +156,7 @@ class Lines(Progress):
         yield self.start_text or f"{self.share:.0%}"
         if self.remaining:
             yield self.remaining
-        active, more = self.shown(MAX_NAMES)
+        active, more = self.first_active(MAX_NAMES)
         for task, message in active:
             text = value(task, message.value)
             yield f"{task.name}: {text}" if text else task.name
@@ -209,7 +209,7 @@ class Bars(Progress):
 
         picture = Table.grid(padding=(0, 2))
         picture.add_column(no_wrap=True, overflow="ellipsis")
-        active, more = self.shown(MAX_ROWS)
+        active, more = self.first_active(MAX_ROWS)
         for task, message in active:
             text = Text(value(task, message.value))
             picture.add_row(

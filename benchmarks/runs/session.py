@@ -248,7 +248,7 @@ def delivering(store: Store, *, shared: bool = False) -> Iterator[Delivery]:
         turn = Turn(store)
         if not shared:
             stack.enter_context(turn.taken())
-        stack.enter_context(logs.kept(store.session_log))
+        stack.enter_context(logs.to_file(store.session_log))
         outbox = Outbox(store.outbox)
         with (
             suppress(StoreInUseError),

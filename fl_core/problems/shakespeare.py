@@ -106,13 +106,13 @@ def roles(folder: Path) -> dict[tuple[str, str], str]:
 def speeches(play: str) -> list[tuple[str, str]]:
     """Return role and text of every speech with balanced tags, in the alphabet's characters."""
     return [
-        (match[1], " ".join(filter(None, map(known, " ".join(lines).split()))))
+        (match[1], " ".join(filter(None, map(in_alphabet, " ".join(lines).split()))))
         for match in SPEECH.finditer(play)
         if (lines := DIALOGUE.findall(match[2]))
     ]
 
 
-def known(text: str) -> str:
+def in_alphabet(text: str) -> str:
     """Return the text without characters outside the alphabet."""
     return "".join(letter for letter in text if letter in ALPHABET)
 

@@ -24,6 +24,7 @@ class EvaluationSample(Frozen):
     sample: Count  # data points, of each client in proportion to what it holds
 
     def __str__(self) -> str:
+        # Recorded, and compared: a run with another text may be computed again.
         return f"sample of {self.sample}"
 
 

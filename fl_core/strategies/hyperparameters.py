@@ -176,7 +176,7 @@ class Space:
         within = min(max(value, candidate.low), candidate.high)
         return round(within) if is_integer else within
 
-    def own(self) -> Values:
+    def current(self) -> Values:
         """Return the strategy's values; None for missing parameters."""
         fields = fields_of(self.strategy)
         return {name: fields.get(name) for name in self.candidates}

@@ -132,7 +132,7 @@ def estimate(reading: Reading) -> tuple[float, float]:
     """Return the effect of a reading and the standard error; ∞ for an unknown error."""
     claim, verdict = reading.claim, reading.verdict
     if not logs(claim) or isinstance(claim, Contrast):
-        return found(reading), standard_error(reading)
+        return found_effect(reading), standard_error(reading)
     table = paired(claim, reading.values)[1][:, : verdict.seeds]
     seeds = table.shape[1]
     if seeds < 2 or not np.isfinite(table).all() or (table <= 0).any():
@@ -165,7 +165,7 @@ def cluster(reading: Reading) -> Hashable:
     return reading.arrangement, reading.scale, scenarios, data
 
 
-def found(reading: Reading) -> float:
+def found_effect(reading: Reading) -> float:
     """Return the effect found; for a printed number, the difference found − printed."""
     value = nan if reading.verdict.found is None else reading.verdict.found
     claim = reading.claim

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.comparisons import Value
-from reports.claims.pooled import found
+from reports.claims.pooled import found_effect
 from reports.claims.readings import Reading
 from reports.claims.rules import Word
 from reports.claims.verdicts import verdicts
@@ -86,7 +86,7 @@ def _table(cells: Sequence[Reading]) -> PrintedTable:
         len(cells),
         margin,
         sum(p is not None and p <= ERROR for p in (cell.verdict.unlike for cell in cells)),
-        paired_effect([found(cell) for cell in cells]),
+        paired_effect([found_effect(cell) for cell in cells]),
         _check("", cells, margin),
         tuple(_check(name, wrong, margin) for name in _conditions(cells) if (wrong := placebo(cells, name))),
     )
@@ -123,7 +123,7 @@ def _group(
     condition: str, value: str, cells: Sequence[Reading], margin: float, level: float
 ) -> GroupDifference:
     """Return the mean difference of the cells with one value of a condition."""
-    away = [found(cell) for cell in cells]
+    away = [found_effect(cell) for cell in cells]
     effect = paired_effect(away, level)
     differs = (effect.low > 0 or effect.high < 0) and abs(effect.mean) > margin
     return GroupDifference(condition, value, effect, sum(distance > 0 for distance in away), differs)

@@ -134,7 +134,7 @@ def _differ(claim: Better, table: Array, level: float) -> Look:
     return replace(look, shown=replace(look.shown, sides=finite_sides), question=_pair(claim, a, b))
 
 
-def shown(claim: Claim, table: Array) -> Verdict:
+def means_only(claim: Claim, table: Array) -> Verdict:
     """Return the means of a comparison with too few seeds for a look, without a verdict."""
     verdict = Verdict("not run", seeds=table.shape[1])
     if not isinstance(claim, Better) or not np.isfinite(table).all():

@@ -82,7 +82,7 @@ def looks(claim: Claim, values: Values) -> list[Look]:
     reached = [at for at, n in enumerate(claim.plan) if n <= len(seeds)]
     if not reached:
         few = f"{len(seeds)} of the {claim.plan[0]} seeds of the first look"
-        return [Look(replace(rules.shown(claim, table), remarks=(few,)))]
+        return [Look(replace(rules.means_only(claim, table), remarks=(few,)))]
     if isinstance(claim, Value) and claim.band is None:
         return [_look(claim, table, reached[-1])]
     return [_look(claim, table[:, : claim.plan[at]], at) for at in reached]

@@ -47,22 +47,22 @@ _IN_THE_MIDDLE = 'transform="translate(15 6) scale(3.6)" fill="currentColor"'
 
 def colour(index: int) -> str:
     """Return the name of a strategy's colour in the palette."""
-    return "quiet" if quiet(index) else "ink" if own(index) else f"s{index % len(COLOURS)}"
+    return "quiet" if quiet(index) else "ink" if highlighted(index) else f"s{index % len(COLOURS)}"
 
 
-def own(index: int) -> bool:
+def highlighted(index: int) -> bool:
     """Return whether a strategy is highlighted."""
     return OWN <= index < QUIET
 
 
 def layer(index: int) -> int:
     """Return the drawing layer of a strategy: 0 for grey, 1 for coloured, 2 for highlighted."""
-    return 0 if quiet(index) else 1 + own(index)
+    return 0 if quiet(index) else 1 + highlighted(index)
 
 
 def width(index: int) -> float:
     """Return the width of a strategy's line in pixels."""
-    return 0.9 if quiet(index) else 2.6 if own(index) else 1.6
+    return 0.9 if quiet(index) else 2.6 if highlighted(index) else 1.6
 
 
 def quiet(index: int) -> bool:

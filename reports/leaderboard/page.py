@@ -374,7 +374,7 @@ def _missing(board: Board) -> dict[str, list[str]]:
         ],
         "Scenarios with too few runs, which do not count yet": [
             f"{scale} ({many(len(coverage.entries.get(scale, ())), 'entry')} with all runs)"
-            for scale in coverage.begun
+            for scale in coverage.uncounted_scenarios
         ],
         "Populations in which nothing can be compared yet": [
             population_name(name) for name in coverage.populations if name not in board.scores

@@ -351,7 +351,7 @@ class Coverage:
         }
 
     @property
-    def begun(self) -> list[str]:
+    def uncounted_scenarios(self) -> list[str]:
         """Scenarios with some runs, but not yet counted."""
         counted = {scale for scales in self.populations.values() for scale in scales}
         return [scale for scale in self.tables.scales if scale not in counted]

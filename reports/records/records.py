@@ -281,7 +281,7 @@ def latest(runs: Iterable[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunR
     newest = {(run.scenario, run.strategy): run for run in by_age}
     current: dict[tuple[str, str, int], RunResult] = {}
     for run in by_age:
-        if not alike(run, newest[run.scenario, run.strategy]):
+        if not differ_in_seed_only(run, newest[run.scenario, run.strategy]):
             older.append(run)
             continue
         place = (run.scenario, run.strategy, run.seed)
@@ -291,7 +291,7 @@ def latest(runs: Iterable[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunR
     return tuple(current.values()), tuple(older)
 
 
-def alike(run: RunResult, candidate: RunResult) -> bool:
+def differ_in_seed_only(run: RunResult, candidate: RunResult) -> bool:
     """Return whether runs differ in seeds alone; between commits, only common parameters count."""
     if {**run.params, SEED: ""} == {**candidate.params, SEED: ""}:
         return True  # a short way for nearly all pairs of runs

@@ -260,7 +260,7 @@ def leaders(results: Results) -> Section | None:
     first = [
         line
         for at, line in enumerate(standings.lines)
-        if at < MAX_LEADERS or look.own(results.index[line.strategy])
+        if at < MAX_LEADERS or look.highlighted(results.index[line.strategy])
     ]
     standing = _draw_standings(results, standings, first, title, write)
     curves, table = _leading_curves(results, standings), _standings_table(standings, score, write)
@@ -404,7 +404,7 @@ def _leading_curves(results: Results, standings: Standings) -> dict[str, Any] | 
     leading = [
         name
         for at, name in enumerate(standings.order)
-        if at < MAX_COLOURED_CURVES or look.own(results.index[name])
+        if at < MAX_COLOURED_CURVES or look.highlighted(results.index[name])
     ]
     lines_shown = [
         replace(line, cell=replace(line.cell, index=look.QUIET + line.cell.index))

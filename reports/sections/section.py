@@ -90,7 +90,7 @@ class Results:
     def only_foremost(self) -> str:
         """Note on strategies left out of figures; empty if figures show all strategies."""
         n, first = len(self.index), len(self.foremost)
-        highlighted = " and the highlighted" if any(map(look.own, self.index.values())) else ""
+        highlighted = " and the highlighted" if any(map(look.highlighted, self.index.values())) else ""
         return (
             f" Shown are {first} of {n} strategies, the leaders{highlighted}; files have all."
             if first < n

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.claims import files, stored_numbers
 from benchmarks.claims.expansion import members
-from benchmarks.errors import UserError, shown, users_mistake
+from benchmarks.errors import UserError, short_line, users_mistake
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
 from benchmarks.yaml_io import dump, parse
@@ -187,10 +187,10 @@ def test_tuned_parameters_that_a_strategy_refuses(tmp_path: Path, key: str, valu
 
 
 def test_a_long_line_loses_its_middle() -> None:
-    assert shown("x" * 290) == "x" * 290
-    line = shown(f"f.yaml:3: {'x' * 1_000}: must be shorter")
+    assert short_line("x" * 290) == "x" * 290
+    line = short_line(f"f.yaml:3: {'x' * 1_000}: must be shorter")
     assert len(line) == 290
     assert line.startswith("f.yaml:3: xxx") and " … " in line and line.endswith("x: must be shorter")
     assert json.loads(f'"{line}"') == line
     words = [f"word{at}" for at in range(100)]
-    assert set(shown(" ".join(words)).split()) < {*words, "…"}
+    assert set(short_line(" ".join(words)).split()) < {*words, "…"}

@@ -51,7 +51,7 @@ def test_what_a_log_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         warn("a warning of ours")
         raise RuntimeError(f"cannot reach {address}")
 
-    with pytest.raises(RuntimeError), logs.kept(file):
+    with pytest.raises(RuntimeError), logs.to_file(file):
         something_that_fails()
     text = file.read_text()
     assert "secret" not in text and text.count("postgresql://there/db") == 3
@@ -71,7 +71,7 @@ def test_afterwards_logging_is_as_before(tmp_path: Path) -> None:
         return [warnings.showwarning, *((logger.level, list(logger.handlers)) for logger in loggers)]
 
     before = state()
-    with logs.shown(), logs.kept(tmp_path / "asyncfl.log"):
+    with logs.to_screen(), logs.to_file(tmp_path / "asyncfl.log"):
         assert state() != before
     assert state() == before
 
@@ -81,14 +81,14 @@ def test_a_log_that_cannot_be_written_stops_nothing(
     file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = False
-    with logs.kept(tmp_path / file), logs.phase("a phase"):
+    with logs.to_file(tmp_path / file), logs.phase("a phase"):
         done = True
     assert done and capsys.readouterr().err == ""
 
 
 def test_workers_that_die_are_in_it(tmp_path: Path) -> None:
     file = tmp_path / "asyncfl.log"
-    with logs.kept(file), LocalPool[Count](1, tmp_path / "workers.log") as pool:
+    with logs.to_file(file), LocalPool[Count](1, tmp_path / "workers.log") as pool:
         pool.submit(Deadly("deadly", deaths=MAX_DEATHS, tally=str(tmp_path / "deaths")))
         while pool.busy:
             pool.messages(1)

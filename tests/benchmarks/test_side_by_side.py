@@ -228,10 +228,10 @@ def test_a_display_names_a_few(tmp_path: Path) -> None:
     for share in (0.1, 0.2):
         for task in found:
             board.see((task, Advanced(share)))
-    shown, more = board.shown(3)
+    shown, more = board.first_active(3)
     assert [task for task, _ in shown] == found[:3] and more == "and 7 more"
     board.see((found[0], Died("killed by SIGKILL")))
-    assert [task for task, _ in board.shown(9)[0]] == found[1:] and not board.shown(9)[1]
+    assert [task for task, _ in board.first_active(9)[0]] == found[1:] and not board.first_active(9)[1]
     line = " | ".join(progress.Lines(3)._status_parts())
     assert line == "starting workers"
 

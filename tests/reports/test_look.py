@@ -145,4 +145,4 @@ def test_highlighted_strategies_differ_from_all_others() -> None:
     own = [look.OWN, look.OWN + 1]
     assert {look.colour(at) for at in own} == {"ink"} and look.width(own[0]) > look.width(0)
     assert look.dash(own[0]) != look.dash(own[1]) and look.marker(own[0]) != look.marker(own[1])
-    assert not any(map(look.own, (0, 31, look.QUIET, look.QUIET + 40)))
+    assert not any(map(look.highlighted, (0, 31, look.QUIET, look.QUIET + 40)))

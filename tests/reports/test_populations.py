@@ -233,7 +233,9 @@ def test_a_scenario_that_has_only_begun_leaves_no_entry_out() -> None:
     begun = [row for name in ("FedAvg", "ACE") for row in rows(name, (1, 2, 3, 4), "text-fixed", rng)]
     more = BoardTables(board.trials, pd.concat([board.finals, pd.DataFrame(begun, columns=FINALS)]))
     coverage = Coverage(more)
-    assert coverage.begun == ["text-fixed"] and coverage.populations["fixed"] == ["features10-fixed"]
+    assert coverage.uncounted_scenarios == ["text-fixed"] and coverage.populations["fixed"] == [
+        "features10-fixed"
+    ]
     assert scores(more, "fixed").groups == scores(board, "fixed").groups
     rest = [
         row for name in ("FedBuff", "ASGD", "Slow") for row in rows(name, (1, 2, 3, 4), "text-fixed", rng)

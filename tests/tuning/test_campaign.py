@@ -255,7 +255,7 @@ def test_a_failing_strategy_fails_its_trials_and_no_others(make: Make, store: St
     driver = tune(campaign, store)
     states = [Counter(trial.state for trial in study.trials) for study in driver.studies]
     assert states == [{TrialState.COMPLETE: 2}, {TrialState.FAILED: 2}]
-    entries = results.found(campaign, driver.studies).tuned
+    entries = results.to_tuned_file(campaign, driver.studies).tuned
     assert [entry.strategy for entry in entries] == ["ASGD"]
     (reason,) = reasons(store)
     assert re.fullmatch(r"RuntimeError: it is broken \(\S*broken\.py:\d+\)", reason)
@@ -321,7 +321,7 @@ def test_an_interrupted_campaign_writes_what_an_undisturbed_one_writes(
     written = []
     for place in (whole, store):
         driver = tune(campaign, place)
-        tuned.write(place.folder / "tuned.yaml", results.found(campaign, driver.studies))
+        tuned.write(place.folder / "tuned.yaml", results.to_tuned_file(campaign, driver.studies))
         runs = current(place)
         assert {number for number, _ in runs} == set(range(13))
         assert {run.info.status for run in runs.values()} == {"FINISHED"}

@@ -105,7 +105,7 @@ def test_applied_values_reach_strategy_and_local_work() -> None:
 def test_a_sampling_is_searched_and_set_by_dotted_keys() -> None:
     strategy = FedAvg(sampling=Uniform(sample=10))
     found = space_of(strategy, ["fedavg"], {"fedavg.sampling.sample": (2, 5)})
-    assert found.own() == {"sampling.sample": 10} and found.usual() == {"sampling.sample": None}
+    assert found.current() == {"sampling.sample": 10} and found.usual() == {"sampling.sample": None}
     assert found.apply({"sampling.sample": 5}, SCENARIO) == FedAvg(sampling=Uniform(sample=5))
 
 
@@ -127,7 +127,7 @@ def test_c_is_the_factor_of_a_rate_that_falls_with_the_horizon() -> None:
 def test_the_suites_own_value_widens_what_is_declared() -> None:
     strategy = FedBuff(local_lr=30.0, buffer=100)
     narrow, wide = declared(strategy), space_of(strategy, NAMES, {})
-    assert not narrow.holds(narrow.own()) and wide.holds(wide.own()) and wide.holds(wide.usual())
+    assert not narrow.holds(narrow.current()) and wide.holds(wide.current()) and wide.holds(wide.usual())
     assert wide.candidates["local_lr"] == Tune(1e-3, 30.0) and wide.candidates["buffer"] == Tune(1, 100)
 
 

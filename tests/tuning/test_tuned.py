@@ -44,7 +44,7 @@ def test_tuned_values_are_used_for_the_scenario_they_were_made_for(write: Write,
     with pytest.raises(UserError, match=str(where)):
         load(str(path), tuned=True)
 
-    tuned.write(where, results.found(campaign, studies))
+    tuned.write(where, results.to_tuned_file(campaign, studies))
     suite = load(str(path), tuned=True)
     assert suite.name == "small-tuned"
     for study in studies:
@@ -86,7 +86,7 @@ def test_tuned_values_can_be_pasted_into_a_suite(
     write: Write, make: Make, strategies: list[object], space: dict[str, list[object]]
 ) -> None:
     campaign = make(strategies=strategies, tuning={"sampler": "grid", "seeds": 1, "space": space})
-    found = results.found(campaign, ended(campaign))
+    found = results.to_tuned_file(campaign, ended(campaign))
     tuned.write(campaign.suite.tuned_values, found)
     pasted = yaml.safe_load("\n".join(results.pasteable(campaign, found)))
     assert pasted.keys() == ({"lr"} if len({*space}) == 1 else {"strategies"})
@@ -153,7 +153,7 @@ def test_what_was_tuned_from_may_be_the_optimum(make: Make) -> None:
     campaign = make()
     (study,) = campaign.studies
     origin, values = study.first[0]
-    (entry,) = results.found(campaign, [StudyResult(study, [trial(0, 0.0, origin, **values)])]).tuned
+    (entry,) = results.to_tuned_file(campaign, [StudyResult(study, [trial(0, 0.0, origin, **values)])]).tuned
     assert (entry.before, entry.value) == (0, 0)
 
 
@@ -165,5 +165,5 @@ def test_the_width_of_good_rates_by_hand(make: Make) -> None:
         trial(at, value, Origin.GRID, local_lr=rate)
         for at, (rate, value) in enumerate({0.005: 1.1, 0.01: 1.0, 0.49: 1.01, 0.5: 1.03}.items())
     ]
-    (entry,) = results.found(campaign, [StudyResult(study, trials)]).tuned
+    (entry,) = results.to_tuned_file(campaign, [StudyResult(study, trials)]).tuned
     assert entry.value == 1 and entry.width == pytest.approx(49)

@@ -66,10 +66,10 @@ class Task(pl.LightningModule):
         return {}
 
     def wholes(self) -> dict[str, torchmetrics.Metric]:
-        """Return fresh metrics other than means over data points, R² for example, by name; fed by `shown`."""
+        """Return fresh metrics by name that are no means over data points, such as R²."""
         return {}
 
-    def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def for_torchmetrics(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs and targets for torchmetrics."""
         return outputs, targets
 
@@ -131,7 +131,7 @@ class NextSymbol(Classifier):
     def wholes(self) -> dict[str, torchmetrics.Metric]:
         return {"test/perplexity": torchmetrics.text.Perplexity()}
 
-    def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def for_torchmetrics(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return outputs[:, None], targets[:, None]  # texts of length 1
 
 
@@ -158,7 +158,7 @@ class Regressor(Task):
     def wholes(self) -> dict[str, torchmetrics.Metric]:
         return {"test/r2": torchmetrics.R2Score()}
 
-    def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def for_torchmetrics(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return outputs.squeeze(-1), targets
 
 
@@ -175,5 +175,5 @@ class MultiLabel(Task):
     def wholes(self) -> dict[str, torchmetrics.Metric]:
         return {"test/f1": torchmetrics.classification.MultilabelF1Score(self.outputs)}
 
-    def shown(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def for_torchmetrics(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return torch.sigmoid(outputs), targets.long()

@@ -304,7 +304,7 @@ class SupervisedWorld(World):
             for name, values in {"loss": task.losses(outputs, y), **task.scores(outputs, y)}.items():
                 scores.setdefault(name, []).append(values)
             for metric in wholes.values():
-                metric.update(*task.shown(outputs, y))
+                metric.update(*task.for_torchmetrics(outputs, y))
         return {name: torch.cat(values).double().cpu().numpy() for name, values in scores.items()}
 
     def _passes(self, stored: Tensor) -> Sequence[Tensor]:
