@@ -370,7 +370,7 @@ WORDS_WIDTH = 44  # of a main result's words, so that the table fits 120 columns
     "--markdown",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write claims.md to DIR, and a page for each paper to DIR/claims.",
+    help="Write claims.md, its rules and changes to DIR, and a page for each paper to DIR/claims.",
 )
 @click.option("--readme", is_flag=True, help="Print the counts of main results for the README.")
 @click.pass_context
