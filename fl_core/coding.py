@@ -4,9 +4,8 @@
 message. With error feedback, later messages make up for the error of a message C. `ef14`: e is the sum of
 errors so far, C(v + e) is sent (Seide et al., Interspeech 2014; Stich, Cordonnier, Jaggi, NeurIPS 2018).
 `ef21`: both ends keep g, C(v − g) is sent, and g ← g + C(v − g) is received (Richtárik, Sokolov, Fatkhullin,
-NeurIPS
-2021). Both need a C that brings every vector nearer: an unbiased coding is used as C/(1 + ω), by which
-random-k sends the numbers as they are.
+NeurIPS 2021). Both need a C that brings every vector nearer: an unbiased coding is used as C/(1 + ω), by
+which random-k sends the numbers as they are.
 
 Fixed: names, fields and defaults (keys of runs); the vector received and the bytes of a message, which count
 in budgets and on the leaderboard.

@@ -2,7 +2,7 @@
 
 `asyncfl tune` and the leaderboard run a `Driver` with it.
 
-Free: output on stderr only.
+Free: layout and wording.
 """
 
 from collections import Counter

@@ -2,7 +2,7 @@
 
 `Session.run` passes each message of a worker to `Progress.see`.
 
-Free: output on stderr only.
+Free: layout and wording. Problems go to stderr, all else to stdout.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ sharing (Kleinrock, J. ACM 14, 1967). All transfers at the level are given equal
 such a transfer ends when `given` has grown by its size, and an event costs O(log n), not a pass over all
 transfers.
 
-Fixed: ends of transfers, exact in integers. `state` is saved in checkpoints.
+Fixed: ends of transfers, exact in integers. Free: the form of `state`; a checkpoint that does not load begins
+its run again.
 """
 
 from dataclasses import astuple, dataclass
