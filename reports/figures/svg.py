@@ -1,12 +1,12 @@
 """Matplotlib figures: inside the page as SVG in the page's colours and fonts, and as files for a paper.
 
 Sections return a `Drawing`; the functions below draw marks, lines, axes and labels in one style. Figures are
-drawn with matplotlib's colours "C0", "C1", …, which stand for CSS variables on the page, for real colours in
-files.
+drawn in named colours of matplotlib, which stand for CSS variables on the page, for real colours in files.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import logging
@@ -100,6 +100,7 @@ def _two_decimals(number: re.Match[str]) -> str:
     return f"{round(float(number[0]), 2):g}"
 
 
+@functools.cache
 def _style(text: str) -> str:
     """Return a style with CSS variables for placeholder colours, without fonts, which the page sets."""
     text = re.sub(rf"font-family: [^;]*;?|font-size: 11px;?|{SMALL_TEXT};?", "", text)
@@ -118,12 +119,13 @@ else:
 logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it tells users of its cache
 
 _PALETTE = look.palette()
-_PLACES = {name: f"C{at}" for at, name in enumerate(_PALETTE)}
-INK, MUTED, RULE, PAPER = (_PLACES[name] for name in ("ink", "muted", "rule", "paper"))
+_NAMED = {name: f"asyncfl {name}" for name in _PALETTE}  # matplotlib's names of the colours
+INK, MUTED, RULE, PAPER = (_NAMED[name] for name in ("ink", "muted", "rule", "paper"))
 SIZE, MARGINS = (400, 270), (46, 14, 30, 44)  # of most figures
 SMALL = 9.5  # size of small text; all other text has the size that the page gives to figures
 LETTER, LEADING = 6.6, 17.0  # of a legend in a file; pixels, about
 ROW_LEADING = 13.5  # between the lines of a row's name
+TITLE_DROP = 21.5  # from the horizontal axis to the top of its title: mark 3, gap 3.5, number 11, gap 4
 WIDE = 12  # a clock is shown on a log scale from this ratio on between the ends of two lines
 OFFSET: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
 
@@ -136,6 +138,7 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.left": False,
     "axes.spines.right": False,
     "axes.spines.top": False,
+    "axes.titley": 1.0,  # without a place, matplotlib looks for one, although there is no title
     "figure.facecolor": "none",
     "font.size": 11,
     "grid.color": RULE,
@@ -229,16 +232,20 @@ class Drawing:
         axes = figure.add_axes(box)
         axes.set_axisbelow(True)
         self.paint(axes)
+        if not axes.get_ylabel():
+            axes.yaxis.set_label_coords(0, 0)  # without a place, matplotlib measures all numbers to find one
         return figure
 
 
 @contextmanager
 def _in_style(colours: Sequence[str]) -> Iterator[None]:
-    """Draw in the style of the page in the context, with the given colours as "C0", "C1" and so on."""
+    """Draw in the style of the page in the context, with the given colours in the order of the palette."""
     import matplotlib as mpl
-    from cycler import cycler
 
-    with mpl.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=colours)}), warnings.catch_warnings():
+    named = mpl.colors.get_named_colors_mapping()
+    for name, shade in zip(_NAMED.values(), colours, strict=True):
+        named[name] = shade
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # a browser draws text with its own fonts
         yield
 
@@ -257,7 +264,7 @@ def _halo(figure: Figure) -> None:
 
 def series(index: int) -> str:
     """Return the colour of a strategy."""
-    return _PLACES[look.colour(index)]
+    return _NAMED[look.colour(index)]
 
 
 def style(index: int) -> dict[str, Any]:
@@ -317,7 +324,7 @@ def interval(
 
 def amount(level: int) -> tuple[str, str]:
     """Return the colours of an amount and of text on top; levels are 0 … 8."""
-    return _PLACES[f"a{level}"], PAPER if level >= look.TURN else INK
+    return _NAMED[f"a{level}"], PAPER if level >= look.TURN else INK
 
 
 # -- axes and their words --
@@ -328,6 +335,10 @@ def across(axes: Axes, title: str, *, share: bool = False, log: bool = False) ->
     axes.xaxis.set_major_formatter(tick_text(share))
     axes.xaxis.set_minor_formatter(lambda _value, _place: "")
     axes.set_xlabel(title + (" · log scale" if log else ""))
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    height = 72 * figure.get_figheight() * axes.get_position().height
+    axes.xaxis.set_label_coords(0.5, -TITLE_DROP / height)
 
 
 def clock_axis(axes: Axes, title: str, clocks: Sequence[np.ndarray], room: float = 1.015) -> None:
