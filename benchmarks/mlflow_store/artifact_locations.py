@@ -8,6 +8,7 @@ follow the recorded address: for a moved store they show numbers, but no files.
 Fixed: this rule, by which files of earlier and of moved stores are found.
 """
 
+import functools
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -26,12 +27,19 @@ def place(uri: str, tracking_uri: str) -> Path | None:
 
     The folder need not exist: lost files are reported as missing from the store's own folder.
     """
-    recorded, file = local_path(uri), database.file(tracking_uri)
-    if recorded is None or file is None:
+    recorded, artifacts = local_path(uri), _artifacts_beside(tracking_uri, Path.cwd())
+    if recorded is None or artifacts is None:
         return recorded
-    beside_database = file.absolute().parent.joinpath(ARTIFACTS, *recorded.parts[-3:])
+    beside_database = artifacts.joinpath(*recorded.parts[-3:])
     ours = recorded.parts[-4:-3] == (ARTIFACTS,)
     return beside_database if beside_database.is_dir() or (ours and not recorded.is_dir()) else recorded
+
+
+@functools.cache  # thousands of runs have the same
+def _artifacts_beside(tracking_uri: str, here: Path) -> Path | None:
+    """Return the folder of artifacts beside a database, seen from the folder `here`; None for a server."""
+    file = database.file(tracking_uri)
+    return file and here / file.parent / ARTIFACTS
 
 
 def are_lost(uri: str, tracking_uri: str, names: Iterable[str]) -> bool:

@@ -9,7 +9,9 @@ Fixed: the form of copies, unless `FOLDER` changes with it: nothing else tells e
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Mapping
@@ -71,15 +73,15 @@ def read(folder: Path, run: RunResult, curves_only: bool = False) -> Files:
 
 def state_of(folder: Path, run: RunResult) -> str:
     """Return sizes and times of a run's files as text; empty for large files, or where a file is missing."""
-    total, states = 0, []
-    for table in tables_of(run):
-        try:
-            status = (folder / table.file).stat()
-        except OSError:
-            return ""
-        total += status.st_size
-        states.append(f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}")
-    return ", ".join(states) if total <= MAX_BYTES else ""
+    names = [table.file for table in tables_of(run)]
+    try:
+        with os.scandir(folder) as entries:
+            found = {entry.name: entry.stat() for entry in entries if entry.name in names}
+        files = [found[name] for name in names]
+    except (OSError, KeyError):
+        return ""
+    states = [f"{file.st_size} {file.st_mtime_ns} {file.st_ctime_ns}" for file in files]
+    return ", ".join(states) if sum(file.st_size for file in files) <= MAX_BYTES else ""
 
 
 def copy_of(folder: Path, run: RunResult) -> Copy | None:
@@ -147,9 +149,15 @@ def unpack(packed: bytes) -> Files | None:
         return None
     tables: dict[str, dict[str, np.ndarray]] = {name: {} for name in (*TABLES, *ARRAYS)}
     at = 0
-    for table, name, kind, shape in json.loads(layout):
+    for table, name, kind, shape in _columns(layout):
         values: np.ndarray = np.ndarray(shape, kind, content, at)
         at += values.nbytes
-        tables[table][name] = values.astype(object if values.dtype.kind == "U" else kind)
+        tables[table][name] = values.astype(object) if kind.kind == "U" else values.copy()
     staleness, participation = (tables[name][""] for name in ARRAYS)
     return Files(tables["curve"], tables["clients"], staleness, participation, "", tables["diagnostics"])
+
+
+@functools.lru_cache  # thousands of runs have the same
+def _columns(layout: bytes) -> list[tuple[str, str, np.dtype, list[int]]]:
+    """Return table, name, type and shape of every column, from the first line of `pack`."""
+    return [(table, name, np.dtype(kind), shape) for table, name, kind, shape in json.loads(layout)]

@@ -451,6 +451,13 @@ def clean(text: str) -> str:
     return text.strip()
 
 
+def cleaned_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return texts by name, each without the characters that `clean` removes."""
+    if "".join(texts.values()).isprintable():  # quick, and nearly all are
+        return {name: text.strip() for name, text in texts.items()}
+    return {name: clean(text) for name, text in texts.items()}
+
+
 def number(text: str) -> float | None:
     """Return the finite number in a text, or None."""
     try:

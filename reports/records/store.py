@@ -19,6 +19,7 @@ from benchmarks.mlflow_store.run_result import (
     Files,
     RunResult,
     clean,
+    cleaned_texts,
     fault_of,
     must_be_current,
     parsed,
@@ -110,8 +111,7 @@ def _warn(suite: RecordedSuite) -> None:
 
 def cleaned(run: RunResult) -> RunResult:
     """Return a run with tags and parameters free of control characters, for pages."""
-    tags, params = ({name: clean(text) for name, text in texts.items()} for texts in (run.tags, run.params))
-    return replace(run, tags=tags, params=params)
+    return replace(run, tags=cleaned_texts(run.tags), params=cleaned_texts(run.params))
 
 
 def _with_files(
