@@ -9,7 +9,7 @@ Fixed: columns of the three tables at the end, which are public, and which runs 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan, nan
 from urllib.parse import quote
@@ -68,16 +68,20 @@ class RecordedScenario:
         """Parts of the scenario's label: problem, partition, timing, and further distinctions."""
         return self.runs[0].conditions
 
+    def with_index(self, index: Mapping[str, int]) -> RecordedScenario:
+        """Return the scenario with other indices of the strategies."""
+        return replace(self, cells=tuple(replace(cell, index=index[cell.strategy]) for cell in self.cells))
+
     def measure(self, name: str) -> Measure:
         """Return a metric of the scenario's runs."""
         return self.metric if name == self.metric.name else measure_of(self.runs[0], name)
 
-    @property
+    @cached_property
     def runs(self) -> list[RunResult]:
         """All runs of all cells."""
         return [run for cell in self.cells for run in cell.runs]
 
-    @property
+    @cached_property
     def clocks(self) -> list[Clock]:
         """Clocks for axes of figures.
 
@@ -85,7 +89,7 @@ class RecordedScenario:
         given.
         """
         runs = [run for run in self.runs if run.files.curve]
-        names = {name for run in runs for name in run.params}
+        names = set().union(*(run.params for run in runs))
         bytes_matter = any(name.startswith(BYTES_PREFIXES) for name in names)
         optional = {Clock.BYTES: bytes_matter, Clock.ENERGY: bool(runs)}
         return [
@@ -369,10 +373,11 @@ def _row(suite: RecordedSuite, run: RunResult) -> dict[str, object]:
 
 def _differing(params: Mapping[str, Mapping[str, str]]) -> dict[Hashable, dict[Hashable, object]]:
     """Return for each run the parameters with differences between runs, as numbers where all values are."""
-    table = pd.DataFrame.from_dict(dict(params), orient="index", dtype="object")
     columns = {}
-    for name in table.columns.drop(SEED, errors="ignore"):
-        if table[name].nunique(dropna=False) > 1:
-            numbers = pd.to_numeric(table[name], errors="coerce")
-            columns[name] = numbers if numbers.notna().equals(table[name].notna()) else table[name]
-    return pd.DataFrame(columns, index=table.index).to_dict("index")
+    for name in dict.fromkeys(name for of_run in params.values() for name in of_run if name != SEED):
+        texts = [of_run.get(name, nan) for of_run in params.values()]
+        if len(set(texts)) > 1:
+            values = pd.Series(texts, dtype="object")
+            numbers = pd.to_numeric(values, errors="coerce")
+            columns[name] = numbers if numbers.notna().equals(values.notna()) else values
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(params))).set_axis(list(params)).to_dict("index")

@@ -24,7 +24,9 @@ LOCAL_NOTE = "Links to MLflow open while asyncfl ui serves the store."
 def strategies(results: Results) -> Section:
     """Return the section with an entry per strategy; common hyper-parameters are listed once, above."""
     suite = results.suite
-    runs = {name: [run for run in suite.runs if run.strategy == name] for name in suite.strategies}
+    runs: dict[str, list[RunResult]] = {name: [] for name in suite.strategies}
+    for run in suite.runs:
+        runs[run.strategy].append(run)
     values = {name: hyperparameters(strategy_runs) for name, strategy_runs in runs.items()}
     common = set.intersection(*map(set, values.values())) if len(values) > 1 else set()
     entries = [
@@ -43,12 +45,14 @@ def strategies(results: Results) -> Section:
 
 def hyperparameters(runs: list[RunResult]) -> list[tuple[str, str]]:
     """Return the hyper-parameters of a strategy, with all values where scenarios differ."""
-    values: dict[str, set[str]] = {}
-    for run in runs:
-        for name, value in run.params.items():
-            if name.startswith(OF_STRATEGY) and name != STRATEGY_NAME and value not in {"None", ""}:
-                values.setdefault(name.removeprefix(OF_STRATEGY), set()).add(value)
-    return [(name, " | ".join(sorted(values[name], key=natural))) for name in sorted(values, key=natural)]
+    names = set().union(*(run.params for run in runs)) - {STRATEGY_NAME}
+    values = {
+        name.removeprefix(OF_STRATEGY): {run.params.get(name, "") for run in runs} - {"None", ""}
+        for name in names
+        if name.startswith(OF_STRATEGY)
+    }
+    given = sorted((name for name in values if values[name]), key=natural)
+    return [(name, " | ".join(sorted(values[name], key=natural))) for name in given]
 
 
 def errata(results: Results) -> Section | None:
@@ -72,7 +76,7 @@ def section(results: Results) -> Section:
         (
             scenario.place,
             scenario.label,
-            [(run, suite.address(run.run_id), duration(run.seconds)) for run in scenario.runs],
+            [_row(run, suite) for run in scenario.runs],
         )
         for scenario in results.scenarios
     ]
@@ -87,6 +91,12 @@ def section(results: Results) -> Section:
         links = [download("All runs", suite.name, "runs", table)]
     title, template = "Provenance", "provenance.html.j2"
     return Section("provenance", title, template, note, shows, tables=tables, downloads=links)
+
+
+def _row(run: RunResult, suite: RecordedSuite) -> tuple[object, ...]:
+    """Return the columns of a run in the table of runs; the last is the address of the run in MLflow."""
+    columns = run.strategy, run.seed, run.status, run.reason, run.seconds, duration(run.seconds), run.run_id
+    return *columns, suite.address(run.run_id)
 
 
 def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:

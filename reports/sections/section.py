@@ -39,6 +39,7 @@ class Results:
     suite: RecordedSuite
     scenarios: Sequence[RecordedScenario]
     index: Mapping[str, int]  # of every strategy: its colour, dash and marker
+    standings: Standings | None  # with separation from the leader; None without any comparison
 
     @classmethod
     @lru_cache(maxsize=1)  # the terminal and the page ask for the same suite, one after the other
@@ -51,9 +52,10 @@ class Results:
         places = slots([*suite.strategies, *(study.strategy for study in suite.studies)])
         index = {name: places[name] for name in suite.strategies}
         scenarios = suite.scenarios(index)
+        ranked = standings(scenarios)
         highlighted = [name for name in suite.highlight if name in index]
         if highlighted or len(index) > look.MOST_COLOURED:
-            order = ranked.order if (ranked := standings(scenarios)) else suite.strategies
+            order = ranked.order if ranked else suite.strategies
             leaders = [name for name in order if name not in highlighted][:LEADERS]
             first = [name for name in suite.strategies if name in leaders]
             quiet = [name for name in suite.strategies if name not in (*first, *highlighted)]
@@ -61,18 +63,13 @@ class Results:
             index = slots(first) if repeated else {name: places[name] for name in first}
             index |= {name: look.OWN + at for at, name in enumerate(highlighted)}
             index |= {name: look.QUIET + at for at, name in enumerate(quiet)}
-            scenarios = suite.scenarios(index)
-        return cls(suite, scenarios, index)
+            scenarios = [scenario.with_index(index) for scenario in scenarios]
+        return cls(suite, scenarios, index, ranked)
 
     @property
     def mean_over_seeds(self) -> str:
         """Note in captions on averaging over seeds; empty for a single seed."""
         return ", mean over seeds" if len(self.suite.seeds) > 1 else ""
-
-    @cached_property
-    def standings(self) -> Standings | None:
-        """Standings of the strategies, with separation from the leader; None without any comparison."""
-        return standings(self.scenarios)
 
     @property
     def order(self) -> list[str]:
