@@ -44,8 +44,8 @@ def first_meeting(values: ArrayLike, target: float, higher: bool, marks: int = 1
         return None
     if marks > 1:
         values = sliding_window_view(values, marks).mean(axis=1)
-    met = np.flatnonzero(meets(values, target, higher))
-    return int(met[0]) if len(met) else None
+    met = meets(values, target, higher)
+    return int(met.argmax()) if met.any() else None
 
 
 def time_to_target(clock: Array, values: Array, target: float, higher: bool, marks: int = 1) -> float:

@@ -296,7 +296,7 @@ def _in_time(scenario: RecordedScenario) -> Iterator[PairedContrast]:
     """Yield the contrasts of times to target, except for pairs without any met target."""
     if scenario.target is None:
         return
-    cells = [(cell, _times(cell, scenario.target)) for cell in scenario.cells]
+    cells = [(cell, _times(cell)) for cell in scenario.cells]
     for (first, ours), (second, theirs) in combinations(cells, 2):
         if any(isfinite(met) for met, _ in (*ours.values(), *theirs.values())):
             pairs = [restricted(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
@@ -316,13 +316,12 @@ def _in_the_end(scenario: RecordedScenario) -> Iterator[PairedContrast]:
         yield from _contrast(Question.FINAL, scenario, (first, second), pairs, 1 if metric.higher else -1)
 
 
-def _times(cell: Cell, target: float) -> dict[int, Pair]:
+def _times(cell: Cell) -> dict[int, Pair]:
     """Return by seed the time to target of each ended run and the end of observation."""
     return {
         run.seed: (met, run.observed_until(met, Clock.TIME))
-        for run in cell.runs
-        if run.status.terminated and Clock.TIME in run.files.curve
-        for met in [run.time_to_target(Clock.TIME, target)]
+        for run, met in zip(cell.ended, cell.times(Clock.TIME), strict=True)
+        if Clock.TIME in run.files.curve
     }
 
 

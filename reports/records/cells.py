@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, nan
+from math import inf, isnan, nan
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.mlflow_store.run_result import RunResult
 from fl_core.schema import Clock, Status
@@ -39,7 +38,7 @@ def common_grid(clocks: Sequence[Array]) -> Array:
     """
     longest = max((len(clock) for clock in clocks), default=0)
     padded = [
-        clock if len(clock) == longest else np.pad(clock, (0, longest - len(clock)), "edge")
+        clock if len(clock) == longest else np.append(clock, [clock[-1]] * (longest - len(clock)))
         for clock in clocks
         if len(clock)
     ]
@@ -57,7 +56,7 @@ class Spread:
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
         """Return mean and deviation of the values, leaving out NaN."""
-        finite = [value for value in values if not np.isnan(value)]
+        finite = [value for value in values if not isnan(value)]
         mean = float(np.mean(finite)) if finite else nan
         return cls(mean, float(np.std(finite, ddof=1)) if len(finite) > 1 else nan, len(finite))
 
@@ -96,9 +95,19 @@ class Cell:
         """Runs with a final model, including stalled runs."""
         return tuple(run for run in self.runs if run.status.finite)
 
+    @cached_property
+    def ended(self) -> tuple[RunResult, ...]:
+        """Runs whose outcome is known."""
+        return tuple(run for run in self.runs if run.status.terminated)
+
     def having(self, status: Status) -> tuple[RunResult, ...]:
         """Return the runs of a status."""
-        return tuple(run for run in self.runs if run.status is status)
+        return self._by_status.get(status, ())
+
+    @cached_property
+    def _by_status(self) -> dict[Status, tuple[RunResult, ...]]:
+        statuses = {run.status for run in self.runs}
+        return {status: tuple(run for run in self.runs if run.status is status) for status in statuses}
 
     @property
     def diverged(self) -> int:
@@ -116,7 +125,7 @@ class Cell:
         counts = {
             "diverged": self.diverged,
             "stalled": self.stalled,
-            "unfinished": sum(run.status.unfinished for run in self.runs),
+            "unfinished": sum(len(runs) for status, runs in self._by_status.items() if status.unfinished),
             "unreadable": len(self.having(Status.UNREADABLE)),
         }
         exceptions = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
@@ -129,17 +138,19 @@ class Cell:
             metric.name: Spread.of([run.final(metric.name) for run in self.finite]) for metric in self.metrics
         }
 
-    def reach(self, clock: str) -> Reach:
-        """Return the median time of the ended runs to the scenario's target."""
-        if clock not in self._reach:
-            ended = [run for run in self.runs if run.status.terminated]
-            times = [run.time_to_target(clock, self.target) for run in ended]
-            self._reach[clock] = Reach.of_times(times)
-        return self._reach[clock]
+    def times(self, clock: str) -> list[float]:
+        """Return the time to the scenario's target of each ended run."""
+        if clock not in self._times:
+            self._times[clock] = [run.time_to_target(clock, self.target) for run in self.ended]
+        return self._times[clock]
 
     @cached_property
-    def _reach(self) -> dict[str, Reach]:
-        return {}  # clock → result of `reach`, as a cache
+    def _times(self) -> dict[str, list[float]]:
+        return {}  # clock → result of `times`, as a cache
+
+    def reach(self, clock: str) -> Reach:
+        """Return the median time of the ended runs to the scenario's target."""
+        return Reach.of_times(self.times(clock))
 
     @cached_property
     def misses_again(self) -> bool:
@@ -152,7 +163,7 @@ class Cell:
     @cached_property
     def staleness(self) -> tuple[float, float]:
         """Mean staleness, over updates and then over seeds, and the greatest; NaN without an update."""
-        met = [run.files.staleness for run in self.runs if run.status.terminated]
+        met = [run.files.staleness for run in self.ended]
         met = [occurred for occurred in met if occurred.size]
         if not met:
             return nan, nan
@@ -171,11 +182,6 @@ class CurveBand:
     high: Array
     n: int  # seeds of the mean
     lost: tuple[tuple[Array, Array], ...]  # clock and values of each diverged run
-
-    def frame(self, **labels: str) -> pd.DataFrame:
-        """Return a table with a row per point, after the labels."""
-        columns = {"at": self.grid, "mean": self.mean, "min": self.low, "max": self.high, "seeds": self.n}
-        return pd.DataFrame({**labels, **columns})
 
 
 def band(cell: Cell, metric: str, clock: str) -> CurveBand:

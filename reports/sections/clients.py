@@ -74,7 +74,7 @@ def client_summary(values: pd.DataFrame, metric: Measure) -> pd.DataFrame:
     by_run = weighted.groupby(["strategy", "seed"], sort=False)
     totals = by_run[["weighted", "importance"]].sum()
     means = totals["weighted"] / totals["importance"]
-    runs = pd.DataFrame({"mean": means, "worst": by_run["value"].agg(metric.worst)})
+    runs = pd.DataFrame({"mean": means, "worst": by_run["value"].agg("min" if metric.sign > 0 else "max")})
     by_strategy = runs.groupby("strategy", sort=False)
     return by_strategy.agg(mean=("mean", "mean"), worst=("worst", "mean"), seeds=("worst", "size"))
 
@@ -149,8 +149,10 @@ def staleness_shares(cell: Cell) -> Array:
     """Return the share of updates in each bin (0, 1, 2, 3–4, 5–8, 9–16, …), a mean over seeds."""
     binned = [_binned(run.files.staleness) for run in cell.runs if run.files.staleness.size]
     longest = max(map(len, binned), default=0)
-    padded = [np.pad(counts / counts.sum(), (0, longest - len(counts))) for counts in binned]
-    return np.mean(padded, axis=0) if padded else np.zeros(0)
+    shares = np.zeros((len(binned), longest))
+    for row, counts in zip(shares, binned, strict=True):
+        row[: len(counts)] = counts / counts.sum()
+    return np.mean(shares, axis=0) if binned else np.zeros(0)
 
 
 def _binned(occurred: Array) -> Array:

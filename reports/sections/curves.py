@@ -53,12 +53,24 @@ def section(results: Results) -> Section | None:
 
 def frame(everything: Mapping[Measure, Bands]) -> pd.DataFrame:
     """Return the numbers behind all figures of the section."""
-    return pd.concat(
-        line.frame(scenario=scenario, strategy=line.cell.strategy, metric=metric.name, clock=clock.value)
+    labelled = [
+        ((scenario, line.cell.strategy, metric.name, clock.value), line)
         for metric, bands in everything.items()
         for (scenario, clock), lines in bands.items()
         for line in lines
-    )
+    ]
+    points = [len(line.grid) for _, line in labelled]
+    labels = zip(*(of_line for of_line, _ in labelled), strict=True)
+    columns = {
+        "at": np.concatenate([line.grid for _, line in labelled]),
+        "mean": np.concatenate([line.mean for _, line in labelled]),
+        "min": np.concatenate([line.low for _, line in labelled]),
+        "max": np.concatenate([line.high for _, line in labelled]),
+        "seeds": np.repeat([line.n for _, line in labelled], points),
+    }
+    names = ("scenario", "strategy", "metric", "clock")
+    repeated = {name: np.repeat(texts, points) for name, texts in zip(names, labels, strict=True)}
+    return pd.DataFrame({**repeated, **columns})
 
 
 def _note(results: Results) -> str:

@@ -31,11 +31,12 @@ def times_to_target(scenario: RecordedScenario) -> pd.DataFrame:
     """
     assert scenario.target is not None
     rows = [
-        (cell.strategy, clock.value, run.time_to_target(clock, scenario.target), run.files.curve[clock][-1])
+        (cell.strategy, clock.value, met, run.files.curve[clock][-1])
         for clock in scenario.clocks
+        if clock in TO_TARGET.values()
         for cell in scenario.cells
-        for run in cell.runs
-        if clock in TO_TARGET.values() and run.status.terminated and clock in run.files.curve
+        for run, met in zip(cell.ended, cell.times(clock), strict=True)
+        if clock in run.files.curve
     ]
     table = pd.DataFrame(rows, columns=["strategy", "clock", "met at", "end"])
     table.insert(0, "scenario", scenario.label)
