@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from benchmarks.errors import UserError
     from fl_core.arrangements import Arrangement
-    from fl_core.coding import Coding
+    from fl_core.compression import Coding
     from fl_core.experiment import Experiment
     from fl_core.local_work import LocalWork
     from fl_core.metrics import Metric
@@ -110,7 +110,7 @@ HOMES = {
         "Simulated clients compare curves figures report results run simulate tune"
     ),
     "fl_core.arrangements": "Arrangement",
-    "fl_core.coding": "Coding",
+    "fl_core.compression": "Coding",
     "fl_core.experiment": "Experiment",
     "fl_core.local_work": "LocalWork",
     "fl_core.metrics": "Metric",

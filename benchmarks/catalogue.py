@@ -37,7 +37,7 @@ FAMILIES = {
     "arrangements": "fl_core.arrangements:Arrangement",
     "local": "fl_core.local_work:LocalWork",
     "optimizers": "fl_core.server.optimizers:ServerOptimizer",
-    "codings": "fl_core.coding:Coding",
+    "codings": "fl_core.compression:Coding",
 }
 
 

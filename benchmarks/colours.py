@@ -1,6 +1,6 @@
 """Colours of strategies, as far as possible equal in all suites and campaigns.
 
-Report pages (`reports/figures/look.py`) and MLflow (`mlflow_store/experiment.py`) take them from here.
+Report pages (`figures/styles.py`) and MLflow (`mlflow_store/mlflow_experiment.py`) take them from here.
 
 Fixed: the order of both lists, by which published figures are coloured (docs/*.svg).
 """

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from benchmarks import yaml_io
 from fl_core.parts import Frozen
-from fl_core.schema import OF_STRATEGY, STRATEGY_NAME
+from fl_core.recorded_names import OF_STRATEGY, STRATEGY_NAME
 
 FILE = Path(__file__).parent / "discrepancies.yaml"
 

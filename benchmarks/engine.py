@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import device
 from benchmarks.errors import UserError
 from benchmarks.mlflow_store.provenance import version, versions
-from benchmarks.pool.dispatch import Pool
+from benchmarks.pool.pool import Pool
 
 if TYPE_CHECKING:  # the import of torch takes a second, during which an engine can start
     from fl_core.problems.problem import Problem

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from benchmarks.errors import UserError
-from fl_core import reading
+from fl_core import file_reading
 
 MAX_BYTES = 8_000_000  # of a file
 MAX_NODES = 1_000_000  # values and keys of a file, aliases counted each time
@@ -86,7 +86,7 @@ def read(path: Path) -> Document:
 def content_of(path: Path) -> bytes:
     """Return the content of a user's file; UserError if unreadable, or too large for YAML."""
     try:
-        return reading.content(path, MAX_BYTES)
+        return file_reading.content(path, MAX_BYTES)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
 

@@ -21,12 +21,12 @@ from benchmarks.part_descriptions import Description, Field, described, fields_o
 from benchmarks.peers import peers, repeats
 from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.labels import first_line
-from fl_core.comments import of_fields
+from fl_core.field_comments import of_fields
 from fl_core.metrics import ACCURACY, DISTANCE, EXCESS_LOSS, FEDERATED, LOSS
 from fl_core.parts import Frozen, Part
-from fl_core.schema import DIAGNOSED, SPREAD, TO_TARGET, Clock, Tag, Total, TrialMetric
+from fl_core.recorded_names import DIAGNOSED, SPREAD, TO_TARGET, Clock, Tag, Total, TrialMetric
 from fl_core.strategies.strategy import Strategy
-from reports.inference import ERROR, holm, paired_effect
+from reports.statistical_inference import ERROR, holm, paired_effect
 
 READINGS = (
     Path(__file__).parents[1] / "tests" / "peers" / "readings.csv"

@@ -1,9 +1,9 @@
 """Lightning and torchmetrics for import, with torchvision repaired first if incompatible with torch.
 
-Import them from here only: without the repair, their import fails next to a CPU build of torch (`vision`).
+Import them from here only: without `torchvision_repair`, their import fails next to a CPU build of torch.
 """
 
-from fl_core.vision import repair
+from fl_core.torchvision_repair import repair
 
 repair()
 

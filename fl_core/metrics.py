@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from pydantic import TypeAdapter
 
-from fl_core.schema import BYTES, CLOCKS, DIAGNOSED, ENERGY, SPREAD, TO_TARGET, Name, Total
+from fl_core.recorded_names import BYTES, CLOCKS, DIAGNOSED, ENERGY, SPREAD, TO_TARGET, Name, Total
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import no_info_wrap_validator_function
 
-from fl_core import comments, import_guard
+from fl_core import field_comments, import_guard
 from fl_core.text import nearest
 
 NUMPY_BOOLEANS = {"bool", "bool_"}  # names of NumPy's type, recognised without importing NumPy
@@ -79,7 +79,7 @@ class Frozen(BaseModel):
     @classmethod
     def descriptions(cls) -> dict[str, str]:
         """Return each field's description, or the comment next to the field in the source."""
-        from_comments = comments.of_fields(cls)
+        from_comments = field_comments.of_fields(cls)
         return {
             name: field.description or from_comments.get(name, "") for name, field in cls.model_fields.items()
         }

@@ -13,7 +13,7 @@ from typing import Any
 from fl_core.scenario import Scenario, Timing
 from fl_core.text import listed, many
 from fl_core.timing.characteristics import Characteristics, Links, characteristics
-from reports.leaderboard.populations import REFERENCE, PopulationScores
+from reports.leaderboard.scores import REFERENCE, PopulationScores
 
 NEAR = log(2)  # largest distance of a near population: a factor of two in one characteristic
 SEEDS = range(8)

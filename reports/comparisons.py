@@ -1,6 +1,6 @@
 """Comparisons of strategies, paired over seeds: which pairs are compared, and on which numbers.
 
-The tests themselves are in `reports/inference.py`.
+The tests themselves are in `reports/statistical_inference.py`.
 
 - `compare`: two named strategies in each scenario, as `asyncfl compare` shows them.
 - `contrasts`: every two strategies of every scenario, for the differences that hold among all tested.
@@ -19,9 +19,12 @@ from math import isfinite, isnan, nan
 import numpy as np
 
 from benchmarks.mlflow_store.run_result import RunResult
-from fl_core.schema import TO_TARGET, UPDATES, Clock, Status
+from fl_core.recorded_names import TO_TARGET, UPDATES, Clock, Status
 from fl_core.time_to_target import restricted
-from reports.inference import (
+from reports.numbers import Measure
+from reports.records.records import RecordedScenario
+from reports.records.seed_summaries import Cell, value_at
+from reports.statistical_inference import (
     ERROR,
     Effect,
     holm,
@@ -32,9 +35,6 @@ from reports.inference import (
     simultaneous_level,
     two_sided,
 )
-from reports.numbers import Measure
-from reports.records.cells import Cell, value_at
-from reports.records.records import RecordedScenario
 
 Pair = tuple[float, float]
 AREA = "auc"  # the mean of the metric over client updates: the area under its curve, divided by its width

@@ -17,14 +17,14 @@ from markupsafe import Markup
 
 from fl_core.recording.atomic import whole
 from fl_core.text import many
-from reports.figures import look
+from reports.figures import styles
 from reports.records.records import RecordedSuite
 from reports.records.store import load
 from reports.sections import (
     clients,
     cost,
     curves,
-    errors,
+    error_terms,
     overview,
     provenance,
     ranking,
@@ -52,7 +52,7 @@ SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
     clients.staleness,
     clients.participation,
     clients.phases,
-    errors.section,
+    error_terms.section,
     cost.section,
     tuning.section,
     provenance.strategies,
@@ -93,7 +93,7 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
     """Return the page as text; equal records give equal text."""
     results = Results.of(suite)
     labels = [scenario.label for scenario in results.scenarios]
-    grey = [(at, name) for name, at in results.index.items() if look.quiet(at)]
+    grey = [(at, name) for name, at in results.index.items() if styles.quiet(at)]
     return (
         environment()
         .get_template("page.html.j2")
@@ -108,7 +108,7 @@ def render(suite: RecordedSuite, more: Sequence[Section] = ()) -> str:
             own=suite.highlight,
             settings=results.index if suite.runs else {},
             grey=grey,
-            folded=FOLDED if len(results.index) > look.MOST_COLOURED else (),
+            folded=FOLDED if len(results.index) > styles.MOST_COLOURED else (),
             picked=list(enumerate(labels, 1)) if len(labels) > MOST_SCENARIOS else [],
         )
     )
@@ -176,9 +176,9 @@ def environment() -> Environment:
     )
     environment.filters["unbroken"] = unbroken
     environment.globals |= {
-        "swatch": look.swatch,
-        "QUIET": look.QUIET,
-        "theme": look.theme(),
+        "swatch": styles.swatch,
+        "QUIET": styles.QUIET,
+        "theme": styles.theme(),
         "style": Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
         "script": Markup("".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)),
         "many": many,

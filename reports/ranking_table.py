@@ -13,13 +13,13 @@ from math import inf, isnan
 
 import pandas as pd
 
-from fl_core.schema import Clock, Status
+from fl_core.recorded_names import Clock, Status
 from reports import numbers
 from reports.comparisons import Gap, behind, differences
-from reports.inference import Effect, paired_effect
 from reports.numbers import Measure
-from reports.records.cells import Cell, Reach, Spread
 from reports.records.records import RecordedScenario
+from reports.records.seed_summaries import Cell, Reach, Spread
+from reports.statistical_inference import Effect, paired_effect
 from reports.tables import TableEntry
 
 STALLED = "Stalled: no step would follow any more; its last model counts."

@@ -90,7 +90,7 @@ def fork_server() -> None:
     """Workers are forked from a process that has imported everything."""
     from benchmarks.pool.fork_server import prepare_for_networks, warm_up
 
-    warm_up("benchmarks.runs.jobs", "tuning.trial")
+    warm_up("benchmarks.runs.run_jobs", "tuning.trial")
     prepare_for_networks()
 
 

@@ -159,7 +159,7 @@ def test_the_rule_tells_up_from_down() -> None:
     assert may_import("fl_core.strategies.ace", "fl_core.server.server")
     assert not may_import("fl_core.server.server", "fl_core.strategies.ace")
     assert not may_import("fl_core.loop.simulation", "fl_core.recording.recorder")
-    assert not may_import("fl_core.recording.recorder", "benchmarks.mlflow_store.mlflow_writer")
+    assert not may_import("fl_core.recording.recorder", "benchmarks.mlflow_store.writer")
     assert not may_import("benchmarks.runs.session", "reports.page")
     assert not may_import("benchmarks.runs.session", "asyncfl.cli")
     assert not may_import("tuning.study", "reports.page")

@@ -1,6 +1,6 @@
 """Locks for processes on a shared storage; a killed process releases all locks.
 
-They have two uses (`tuning/search.py`): only one process at a time takes trials, and a process counts as
+They have two uses (`tuning/trial_queue.py`): only one process at a time takes trials, and a process counts as
 alive as long as it holds the lock of its own name. No clock and no grace period is involved: a process that
 was killed with `kill -9` has lost its locks before another can check.
 

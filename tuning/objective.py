@@ -13,9 +13,9 @@ from statistics import fmean
 from typing import Literal
 
 from fl_core.metrics import Metric, named
+from fl_core.recorded_names import TO_TARGET, Clock, Name, Status, TrialMetric
 from fl_core.recording.recorder import Record
 from fl_core.scenario import Budget
-from fl_core.schema import TO_TARGET, Clock, Name, Status, TrialMetric
 from fl_core.time_to_target import first_meeting
 
 DIVERGED_FACTOR = 10.0  # times the first model's loss: the value of a diverged seed, and the limit for all

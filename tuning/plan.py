@@ -14,12 +14,12 @@ from benchmarks.suite.fields import SuiteSpec, Tuning
 from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.experiment import Experiment
 from fl_core.metrics import named
+from fl_core.recorded_names import PILOT, TO_TARGET
 from fl_core.scenario import Scenario
-from fl_core.schema import PILOT, TO_TARGET
 from fl_core.text import nearest, unknown
 from tuning import samplers
 from tuning.objective import Objective
-from tuning.space import first_points, must_fit, space_of
+from tuning.optuna_space import first_points, must_fit, space_of
 from tuning.study import Campaign, Study
 
 SEED_GAP = 1000  # from the largest seed of the suite to the first seed of tuning

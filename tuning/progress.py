@@ -14,7 +14,7 @@ from benchmarks.engine import Engine
 from benchmarks.errors import warn
 from benchmarks.redaction import command_line
 from fl_core.text import duration, many
-from tuning.campaign import Driver
+from tuning.driver import Driver
 
 MAX_SILENCE_SECONDS = 600  # between two lines
 PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}  # rich must not alter labels

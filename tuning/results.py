@@ -19,7 +19,7 @@ from benchmarks.mlflow_store.run_result import TrialResult
 from benchmarks.suite import tuned
 from benchmarks.suite.tuned import TunedEntry, TunedFile
 from benchmarks.yaml_io import in_a_line
-from fl_core.schema import Origin, TrialState
+from fl_core.recorded_names import Origin, TrialState
 from fl_core.strategies.hyperparameters import FACTOR, fields_of
 from fl_core.strategies.strategy import Strategy
 from tuning.samplers import ADAPTIVE, STARTUP_TRIALS

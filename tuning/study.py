@@ -18,10 +18,10 @@ from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.experiment import Experiment
 from fl_core.keys import digest
 from fl_core.metrics import FEDERATED, TRAINING, as_data
+from fl_core.recorded_names import CAMPAIGN, TO_TARGET, JudgedOn, Kind, Origin, Tag
 from fl_core.scenario import Scenario
-from fl_core.schema import CAMPAIGN, TO_TARGET, JudgedOn, Kind, Origin, Tag
-from fl_core.sources import digests, named
 from fl_core.strategies.hyperparameters import Space, Values
+from fl_core.user_code import digests, named
 from tuning.objective import Objective
 from tuning.trial import TrialRun
 

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 from benchmarks.mlflow_store import views
 from benchmarks.suite.suite import PlannedRun
 from fl_core.keys import key
+from fl_core.recorded_names import Kind, Origin, Status, Tag, TrialMetric
 from fl_core.recording.recorder import Record
-from fl_core.schema import Kind, Origin, Status, Tag, TrialMetric
 from tuning.objective import Objective, curve_of
 
 

@@ -64,7 +64,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fl_core.metrics import TRAINING, Metric, named
 from fl_core.parts import FieldError, Frozen
-from fl_core.schema import DIAGNOSED
+from fl_core.recorded_names import DIAGNOSED
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Band = tuple[Finite | None, Finite | None]  # lower and upper end; None for an open end

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import yaml_io
-from fl_core import reading
+from fl_core import file_reading
 
 Values = Mapping[str, Any]
 
@@ -120,7 +120,7 @@ def _table(name: Any, folder: Path) -> list[dict[str, str]]:
     if not isinstance(name, str) or not (folder / name).resolve().is_relative_to(folder.resolve()):
         raise ValueError(f"table.file: must be the name of a file below {folder}, not {name!r}")
     try:
-        return list(csv.DictReader(reading.text(folder / name).splitlines(), restkey=""))
+        return list(csv.DictReader(file_reading.text(folder / name).splitlines(), restkey=""))
     except (OSError, ValueError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"table.file: {name} cannot be read: {reason}") from None

@@ -25,10 +25,10 @@ from benchmarks.claims.claim import (
     Workload,
     Workloads,
 )
-from benchmarks.claims.comparisons import KINDS
 from benchmarks.claims.expansion import members
+from benchmarks.claims.kinds import KINDS
 from benchmarks.errors import UserError
-from benchmarks.suite.complaints import complaints, lines_of
+from benchmarks.suite.validation_errors import complaints, lines_of
 from benchmarks.yaml_io import place, read
 from fl_core.parts import FieldError, Frozen
 from fl_core.text import unknown

@@ -29,7 +29,7 @@ from benchmarks.suite.suite import PlannedRun, Suite, build
 from benchmarks.yaml_io import read
 from fl_core.import_guard import guarded
 from fl_core.parts import exact
-from fl_core.schema import CLAIMS, Clock
+from fl_core.recorded_names import CLAIMS, Clock
 from fl_core.text import nearest
 
 Picked = dict[int, tuple[PlannedRun, ...]]  # seed → runs from which the number of the seed is computed

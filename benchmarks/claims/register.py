@@ -21,7 +21,7 @@ from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Claim
 from benchmarks.claims.files import Paper
 from benchmarks.errors import UserError
-from benchmarks.suite.complaints import lines_of
+from benchmarks.suite.validation_errors import lines_of
 from benchmarks.yaml_io import read
 from fl_core.parts import Frozen
 

@@ -27,7 +27,7 @@ from filelock import FileLock
 from benchmarks.claims.files import FOLDER
 from benchmarks.errors import UserError
 from benchmarks.mlflow_store.provenance import has_commit
-from fl_core import reading
+from fl_core import file_reading
 from fl_core.recording.atomic import whole
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ def _origins_of(file: Path) -> Path:
 
 def _lines(file: Path) -> list[str]:
     try:
-        return reading.text(file).splitlines()
+        return file_reading.text(file).splitlines()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{file}: cannot be read: {reason}") from None

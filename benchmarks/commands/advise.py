@@ -15,7 +15,7 @@ from benchmarks.commands import options
 from benchmarks.commands.theory import ACCURACY, GAP, NOISE, draw_costs, least_costs, print_costs
 from benchmarks.commands.trace import columns, columns_of_a_log, described
 from benchmarks.errors import UserError
-from benchmarks.tables import print_headed, print_text
+from benchmarks.terminal_output import print_headed, print_text
 
 if TYPE_CHECKING:
     from fl_core.scenario import Scenario, Timing
@@ -287,7 +287,7 @@ def _imported(
     trace: Path | None, clients: int | None, away: float | None, out: Path, gap: float | None, **named: Any
 ) -> tuple[int, dict[str, Any]]:
     """Print a summary of a log and write the trace; return the number of clients and the timing."""
-    from benchmarks import job_logs as logs
+    from benchmarks import trace_import as logs
 
     if trace is None:
         raise UserError("--trace is missing: name the log with --trace FILE")

@@ -19,7 +19,7 @@ import click
 from benchmarks.commands import options
 from benchmarks.errors import UserError, must_be_ours, summarised, users_mistake, warn
 from benchmarks.redaction import command_line, redacted
-from benchmarks.tables import print_rich, print_text
+from benchmarks.terminal_output import print_rich, print_text
 from fl_core.import_guard import place
 from fl_core.text import many
 

@@ -18,7 +18,7 @@ import click
 from benchmarks import process
 from benchmarks.commands import options
 from benchmarks.errors import UserError, writing
-from fl_core.schema import Status
+from fl_core.recorded_names import Status
 from fl_core.text import many, nearest, unknown
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def say_cost(plans: list[ClaimPlan], results: Path, *, by_claim: bool = False) -
         results: Folder of stored numbers.
         by_claim: Whether to print a second table with a row for each claim.
     """
-    from benchmarks.tables import print_headed
-    from reports.claims.cost import still_open
+    from benchmarks.terminal_output import print_headed
+    from reports.claims.missing_seeds import still_open
 
     rows: list[tuple[str, ...]] = []
     claims: list[tuple[str, ...]] = []
@@ -272,7 +272,7 @@ def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quie
     from benchmarks.runs.session import Session
 
     session = Session(plan, store, baselines=False)
-    computes.warm_up("benchmarks.runs.jobs")
+    computes.warm_up("benchmarks.runs.run_jobs")
     try:
         session.run(computes, lambda tasks: display(tasks, quiet=quiet))
     except KeyboardInterrupt:
@@ -288,8 +288,8 @@ def _run(plan: ClaimPlan, store: Store, results: Path, computes: Engine, *, quie
 def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     """Store the numbers of finished runs."""
     from benchmarks.claims import register, stored_numbers
-    from reports.claims.cost import merged
     from reports.claims.measured import measured
+    from reports.claims.missing_seeds import merged
     from reports.records.store import load
 
     suite = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})
@@ -322,7 +322,7 @@ def _until_decided(
     from time import monotonic
 
     from benchmarks.claims.plan import ClaimPlan
-    from reports.claims.cost import still_open
+    from reports.claims.missing_seeds import still_open
 
     end = monotonic() + 3600 * hours if hours is not None else inf
     given_up: set[tuple[str, tuple[int, ...]]] = set()  # seeds that were run and are still missing
@@ -416,9 +416,9 @@ def command(
 
 def _print(readings: list[Reading], detailed: bool) -> None:
     """Print the main results of the papers and, in detail, all verdicts."""
-    from benchmarks.tables import print_headed, print_text
+    from benchmarks.terminal_output import print_headed, print_text
     from reports.claims import matrix
-    from reports.claims import terminal as table
+    from reports.claims import verdict_text as table
     from reports.claims.main_results import outcomes
     from reports.claims.readings import by_scale
 
@@ -470,9 +470,9 @@ def show(id_: str, folder_of_claims: Path | None) -> None:
     The id of a main result, such as ace-fedbuff, shows all of its readings; that of a row, such as A-best,
     the verdicts on all of its claims.
     """
-    from benchmarks.tables import print_headed, print_text
+    from benchmarks.terminal_output import print_headed, print_text
     from reports.claims.show import of_claim, of_result, of_row
-    from reports.claims.terminal import HEADER
+    from reports.claims.verdict_text import HEADER
 
     papers, results = papers_of(folder_of_claims, None), results_of(folder_of_claims)
     main = {name: paper for paper in papers.values() for name in paper.main}
@@ -508,13 +508,15 @@ def simulate(folder_of_claims: Path | None, campaigns: int) -> None:
     Each row of claims goes through the whole procedure, and the rates are kept with the numbers. It takes
     about a second a campaign.
     """
-    from reports.claims import simulated
+    from reports.claims import false_verdicts
 
     chosen = papers_of(folder_of_claims, None).values()
     results = results_of(folder_of_claims)
-    rates = [simulated.rate(row, campaigns) for paper in chosen for row in simulated.rows(paper, results)]
+    rates = [
+        false_verdicts.rate(row, campaigns) for paper in chosen for row in false_verdicts.rows(paper, results)
+    ]
     mean = sum(rate.share for rate in rates) / len(rates) if rates else 0.0
-    path = simulated.store(rates, results)
+    path = false_verdicts.store(rates, results)
     click.echo(
         f"{many(len(rates), 'row')} simulated; {100 * mean:.1f} % of campaigns end with a false "
         f"verdict. Written: {path}"

@@ -9,8 +9,8 @@ import click
 
 from benchmarks.commands import options, report
 from benchmarks.errors import UserError
-from benchmarks.tables import print_text
-from fl_core.schema import CAMPAIGN, DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
+from benchmarks.terminal_output import print_text
+from fl_core.recorded_names import CAMPAIGN, DEFAULT, STRATEGY_NAME, TO_TARGET, Clock, Name
 from fl_core.text import nearest
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def command(
     the intervals hold at 95 % together (Bonferroni), and p is adjusted, too
     (Holm).
     """
-    from reports.answers import answer
+    from reports.comparison_text import answer
 
     recorded = load(store, suite, (first, second))
     pair, scenarios = choose(recorded, first, second, scenario)

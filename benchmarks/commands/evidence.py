@@ -67,7 +67,7 @@ def command(
     from benchmarks.leaderboard import board
     from benchmarks.leaderboard.evidence import Evidence
     from reports.leaderboard import findings as findings_page
-    from reports.leaderboard.populations import board_scores
+    from reports.leaderboard.scores import board_scores
 
     tables = joined_tables(suite, [out])
     asked = Evidence(strategy, suite, scales, against, joined_tables(suite))

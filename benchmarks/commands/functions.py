@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from benchmarks.errors import UserError, users_mistake, warn
 from benchmarks.mlflow_store.store import Store
-from fl_core.schema import Clock, Status
+from fl_core.recorded_names import Clock, Status
 from fl_core.text import many, unknown
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def run(
     values = tuned if isinstance(tuned, bool) else Path(tuned)
     session = Session(load(suite, settings, scale, values or None), place)
     computes = engine.engine("local", None, workers)
-    computes.warm_up("benchmarks.runs.jobs")
+    computes.warm_up("benchmarks.runs.run_jobs")
     with _alone(), _mistakes():
         session.run(computes, lambda tasks: display(tasks, quiet=not progress))
     if session.pending_records:
@@ -140,7 +140,7 @@ def compare(
     import pandas as pd
 
     from benchmarks.commands import compare as command
-    from reports.answers import answer
+    from reports.comparison_text import answer
 
     recorded = command.load(_store(store, tracking_uri), suite, (first, second))
     pair, scenarios = command.choose(recorded, first, second, scenario)
@@ -276,7 +276,7 @@ def simulate(experiment: Experiment | Mapping[str, Any]) -> Simulated:
     from pydantic import ValidationError
 
     from benchmarks.device import one_thread
-    from benchmarks.suite.complaints import lines_of
+    from benchmarks.suite.validation_errors import lines_of
     from fl_core.experiment import Experiment
     from fl_core.recording.recorder import run as record_run
 

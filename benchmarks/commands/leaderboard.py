@@ -264,7 +264,7 @@ def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
     """Tune FedAvg in each of SCALES, and print the target and budget that follow, as keys of the scale."""
     from benchmarks.device import processes
     from benchmarks.leaderboard import board
-    from benchmarks.leaderboard.goals import run_pilot
+    from benchmarks.leaderboard.targets import run_pilot
 
     for scale in scales or board.scales(suite):
         result = run_pilot(suite, scale, workers or processes())
@@ -293,7 +293,7 @@ def pilot(*, scales: tuple[str, ...], suite: str, workers: int | None) -> None:
 @click.option("--markdown", metavar="DIR", type=options.DIR, help="Write the page and its figures to DIR.")
 def page(*, suite: str = SUITE, folders: tuple[Path, ...] = (), markdown: Path | None = None) -> None:
     """Show the rank groups of each population, or write the page of the board."""
-    from benchmarks.tables import print_headed, print_text
+    from benchmarks.terminal_output import print_headed, print_text
     from reports.leaderboard.page import certainty, limits, matrix, write
 
     board_shown = whole_board(suite, folders)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from benchmarks import tables
+from benchmarks import terminal_output
 from benchmarks.commands import options
 from benchmarks.errors import UserError
-from benchmarks.tables import print_table
+from benchmarks.terminal_output import print_table
 from fl_core.text import unknown
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _erratum(entry: Discrepancy) -> str:
 
 def _block(title: str, rows: Mapping[str, str]) -> str:
     """Return a title with a list entry for each non-empty text."""
-    return "\n".join([title, *(tables.entry(word, text) for word, text in rows.items() if text)])
+    return "\n".join([title, *(terminal_output.entry(word, text) for word, text in rows.items() if text)])
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
@@ -75,10 +75,10 @@ def print_peers(name: str | None) -> None:
             for short, entries_of_peer in entries.items()
             for entry in entries_of_peer
         ]
-        tables.print_headed(header, rows)
+        terminal_output.print_headed(header, rows)
         click.echo()
         runs = [(run.short, run.version, run.example, run.setting, run.verdict) for run in repeats()]
-        tables.print_headed(("name", "version", "run", "setting", "same seed twice"), runs)
+        terminal_output.print_headed(("name", "version", "run", "setting", "same seed twice"), runs)
     elif name not in entries:
         raise UserError(unknown("framework", name, entries))
     else:

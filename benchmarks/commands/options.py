@@ -59,9 +59,9 @@ def _allow_code(ctx: click.Context, __: click.Parameter, allowed: bool) -> None:
 
 def _show_log(ctx: click.Context, __: click.Parameter, requested: bool) -> None:
     if requested:
-        from benchmarks import logs
+        from benchmarks import log_file
 
-        ctx.with_resource(logs.to_screen())
+        ctx.with_resource(log_file.to_screen())
 
 
 def suite_completions(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:

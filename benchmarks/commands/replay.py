@@ -17,8 +17,21 @@ import click
 
 from benchmarks.commands import options
 from benchmarks.errors import UserError, summarised
-from benchmarks.tables import print_headed
-from fl_core.schema import EVENTS, JOBS, MODEL, SLIPS, TIME, WALL, Clock, Kind, Name, Status, Tag, Total
+from benchmarks.terminal_output import print_headed
+from fl_core.recorded_names import (
+    EVENTS,
+    JOBS,
+    MODEL,
+    SLIPS,
+    TIME,
+    WALL,
+    Clock,
+    Kind,
+    Name,
+    Status,
+    Tag,
+    Total,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,7 +114,7 @@ def _errors_of(run: str, kind: str = "") -> Iterator[None]:
     """Raise any error as UserError about the run: a damaged log may lead the simulation anywhere."""
     from pydantic import ValidationError
 
-    from benchmarks.suite.complaints import reason
+    from benchmarks.suite.validation_errors import reason
 
     try:
         yield

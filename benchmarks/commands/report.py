@@ -11,8 +11,8 @@ import click
 
 from benchmarks.commands import options
 from benchmarks.errors import RUN_AGAIN, UserError, warn, writing
-from benchmarks.tables import print_rich
-from fl_core.schema import CLAIMS
+from benchmarks.terminal_output import print_rich
+from fl_core.recorded_names import CLAIMS
 from fl_core.text import many, nearest
 
 if TYPE_CHECKING:

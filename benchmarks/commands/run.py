@@ -15,8 +15,8 @@ from benchmarks import process
 from benchmarks.commands import options
 from benchmarks.errors import warn
 from benchmarks.redaction import command_line
-from benchmarks.tables import print_rich
-from fl_core.schema import TRACEBACK, Status
+from benchmarks.terminal_output import print_rich
+from fl_core.recorded_names import TRACEBACK, Status
 from fl_core.text import duration
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def command(
     """
     began = monotonic()
     # First of all: it takes as long as everything up to its first use, the import of torch included.
-    engine.warm_up("benchmarks.runs.jobs")
+    engine.warm_up("benchmarks.runs.run_jobs")
 
     from benchmarks.runs.session import Session
     from benchmarks.suite.suite import load

@@ -8,7 +8,7 @@ import click
 
 from benchmarks.commands import options
 from benchmarks.errors import UserError, users_mistake
-from benchmarks.tables import print_table, print_text
+from benchmarks.terminal_output import print_table, print_text
 from fl_core.text import duration, many
 
 if TYPE_CHECKING:

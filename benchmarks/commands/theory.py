@@ -12,7 +12,7 @@ import click
 
 from benchmarks.commands import options
 from benchmarks.errors import UserError
-from benchmarks.tables import print_headed
+from benchmarks.terminal_output import print_headed
 from fl_core.text import many
 
 if TYPE_CHECKING:

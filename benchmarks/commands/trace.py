@@ -18,7 +18,7 @@ from fl_core.text import many
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from benchmarks.job_logs import Columns, JobLog
+    from benchmarks.trace_import import Columns, JobLog
     from reports.figures.svg import Drawing
 
 COLUMNS = (
@@ -54,7 +54,7 @@ def columns_of_a_log(command: Callable[..., None]) -> Callable[..., None]:
 
 def columns(log: Path, client: str | None, **named: Any) -> Columns:
     """Return the columns of a log, from the options; UserError unless job lengths can be determined."""
-    from benchmarks.job_logs import Columns, names
+    from benchmarks.trace_import import Columns, names
 
     if client is None:
         raise UserError(f"--client is missing: name the column with the clients. {log} has: {names(log)}")
@@ -98,8 +98,8 @@ def import_log(log: Path, gap: float | None, batch: int | None, out: Path | None
       asyncfl trace import client_behave_trace
       asyncfl trace import client_device_capacity --batch 20
     """  # noqa: D301 - click's mark for lines to be left alone
-    from benchmarks import device_traces as devices
-    from benchmarks import job_logs as logs
+    from benchmarks import phone_traces as devices
+    from benchmarks import trace_import as logs
 
     trace = out or log.with_name(f"{log.stem}-trace.csv")
     figure = trace.with_suffix(".svg")
@@ -143,7 +143,7 @@ def _show(files: Mapping[str, Any], clients: int, timing: dict[str, Any]) -> Non
 
 def described(path: Path, log: JobLog, gap: float | None) -> Iterator[str]:
     """Yield sentences on the contents of a log: rows, clients, lengths, absences."""
-    from benchmarks.job_logs import counts
+    from benchmarks.trace_import import counts
     from benchmarks.yaml_io import in_a_line
     from reports.numbers import number
 

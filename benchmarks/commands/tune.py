@@ -18,7 +18,7 @@ from benchmarks.commands import options
 from benchmarks.commands.ui import opening
 from benchmarks.errors import must_be_ours, warn
 from benchmarks.redaction import command_line
-from benchmarks.tables import print_headed
+from benchmarks.terminal_output import print_headed
 from fl_core.text import duration, many
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from benchmarks.mlflow_store.store import Store
     from benchmarks.suite.suite import Suite
     from benchmarks.suite.tuned import TunedFile
-    from tuning.campaign import Driver
+    from tuning.driver import Driver
     from tuning.results import StudyResult
     from tuning.study import Campaign
 
@@ -136,10 +136,10 @@ def planned(suite: str, settings: Sequence[str], scale: str | None) -> Campaign:
 
 def driver_of(campaign: Campaign, computes: Engine, store: Store, storage: str | None) -> Driver:
     """Return the driver of a campaign, with trials in `storage` or, by default, in the store."""
-    from tuning.campaign import Driver
+    from tuning.driver import Driver
     from tuning.storage import open_storage
 
-    computes.warm_up("benchmarks.runs.jobs")
+    computes.warm_up("benchmarks.runs.run_jobs")
     return Driver(campaign, open_storage(storage or str(store.folder / options.JOURNAL)), store)
 
 

@@ -25,7 +25,7 @@ from benchmarks.errors import UserError
 from benchmarks.mlflow_store import database
 from benchmarks.mlflow_store.database import UI_HOST, UI_PORT
 from benchmarks.redaction import command_line, redacted
-from fl_core.schema import CAMPAIGN, DEFAULT, VARIANT, Kind
+from fl_core.recorded_names import CAMPAIGN, DEFAULT, VARIANT, Kind
 from fl_core.text import nearest
 
 if TYPE_CHECKING:

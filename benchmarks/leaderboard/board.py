@@ -28,12 +28,12 @@ from benchmarks.suite.overrides import Setting
 from benchmarks.suite.shipped import file_of
 from benchmarks.suite.suite import Suite, load
 from fl_core.problems.models.linear import Affine, Linear, Logistic
-from fl_core.schema import Clock, Name, TrialMetric
+from fl_core.recorded_names import Clock, Name, TrialMetric
 from fl_core.strategies.hyperparameters import Values
 from fl_core.text import unknown
 from fl_core.timing.power import PHASES, Power
 from reports.leaderboard.board_tables import BoardTables
-from reports.leaderboard.populations import COPY, ScenarioGoal
+from reports.leaderboard.scores import COPY, ScenarioGoal
 from reports.records.records import RecordedSuite
 from tuning.plan import plan
 from tuning.results import StudyResult

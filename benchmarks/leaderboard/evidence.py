@@ -13,10 +13,10 @@ import numpy as np
 from benchmarks.leaderboard.board import STUDIES, StudyOfScale, scales
 from benchmarks.mlflow_store.provenance import provenance
 from benchmarks.suite import labels
-from fl_core import keys, sources
+from fl_core import keys, user_code
 from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.findings import Findings
-from reports.leaderboard.populations import COPY, REFERENCE
+from reports.leaderboard.scores import COPY, REFERENCE
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Evidence:
         problems = {labels.problem(suite.spec.problem): suite.spec.problem for suite in loaded}
         return {
             "strategy": experiment.description()["strategy"],
-            "code": sources.digests(sources.named(experiment.description())),
+            "code": user_code.digests(user_code.named(experiment.description())),
             "suite": {"name": self.suite, "digest": keys.digest(loaded[0].source.read_bytes())},
             "scenarios": [study.place for study in self.studies[:: len(STUDIES)]],
             "data": {name: problem.world(0).fingerprint for name, problem in problems.items()},

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.device import processes
 from benchmarks.leaderboard.board import STUDIES, StudyOfScale, goals
-from benchmarks.leaderboard.goals import simulated_curve
+from benchmarks.leaderboard.targets import simulated_curve
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.recording.recorder import run

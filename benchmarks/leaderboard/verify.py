@@ -14,12 +14,12 @@ import numpy as np
 
 from benchmarks.errors import UserError
 from benchmarks.leaderboard.board import StudyOfScale, measured
-from benchmarks.runs.jobs import EXECUTIONS
+from benchmarks.runs.run_jobs import EXECUTIONS
 from benchmarks.suite.suite import PlannedRun
 from fl_core.import_guard import own_packages
 from fl_core.parts import Count
+from fl_core.recorded_names import Clock
 from fl_core.recording.recorder import run
-from fl_core.schema import Clock
 from fl_core.time_to_target import time_to_target
 from reports.leaderboard.board_tables import OPTIONAL, BoardTables, numbers
 

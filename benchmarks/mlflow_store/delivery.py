@@ -25,10 +25,10 @@ from benchmarks.mlflow_store.outbox import Announcement, Outbox, read
 from benchmarks.mlflow_store.run_result import RunRequirements, RunResult
 from benchmarks.mlflow_store.store import WAIT_SECONDS, Store, StoreInUseError, Turn
 from benchmarks.redaction import one_line, redacted
-from fl_core.schema import Status
+from fl_core.recorded_names import Status
 
 if TYPE_CHECKING:
-    from benchmarks.mlflow_store.mlflow_writer import Tracking
+    from benchmarks.mlflow_store.writer import Tracking
     from benchmarks.suite.suite import AnyTask, Task
 
 T = TypeVar("T")
@@ -194,7 +194,7 @@ class Delivery:
 
     def _open_tracking(self) -> Tracking:
         """Return the interface to MLflow, with a new index after a reset."""
-        from benchmarks.mlflow_store.mlflow_writer import Tracking
+        from benchmarks.mlflow_store.writer import Tracking
 
         if self._tracking is None:
             database.create(self.store.tracking_uri)
@@ -294,7 +294,7 @@ def _required(task: Task) -> RunRequirements:
 
 def keep_page(store: Store, suite: str, page: Path) -> str:
     """Keep a report page in MLflow next to the runs; return the reason for a failure, or an empty text."""
-    from benchmarks.mlflow_store.mlflow_writer import Tracking
+    from benchmarks.mlflow_store.writer import Tracking
 
     try:
         Tracking(store).keep_page(suite, page)

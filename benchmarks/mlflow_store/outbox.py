@@ -27,8 +27,8 @@ from pydantic import TypeAdapter
 
 from benchmarks.mlflow_store import parquet
 from benchmarks.mlflow_store.run_result import RunResult
+from fl_core.recorded_names import CURVE
 from fl_core.recording.atomic import PARTIAL, is_being_written, remove, whole
-from fl_core.schema import CURVE
 
 DAMAGED = ".damaged"
 CHECKSUMS = "checksums.json"

@@ -1,4 +1,4 @@
-"""Tables of runs as Parquet files, checked against `fl_core.schema` on reading.
+"""Tables of runs as Parquet files, checked against `fl_core.recorded_names` on reading.
 
 The outbox writes them; reports, summaries of groups and `asyncfl replay` read them.
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fl_core.schema import AMOUNT, COUNT, Table
+from fl_core.recorded_names import AMOUNT, COUNT, Table
 
 if TYPE_CHECKING:
     import pandas as pd

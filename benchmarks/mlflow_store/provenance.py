@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 from fl_core.import_guard import not_own
-from fl_core.schema import Tag
+from fl_core.recorded_names import Tag
 
 ROOT = Path(__file__).parents[2]
 NO_SOURCES = (":(top,exclude)benchmarks/claims/results", ":(top,exclude)benchmarks/claims/decisions")

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.mlflow_store import database, parquet
 from benchmarks.mlflow_store.parquet import UnreadableTableError
 from benchmarks.mlflow_store.run_result import Files, RunResult
-from fl_core.schema import ARRIVALS, CLIENTS, CURVE, DIAGNOSTICS, UPDATES, Name, Table
+from fl_core.recorded_names import ARRIVALS, CLIENTS, CURVE, DIAGNOSTICS, UPDATES, Name, Table
 from fl_core.text import many
 
 FOLDER = "packed"  # of copies, beside the database

@@ -2,7 +2,7 @@
 
 Groups, studies and report pages are runs in MLflow, too, and are read in the same form.
 
-Fixed: names of tags, metrics and parameters (`fl_core/schema.py`), and the fields stored in result.json.
+Fixed: names of tags, metrics and parameters (`recorded_names.py`), and the fields stored in result.json.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.errors import UserError
 from fl_core.keys import is_older
 from fl_core.metrics import Metric, from_text
-from fl_core.schema import (
+from fl_core.recorded_names import (
     DIAGNOSED,
     JOINT,
     OF_BUDGET,
@@ -40,9 +40,9 @@ from fl_core.schema import (
     TrialMetric,
     TrialState,
 )
-from fl_core.sources import digests
 from fl_core.text import varying
 from fl_core.time_to_target import meets, observed_until, time_to_target
+from fl_core.user_code import digests
 
 if TYPE_CHECKING:
     from mlflow.entities import Run

@@ -72,7 +72,7 @@ class Store:
 
     @property
     def session_log(self) -> Path:
-        """Path of the log of sessions: see `benchmarks/logs.py`."""
+        """Path of the log of sessions: see `benchmarks/log_file.py`."""
         return self.folder.absolute() / "asyncfl.log"
 
     @property

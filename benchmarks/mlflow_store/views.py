@@ -17,7 +17,7 @@ from urllib.parse import quote
 from zlib import compress
 
 from fl_core.metrics import Metric, from_text, named
-from fl_core.schema import (
+from fl_core.recorded_names import (
     CAMPAIGN,
     JOINT,
     OF_STRATEGY,

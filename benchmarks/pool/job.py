@@ -2,7 +2,7 @@
 
 A job (`PoolJob`) defines its own computation: the pool sends it to a worker and returns its messages. A job
 whose worker dies is retried; after three deaths it is given up. Runs and baselines are jobs of
-`benchmarks/runs/jobs.py`; the workers are `pool/worker.py` and `pool/ray_worker.py`.
+`benchmarks/runs/run_jobs.py`; the workers are `pool/worker.py` and `pool/ray_worker.py`.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from time import monotonic
 
-from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.fork_server import same_import_path
 from benchmarks.pool.job import Cancel, Died, J, Message
+from benchmarks.pool.pool import Pool, WorkerHandle
 from benchmarks.pool.worker import serve
 from fl_core.import_guard import own_packages
 

@@ -13,7 +13,7 @@ import signal
 from benchmarks.pool.fork_server import IMPORT_SIGNAL
 
 MODULES = ("torch", "pyarrow.parquet", "benchmarks.pool.worker")
-LIGHTNING = "fl_core.problems.training.pooled"  # imports Lightning, seconds that only networks need
+LIGHTNING = "fl_core.problems.training.centralised_baseline"  # imports Lightning: seconds, for networks only
 
 
 def _end_at_once(server: int) -> None:

@@ -24,9 +24,9 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from benchmarks.errors import UserError, warn
-from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.fork_server import THREADS
 from benchmarks.pool.job import MAX_DEATHS, Died, J, Message
+from benchmarks.pool.pool import Pool, WorkerHandle
 from benchmarks.pool.ray_worker import HEARTBEAT_SECONDS, RayWorker, WorkerReport
 from fl_core.import_guard import SOURCES, own_packages
 

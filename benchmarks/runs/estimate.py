@@ -15,7 +15,7 @@ import torch
 
 from benchmarks import device
 from benchmarks.errors import UserError, summarised
-from benchmarks.runs.jobs import EXECUTIONS
+from benchmarks.runs.run_jobs import EXECUTIONS
 from benchmarks.suite.suite import PlannedRun, PooledTask, tasks
 from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
@@ -125,7 +125,7 @@ def _baseline_seconds(baseline: PooledTask) -> float:
     steps = getattr(baseline.problem, "pooled_steps", 0)
     if not steps:
         return 0.0
-    from fl_core.problems.training.pooled import train
+    from fl_core.problems.training.centralised_baseline import train
 
     world: Any = device.place(baseline.problem.world(baseline.seed))
     train(world, baseline.seed, 1)  # the first time is slower

@@ -15,15 +15,15 @@ from typing import Any
 
 from benchmarks.errors import UserError
 from benchmarks.pool.job import Worker
-from benchmarks.runs.jobs import SharedWorlds, TaskJob
 from benchmarks.runs.logged_values import Recording
 from benchmarks.runs.messages import Advanced, Finished, NoRoom, Notice
+from benchmarks.runs.run_jobs import SharedWorlds, TaskJob
 from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.keys import key
 from fl_core.live.processes import LocalProcesses
+from fl_core.live.real_time import MAX_LATENESS_SECONDS, StoppedError
 from fl_core.live.run import LiveRun, refuses
-from fl_core.live.service import MAX_LATENESS_SECONDS, StoppedError
-from fl_core.schema import EVENTS, JOBS, LIVE, MODEL, SLIPS, WALL, Name, Tag, Total
+from fl_core.recorded_names import EVENTS, JOBS, LIVE, MODEL, SLIPS, WALL, Name, Tag, Total
 
 SAVE_SECONDS = 5.0  # between two checkpoints, during which clients wait
 REPORT_SECONDS = 0.5  # between two messages on the progress

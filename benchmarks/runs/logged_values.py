@@ -1,8 +1,8 @@
 """Recording of a task in the outbox: a result for MLflow with metrics of the whole run, and tables.
 
-Workers call it at the end of a run or baseline (`runs/jobs.py`, `runs/live.py`).
+Workers call it at the end of a run or baseline (`runs/run_jobs.py`, `runs/live.py`).
 
-Fixed: names of metrics, tags and tables (`fl_core/schema.py`), which are stored, and read by reports.
+Fixed: names of metrics, tags and tables (`fl_core/recorded_names.py`), which are stored, and read by reports.
 """
 
 import traceback
@@ -20,8 +20,7 @@ from benchmarks.runs.messages import Finished, NoRoom
 from benchmarks.suite.suite import PlannedRun, Task
 from fl_core.diagnostics.diagnosis import summary
 from fl_core.problems.problem import Problem
-from fl_core.recording.recorder import Record
-from fl_core.schema import (
+from fl_core.recorded_names import (
     ARRIVALS,
     CLIENTS,
     CURVE,
@@ -36,6 +35,7 @@ from fl_core.schema import (
     Tag,
     Total,
 )
+from fl_core.recording.recorder import Record
 from fl_core.time_to_target import first_meeting
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from benchmarks.pool.job import Died, Message
 from benchmarks.runs.messages import Advanced, Finished, Notice
 from benchmarks.suite.suite import Task
-from fl_core.schema import Status
+from fl_core.recorded_names import Status
 from fl_core.text import duration
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from benchmarks import logs
+from benchmarks import log_file
 from benchmarks.engine import Engine
 from benchmarks.errors import GO_ON, UserError, warn
 from benchmarks.mlflow_store import database
@@ -22,13 +22,13 @@ from benchmarks.mlflow_store.delivery import Delivery
 from benchmarks.mlflow_store.outbox import Announcement, Outbox
 from benchmarks.mlflow_store.provenance import provenance
 from benchmarks.mlflow_store.store import Store, StoreInUseError, Turn
-from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import GivenUp
-from benchmarks.runs.jobs import TaskJob, job_of
+from benchmarks.pool.pool import Pool
 from benchmarks.runs.messages import Finished, NoRoom, Notice
 from benchmarks.runs.progress import Progress, news
+from benchmarks.runs.run_jobs import TaskJob, job_of
 from benchmarks.suite.suite import PlannedRun, Task, tasks
-from fl_core.schema import Status, Tag
+from fl_core.recorded_names import Status, Tag
 from fl_core.text import many
 
 log = logging.getLogger(__name__)
@@ -104,17 +104,17 @@ class Session:
         """
         with delivering(self.store) as delivery:
             try:
-                with logs.phase("finding out what is left"):
+                with log_file.phase("finding out what is left"):
                     remaining = self._remaining_tasks(delivery)
                 log.info("%s: %s, %d of them left", self.suite.name, self.size, len(remaining))
                 if delivery.outage:
                     warn(f"cannot read from MLflow which runs are finished: {delivery.outage}")
                 self._announce(delivery)
                 if remaining:
-                    with logs.phase("computing"):
+                    with log_file.phase("computing"):
                         self._compute(remaining, delivery, engine, show)
             finally:
-                with logs.phase("sending the last records to MLflow"):
+                with log_file.phase("sending the last records to MLflow"):
                     delivery.close()
         self.pending_records, self.outage = delivery.pending_records, delivery.outage
         self.pending_reason, self.failing = delivery.pending_reason, delivery.failing
@@ -248,7 +248,7 @@ def delivering(store: Store, *, shared: bool = False) -> Iterator[Delivery]:
         turn = Turn(store)
         if not shared:
             stack.enter_context(turn.taken())
-        stack.enter_context(logs.to_file(store.session_log))
+        stack.enter_context(log_file.to_file(store.session_log))
         outbox = Outbox(store.outbox)
         with (
             suppress(StoreInUseError),

@@ -21,7 +21,6 @@ from pydantic import ValidationError
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
 from benchmarks.suite import labels
-from benchmarks.suite.complaints import Complaint, complaints, reason
 from benchmarks.suite.document import Steps, dotted, part_name, put, split
 from benchmarks.suite.fields import (
     MAX_POINTS,
@@ -33,6 +32,7 @@ from benchmarks.suite.fields import (
     too_many,
 )
 from benchmarks.suite.overrides import Setting
+from benchmarks.suite.validation_errors import Complaint, complaints, reason
 from fl_core.experiment import Experiment
 from fl_core.scenario import Scenario
 

@@ -1,7 +1,7 @@
 """The contents of a suite file: keys, types, limits, and the settings shared by all strategies.
 
 `SuiteFile` is the model of the file. Comments above or beside its fields are their descriptions for users, in
-the schema and on the reference pages (`fl_core/comments.py`).
+the schema and on the reference pages (`fl_core/field_comments.py`).
 
 Fixed: names, defaults and meaning of keys, which users write. Free: limits may be raised.
 """

@@ -20,8 +20,8 @@ from benchmarks.suite.fields import MAX_LABEL_CHARACTERS, SuiteSpec
 from benchmarks.yaml_io import fault
 from fl_core.parts import Part
 from fl_core.problems.problem import Problem
+from fl_core.recorded_names import JOINT
 from fl_core.scenario import Scenario, Timing
-from fl_core.schema import JOINT
 from fl_core.strategies.strategy import Strategy
 from fl_core.text import varying
 

@@ -20,10 +20,10 @@ from typing import Any
 
 from benchmarks import yaml_io
 from benchmarks.errors import UserError
-from benchmarks.suite.complaints import model_at
 from benchmarks.suite.document import Steps, put, split
 from benchmarks.suite.fields import SuiteFile
 from benchmarks.suite.shipped import recorded, reserved
+from benchmarks.suite.validation_errors import model_at
 from fl_core.text import unknown
 
 FIXED_KEYS = ("name", "scale", "scales")  # keys that no scale changes

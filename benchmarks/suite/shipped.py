@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.errors import UserError
 from benchmarks.suite.document import is_path
 from benchmarks.yaml_io import read
-from fl_core.schema import CAMPAIGN, CLAIMS, DEFAULT, LIVE, PILOT, VARIANT
+from fl_core.recorded_names import CAMPAIGN, CLAIMS, DEFAULT, LIVE, PILOT, VARIANT
 from fl_core.text import nearest
 
 SUITES = Path(__file__).parents[1] / "suites"

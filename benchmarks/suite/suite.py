@@ -29,12 +29,12 @@ from fl_core.import_guard import guarded, not_own, search_beside
 from fl_core.keys import key
 from fl_core.metrics import as_data
 from fl_core.problems.problem import Problem
+from fl_core.recorded_names import JOINT, VARIANT, Kind, Tag, untuned
 from fl_core.recording.evaluation import Evaluate
 from fl_core.recording.recorder import Record
-from fl_core.schema import JOINT, VARIANT, Kind, Tag, untuned
-from fl_core.sources import digests, named
 from fl_core.strategies.strategy import Strategy
 from fl_core.text import nearest, unknown, varying
+from fl_core.user_code import digests, named
 
 T = TypeVar("T", str, int)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import Field, NonNegativeInt, PrivateAttr, ValidationError
 
 from benchmarks.errors import UserError, warn, writing
-from benchmarks.suite.complaints import complaints, lines_of
+from benchmarks.suite.validation_errors import complaints, lines_of
 from benchmarks.yaml_io import content_of, dump, mapping
 from fl_core import keys
 from fl_core.import_guard import ALLOWED, HOW, not_own

@@ -19,7 +19,7 @@ from fl_core.diagnostics.error_terms import ErrorTerms, Terms, full_gradient, re
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.parts import Count, Frozen
-from fl_core.schema import ITERATION, TIME, UPDATES, Clock, Name
+from fl_core.recorded_names import ITERATION, TIME, UPDATES, Clock, Name
 from fl_core.streams import stream
 
 

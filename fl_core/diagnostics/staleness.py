@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fl_core.loop.simulation import Simulation
-from fl_core.schema import Name
+from fl_core.recorded_names import Name
 from fl_core.theory.jackson import Array
 from fl_core.theory.routing import QueueingNetwork
 from fl_core.timing.duration_laws import Exponential

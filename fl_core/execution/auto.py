@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
+from fl_core.execution.cuda_graphs import Graphed
 from fl_core.execution.execution import ComputeRequest, Execution
-from fl_core.execution.graphed import Graphed
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 

@@ -23,12 +23,12 @@ from torch import Tensor
 
 from fl_core.experiment import Experiment
 from fl_core.live.client import train
+from fl_core.live.real_time import PULSE
 from fl_core.live.run import LiveRun, SavedRun, refuses
-from fl_core.live.service import PULSE
 from fl_core.live.transport import JobMessage, LostClients, RefusedError, UpdateMessage
 from fl_core.loop.simulation import Event
-from fl_core.problems.apps.world import AppError, FlowerWorld
 from fl_core.problems.flower import Flower
+from fl_core.problems.flower_apps.world import AppError, FlowerWorld
 from fl_core.problems.problem import Problem, World
 
 PLAIN = "plain"  # the record of numbers and strings

@@ -2,14 +2,14 @@
 
 `run.LiveRun` adds events, `service.RealTime` adds jobs and late alarms; `replay` reads the tables.
 
-Fixed: names and meaning of the columns (`fl_core/schema.py`): stored runs are replayed from them.
+Fixed: names and meaning of the columns (`fl_core/recorded_names.py`): stored runs are replayed from them.
 """
 
 from typing import Any
 
 from fl_core.live.transport import digest_of
 from fl_core.loop.simulation import Event, Simulation
-from fl_core.schema import TIME, Name
+from fl_core.recorded_names import TIME, Name
 from fl_core.server.jobs import Job
 from fl_core.timing.clock import VirtualClock
 from fl_core.timing.network import Way
@@ -24,7 +24,7 @@ DIGITS = 13  # hex digits of a model's digest, which a float holds exactly
 
 
 class RunLog:
-    """The growing tables JOBS, EVENTS and SLIPS of `fl_core.schema`, by column."""
+    """The growing tables JOBS, EVENTS and SLIPS of `fl_core.recorded_names`, by column."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, list[Any]] = {name: [] for name in JOB}

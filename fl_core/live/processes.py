@@ -23,7 +23,7 @@ from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 from fl_core.problems.supervised import Supervised
 
 # Modules that import torch and Lightning, which takes seconds: loaded once, before processes are forked.
-TORCH, LIGHTNING = "fl_core.live.client", "fl_core.problems.training.pooled"
+TORCH, LIGHTNING = "fl_core.live.client", "fl_core.problems.training.centralised_baseline"
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 

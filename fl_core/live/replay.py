@@ -19,7 +19,7 @@ from fl_core.live.log import EVENT, SLIP, RunLog
 from fl_core.loop.events import EventKind
 from fl_core.loop.service import Service
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.schema import TIME, Name
+from fl_core.recorded_names import TIME, Name
 from fl_core.server.jobs import Job
 from fl_core.timing.clock import MICRO
 
@@ -133,7 +133,7 @@ def replay(
 
     Args:
         experiment: The run.
-        jobs: Table JOBS of `fl_core.schema`, by column.
+        jobs: Table JOBS of `fl_core.recorded_names`, by column.
         events: Table EVENTS, by column.
         slips: Table SLIPS, by column.
         model: The last model [d].

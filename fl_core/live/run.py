@@ -16,8 +16,8 @@ from torch import Tensor
 
 from fl_core.experiment import Experiment
 from fl_core.live.log import RunLog
+from fl_core.live.real_time import RealTime
 from fl_core.live.replay import ReplayComparison, replay
-from fl_core.live.service import RealTime
 from fl_core.live.transport import Packed, Transport
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import World

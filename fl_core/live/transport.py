@@ -1,6 +1,6 @@
 """Messages between a server and real clients as bytes, and the interface of transports.
 
-Transports are local processes (`processes`) and Flower nodes (`flower`); `service` sends and polls.
+Transports are local processes (`processes`) and Flower nodes (`flower`); `real_time` sends and polls.
 
 Fixed: the packed form, since users keep files of `SavedRun` (`run`). Free: fields of messages: both ends run
 the same code.

@@ -7,7 +7,7 @@ Fixed: the bytes, which end runs with a budget of bytes and are stored on the le
 
 from torch import Tensor
 
-from fl_core.coding import bytes_of
+from fl_core.compression import bytes_of
 from fl_core.loop.state import RunState
 from fl_core.server.jobs import Update
 from fl_core.server.state import tensor_bytes

@@ -1,7 +1,7 @@
 """The service of jobs at clients: download, computation, upload (docs/rules.md, rule 22).
 
 `Dispatch` begins, advances and abandons jobs here; `Simulation` ends them at their arrival. Subclasses get
-arrivals from elsewhere: measured computation, real clients (`fl_core/live/service.py`), a recorded log.
+arrivals from elsewhere: measured computation, real clients (`fl_core/live/real_time.py`), a recorded log.
 
 Fixed: the ticks of every phase, and the bytes counted by then.
 """

@@ -1,6 +1,6 @@
 """The simulation of an experiment: the only event loop, for virtual time, real time and replay.
 
-A worker (`benchmarks/runs/jobs.py`) iterates over `events()`; between two events the `Recorder` evaluates the
+A worker (`benchmarks/runs/run_jobs.py`) iterates over `events()`; between events the `Recorder` evaluates the
 model, and the worker saves checkpoints or stops. The loop knows no strategy by name, no tracker and no tuner.
 Numbers in parentheses are rules in docs/rules.md.
 
@@ -20,7 +20,6 @@ from fl_core.experiment import Experiment
 from fl_core.local_work import LocalWork
 from fl_core.loop.absences import Absences
 from fl_core.loop.dispatch import Dispatch
-from fl_core.loop.ends import Ends
 from fl_core.loop.energy import EnergyMeter
 from fl_core.loop.events import JOBS, Entry, EventKind
 from fl_core.loop.measured_service import MeasuredService
@@ -28,9 +27,10 @@ from fl_core.loop.messages import Messages
 from fl_core.loop.server_queue import ServerQueue
 from fl_core.loop.service import Service
 from fl_core.loop.state import RunState
+from fl_core.loop.stopping import Ends
 from fl_core.loop.transfers import Transfers
 from fl_core.problems.problem import World
-from fl_core.schema import Status
+from fl_core.recorded_names import Status
 from fl_core.server.jobs import Job, Send, Update
 from fl_core.server.roster import Roster
 from fl_core.server.server import Server

@@ -1,6 +1,6 @@
 """The mutable state of a run in a single place, so that a checkpoint can save it.
 
-`Simulation` creates it; the parts of the loop write into it. `saved_state` turns it into plain data.
+`Simulation` creates it; the parts of the loop write into it. `serialization` turns it into plain data.
 
 Free: fields may be added or renamed. Checkpoints without them are refused, and their runs begin again.
 """
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from heapq import heappop
 
 from fl_core.loop.events import JOBS, EventKind, EventQueue
-from fl_core.schema import Status
+from fl_core.recorded_names import Status
 from fl_core.server.jobs import Job, Update
 from fl_core.server.state import ServerState
-from fl_core.timing.link import Link
+from fl_core.timing.link_sharing import Link
 from fl_core.timing.network import Way
 
 POSTPONED = "postponed"  # payload of a late alarm in the queue

@@ -1,6 +1,6 @@
 """Downloads and uploads in progress on the links of a scenario's network (docs/rules.md, rule 22).
 
-`Service` starts and stops the transfers of a job. The arithmetic of a shared link is in `timing/link.py`.
+`Service` starts and stops the transfers of a job. Shared links are computed in `timing/link_sharing.py`.
 
 Fixed: the ticks, exact in integers of grains (stored boards have populations with links).
 """
@@ -11,7 +11,7 @@ from fractions import Fraction
 from fl_core.loop.events import EventKind
 from fl_core.loop.state import RunState
 from fl_core.server.jobs import Job
-from fl_core.timing.link import GRAIN, Link, nearest
+from fl_core.timing.link_sharing import GRAIN, Link, nearest
 from fl_core.timing.network import MBIT, Network, Way, grains
 
 

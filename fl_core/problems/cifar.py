@@ -11,7 +11,7 @@ from pydantic import model_validator
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from fl_core import reading
+from fl_core import file_reading
 from fl_core.parts import FieldError
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import check_md5, located
@@ -123,7 +123,7 @@ def _load(name: str, folder: Path, files: dict[str, str], labels: str) -> tuple[
     images: list[np.ndarray] = []
     targets: list[int] = []
     for file, md5 in files.items():
-        content = reading.content(folder / file, MOST_BYTES)
+        content = file_reading.content(folder / file, MOST_BYTES)
         check_md5(name, folder / file, content, md5)
         batch: dict[str, Any] = pickle.loads(content, encoding="latin1")
         images.append(batch["data"])

@@ -14,13 +14,13 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema, model_val
 from fl_core import import_guard
 from fl_core.metrics import Metric
 from fl_core.parts import Count, FieldError
-from fl_core.problems.apps import folder
+from fl_core.problems.flower_apps import folder
 from fl_core.problems.problem import InvalidProblemError, Problem
 from fl_core.problems.user_problem import ImportPath
 from fl_core.text import miscounted
 
 if TYPE_CHECKING:
-    from fl_core.problems.apps.world import FlowerWorld
+    from fl_core.problems.flower_apps.world import FlowerWorld
 
 NOT_INSTALLED = (
     "problem 'flower' needs Flower: pip install -e \".[flower]\" in an environment of its own, without "
@@ -138,7 +138,7 @@ class Flower(Problem):
                 f"the code in {self.app} was edited: its digest is no longer {self.digest}. Restore the "
                 "code, or rerun the command"
             )
-        from fl_core.problems.apps.world import FlowerWorld
+        from fl_core.problems.flower_apps.world import FlowerWorld
 
         return FlowerWorld(self, seed)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fl_core import reading
+from fl_core import file_reading
 from fl_core.problems.data import files
 from fl_core.problems.data.data import Data, stratified
 from fl_core.problems.data.files import DataDamagedError, DataMissingError, check_md5
@@ -144,7 +144,7 @@ def _read(name: str, file: str, folder: Path) -> np.ndarray:
     content = None
     for path, md5 in zip((packed, unpacked), MD5[name][file], strict=True):
         if path.is_file():
-            content = np.frombuffer(bytearray(reading.content(path, MOST_BYTES)), np.uint8)
+            content = np.frombuffer(bytearray(file_reading.content(path, MOST_BYTES)), np.uint8)
             check_md5(name, path, content.data, md5)
     assert content is not None  # one of the two is there
     if not unpacked.is_file():

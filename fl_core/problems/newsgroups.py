@@ -8,7 +8,7 @@ import torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
-from fl_core import reading
+from fl_core import file_reading
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataDamagedError, located
 from fl_core.problems.models.linear import Linear
@@ -69,7 +69,7 @@ def _half(folder: Path, count: int) -> tuple[list[str], Tensor]:
             f"newsgroups: {folder} has {len(posts)} posts in {len(groups)} groups, not {count} in "
             f"{GROUPS}: unpack 20news-bydate.tar.gz again"
         )
-    texts = [reading.text(post, "latin-1") for post, _ in posts]
+    texts = [file_reading.text(post, "latin-1") for post, _ in posts]
     return texts, torch.tensor([label for _, label in posts])
 
 

@@ -14,12 +14,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from fl_core import keys, reading
+from fl_core import file_reading, keys
 from fl_core.parts import Count, Part, Rate
 from fl_core.problems.data.data import Data
 from fl_core.problems.problem import InvalidProblemError
-from fl_core.sources import content, filled_in
 from fl_core.streams import stream
+from fl_core.user_code import content, filled_in
 
 
 class Partition(Part):
@@ -605,7 +605,7 @@ def _without_duplicates(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 def _rows(content: bytes) -> dict[int, list[int]]:
     """Return client → indices from CSV rows of `client,index`."""
     parts: dict[int, list[int]] = {}
-    for line, cells in reading.rows(content):
+    for line, cells in file_reading.rows(content):
         try:
             client, index = (_integer(cell) for cell in cells)
         except ValueError as error:

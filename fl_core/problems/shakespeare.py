@@ -13,7 +13,7 @@ import torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
-from fl_core import reading
+from fl_core import file_reading
 from fl_core.metrics import Metric
 from fl_core.parts import Count
 from fl_core.problems.data.data import Data
@@ -95,7 +95,7 @@ def roles(folder: Path) -> dict[tuple[str, str], str]:
     spoken: dict[tuple[str, str], list[str]] = {}
     for play in plays:
         try:
-            text = reading.text(play)
+            text = file_reading.text(play)
         except (OSError, UnicodeDecodeError) as error:
             raise DataDamagedError(f"shakespeare: {play} cannot be read: {error}") from None
         for role, speech in speeches(text):

@@ -11,7 +11,7 @@ import torch
 from pydantic import SerializeAsAny, model_validator
 from torch import Tensor
 
-from fl_core import reading
+from fl_core import file_reading
 from fl_core.metrics import LOSS, Metric
 from fl_core.parts import Count, FieldError
 from fl_core.problems.data.data import Data
@@ -88,7 +88,7 @@ class ShakespeareLM(Modelled):
 @functools.cache
 def _data(path: Path, roles: int | None, context: int, points: int | None, test_points: int) -> Data:
     """Return windows of the whole text, or of the longest roles; read once per process."""
-    text = reading.text(path)
+    text = file_reading.text(path)
     if unknown := set(text) - set(ALPHABET):
         raise DataDamagedError(f"shakespeare_lm: {path} has {min(unknown)!r}, which the published text lacks")
     texts = [text] if roles is None else largest(speeches(text), roles)

@@ -20,13 +20,13 @@ from pydantic import SerializeAsAny, model_validator
 from fl_core.keys import digest
 from fl_core.metrics import ACCURACY, LOSS, Metric
 from fl_core.parts import FieldError
+from fl_core.problems.data.client_data import Shares
 from fl_core.problems.data.data import Data, half_tested, held_out
-from fl_core.problems.data.shares import Shares
-from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.models.linear import Logistic
 from fl_core.problems.models.model import Model
 from fl_core.problems.partitions import IID, Partition
 from fl_core.problems.problem import CPU, InvalidProblemError, Precision, Problem
+from fl_core.problems.training.network_check import hidden_state
 from fl_core.streams import torch_stream
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Supervised(Problem):
         return KeyedWorld if task.keyed else SupervisedWorld
 
     def pooled(self, seed: int, device: torch.device = CPU) -> dict[str, float]:
-        from fl_core.problems.training.pooled import train
+        from fl_core.problems.training.centralised_baseline import train
 
         world = self.world(seed).to(device)
         return world.evaluate(train(world, seed, self.pooled_steps)).metrics

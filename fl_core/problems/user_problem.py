@@ -13,10 +13,10 @@ from fl_core.metrics import LOSS, Metric
 from fl_core.parts import imported
 from fl_core.problems.data import user_data
 from fl_core.problems.data.data import Data
-from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.partitions import Given, Partition
 from fl_core.problems.problem import InvalidProblemError
 from fl_core.problems.supervised import Supervised
+from fl_core.problems.training.network_check import hidden_state
 
 if TYPE_CHECKING:
     from fl_core.problems.training.tasks import Task

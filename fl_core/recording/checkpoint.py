@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from fl_core import sources
-from fl_core.loop.saved_state import fits, plain, restore, values
+from fl_core import user_code
+from fl_core.loop.serialization import fits, plain, restore, values
+from fl_core.recorded_names import ARRIVALS, Status
 from fl_core.recording.atomic import whole
 from fl_core.recording.recorder import Record, Recorder
-from fl_core.schema import ARRIVALS, Status
 
 MARKS = ("iteration_marks", "update_marks", "byte_marks", "time_marks")
 DIGEST = hashlib.sha256().digest_size  # bytes
@@ -92,7 +92,7 @@ def load(recorder: Recorder, path: Path) -> Any:
 
 def _own_code(recorder: Recorder) -> dict[str, str]:
     """Return the digest of the user's code for each import path: a resume with edited code is refused."""
-    return sources.digests(sources.named(recorder.simulation.experiment.description()))
+    return user_code.digests(user_code.named(recorder.simulation.experiment.description()))
 
 
 def _recorder(recorder: Recorder) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class LapClock:
 class RunSlot:
     """A simulation among interleaved simulations, with its open request and its share of real time.
 
-    A worker's subclass also evaluates the model and saves checkpoints (`benchmarks/runs/jobs.py`).
+    A worker's subclass also evaluates the model and saves checkpoints (`benchmarks/runs/run_jobs.py`).
     """
 
     def __init__(self, events: Iterator[Event | ComputeRequest]) -> None:

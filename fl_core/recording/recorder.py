@@ -29,8 +29,7 @@ from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event, Simulation, simulate
 from fl_core.metrics import FP_LOSS, LOSS, TRAINING
 from fl_core.problems.problem import Evaluation, World
-from fl_core.recording.evaluation import Evaluate, EvaluationSample, metrics, surrogate_weights
-from fl_core.schema import (
+from fl_core.recorded_names import (
     ARRIVALS,
     BYTES,
     CURVE,
@@ -43,6 +42,7 @@ from fl_core.schema import (
     Reason,
     Status,
 )
+from fl_core.recording.evaluation import Evaluate, EvaluationSample, metrics, surrogate_weights
 from fl_core.time_to_target import first_meeting
 from fl_core.timing.network import Way
 

@@ -17,8 +17,8 @@ from itertools import product
 from typing import Any, get_args
 
 from fl_core.parts import Candidates, Part, Tune, find
+from fl_core.recorded_names import EDGE_FRACTION
 from fl_core.scenario import Scenario
-from fl_core.schema import EDGE_FRACTION
 from fl_core.server.optimizers import ServerOptimizer
 from fl_core.strategies.strategy import Strategy
 from fl_core.text import nearest

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny, ValidationError, model_validator
 
-from fl_core.coding import Coding
+from fl_core.compression import Coding
 from fl_core.local_work import SGD, LocalWork
 from fl_core.parts import Count, FieldError, Part, Rate, Tune
 from fl_core.scenario import Scenario

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fl_core.coding import Coding
+from fl_core.compression import Coding
 from fl_core.local_work import LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions import Partition
@@ -22,8 +22,8 @@ from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.sampling import Sampling
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing import of_laws, of_problems, of_strategies
-from fl_core.testing.scene import experiment, must, scenario, without_name
+from fl_core.testing import law_checks, problem_checks, strategy_checks
+from fl_core.testing.check_experiments import experiment, must, scenario, without_name
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
 from fl_core.timing.per_client import PerClient
@@ -62,16 +62,19 @@ def checks(part: Part | type[Part]) -> list[Check]:
 def _of_family(part: Part) -> tuple[Callable[[Any], None], ...]:
     """Return the checks of the family of a part."""
     families: dict[type[Part], tuple[Callable[[Any], None], ...]] = {
-        Strategy: of_strategies.CHECKS,
+        Strategy: strategy_checks.CHECKS,
         Sampling: (rounds_go_through,),
         LocalWork: (jobs_go_through,),
         ServerOptimizer: (steps_go_through,),
-        Coding: (of_laws.messages_have_the_mean_and_variance_that_it_says, messages_go_through),
-        Durations: of_laws.DURATIONS,
-        Availability: (of_laws.absences_follow_one_another, of_laws.runs_go_through_with_these_absences),
-        PerClient: (of_laws.each_client_has_its_number,),
-        Partition: (of_laws.data_are_dealt_out_as_promised,),
-        Problem: of_problems.CHECKS,
+        Coding: (law_checks.messages_have_the_mean_and_variance_that_it_says, messages_go_through),
+        Durations: law_checks.DURATIONS,
+        Availability: (
+            law_checks.absences_follow_one_another,
+            law_checks.runs_go_through_with_these_absences,
+        ),
+        PerClient: (law_checks.each_client_has_its_number,),
+        Partition: (law_checks.data_are_dealt_out_as_promised,),
+        Problem: problem_checks.CHECKS,
     }
     return families.get(part.family(), ())
 
@@ -95,8 +98,8 @@ def its_fields_are_json(part: Part) -> None:
 def rounds_go_through(sampling: Sampling) -> None:
     """FedAvg with the sampling passes the checks of a strategy, except on the limit, possibly biased."""
     strategy = FedAvg(sampling=sampling)
-    for check in of_strategies.CHECKS:
-        if check is not of_strategies.a_run_learns:
+    for check in strategy_checks.CHECKS:
+        if check is not strategy_checks.a_run_learns:
             check(strategy)
 
 
@@ -108,7 +111,7 @@ def jobs_go_through(local: LocalWork) -> None:
 def steps_go_through(optimizer: ServerOptimizer) -> None:
     """Asynchronous SGD with the server optimiser repeats, with steps as linear as declared."""
     _goes_through(server=optimizer)
-    of_strategies.its_steps_are_as_linear_as_it_says(ASGD(server=optimizer))
+    strategy_checks.its_steps_are_as_linear_as_it_says(ASGD(server=optimizer))
 
 
 def messages_go_through(coding: Coding) -> None:
@@ -121,6 +124,6 @@ def _goes_through(**fields: Part) -> None:
     """Check a run of asynchronous SGD with the given fields: repeated, in stacks, resumed."""
     described = experiment(scenario())
     strategy = described.strategy.model_copy(update=fields)
-    of_strategies.a_run_repeats_bit_for_bit(strategy)
-    of_strategies.is_the_same_in_stacks(described.model_copy(update={"strategy": strategy}))
-    of_strategies.is_the_same_when_resumed(strategy)
+    strategy_checks.a_run_repeats_bit_for_bit(strategy)
+    strategy_checks.is_the_same_in_stacks(described.model_copy(update={"strategy": strategy}))
+    strategy_checks.is_the_same_when_resumed(strategy)

@@ -13,11 +13,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fl_core.parts import Exact, FieldError, Length, Share, ordered
-from fl_core.sources import filled_in
 from fl_core.streams import stream
 from fl_core.timing import traces
 from fl_core.timing.durations import Durations, on_unit, one_each
 from fl_core.timing.law_labels import chosen, label, plain
+from fl_core.user_code import filled_in
 
 
 class Fixed(Durations):

@@ -1,6 +1,6 @@
 """The links of a scenario between clients and server: rates, latencies and shared capacity.
 
-`loop/transfers.py` takes rates from here for the transfers of a run; the arithmetic of sharing is in `link`.
+`loop/transfers.py` takes rates from here for transfers of a run; `link_sharing` computes shared links.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import inf
 
 from fl_core.parts import Bytes, Count, FieldError, Frozen, Length
-from fl_core.timing.link import GRAIN, Rate
+from fl_core.timing.link_sharing import GRAIN, Rate
 from fl_core.timing.per_client import Constant, NumberOrLaw, checked
 
 MBIT = 125_000  # bytes

@@ -12,15 +12,15 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import BeforeValidator, Field, SerializeAsAny
 
-from fl_core import keys, reading, sources
+from fl_core import file_reading, keys, user_code
 from fl_core.parts import FieldError, Length, Part, Rate, Share, Time, exact, ordered
-from fl_core.sources import filled_in
 from fl_core.streams import stream
 from fl_core.text import many, miscounted
 from fl_core.timing import traces
 from fl_core.timing.clock import MICRO
 from fl_core.timing.durations import on_unit
 from fl_core.timing.law_labels import chosen, label
+from fl_core.user_code import filled_in
 
 
 class PerClient(Part):
@@ -258,7 +258,7 @@ class ColumnLaw(PerClient):
         """Return the header, with the named columns, and line number and cells of each row."""
         content = _content(self.path, self.digest)
         try:
-            (_, header), *rows = reading.rows(content)
+            (_, header), *rows = file_reading.rows(content)
         except ValueError as error:
             reason = error if content.strip() else "is empty"
             raise FieldError("path", f"{self.path}: {reason}") from None
@@ -292,7 +292,7 @@ class ColumnLaw(PerClient):
 def _content(path: Path, digest: str = "") -> bytes:
     """Return the content of a law's file; FieldError of `path` if unreadable, or of another digest."""
     try:
-        return sources.content("file", path, digest)
+        return user_code.content("file", path, digest)
     except ValueError as error:
         raise FieldError("path", str(error)) from None
 

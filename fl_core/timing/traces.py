@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from fl_core import keys, reading, sources
+from fl_core import file_reading, keys, user_code
 from fl_core.parts import exact
 from fl_core.streams import stream
 from fl_core.text import many
@@ -153,23 +153,23 @@ def normal_id(client: str) -> str:
     return str(int(client)) if client.isdecimal() and len(client) <= DIGITS else client
 
 
-def content(path: Path, digest: str = "", limit: int = reading.MOST_BYTES) -> bytes:
+def content(path: Path, digest: str = "", limit: int = file_reading.MOST_BYTES) -> bytes:
     """Return the content of a trace file; raise ValueError if unreadable, or not of the digest given."""
-    return sources.content("trace file", path, digest, limit)
+    return user_code.content("trace file", path, digest, limit)
 
 
 @functools.lru_cache(maxsize=4)
 def time_unit(path: Path, digest: str) -> str:
     """Return the unit of lengths in the header of a trace file, for example seconds; empty if unnamed."""
     line = content(path, digest).lstrip().partition(b"\n")[0]
-    names = [cell.lower() for _, cells in reading.rows(line) for cell in cells[1:2]]
+    names = [cell.lower() for _, cells in file_reading.rows(line) for cell in cells[1:2]]
     return names[0] if names and names[0] in TIME_UNITS else ""
 
 
 def rows(path: Path, data: bytes) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and cells of each row except empty rows and headers."""
     try:
-        for line, cells in reading.rows(data):
+        for line, cells in file_reading.rows(data):
             if line == 1 and not cells[0]:
                 raise ValueError(
                     "line 1: the first column has no name. Write a table without its index, in pandas with "

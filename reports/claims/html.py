@@ -15,12 +15,12 @@ from markupsafe import Markup
 
 from benchmarks.claims.files import papers
 from benchmarks.claims.stored_numbers import RESULTS
-from fl_core.schema import CLAIMS
+from fl_core.recorded_names import CLAIMS
 from fl_core.text import many
-from reports.claims import basis, forest, matrix, overview
+from reports.claims import forest_plot, main_results_figure, matrix, workloads
 from reports.claims.main_results import outcomes
 from reports.claims.readings import THEOREM, Reading, by_scale, readings
-from reports.claims.terminal import (
+from reports.claims.verdict_text import (
     ORDER,
     anchor,
     arranged,
@@ -81,18 +81,20 @@ def _rows(group: Sequence[Reading]) -> Iterator[Row]:
         if reading.ran:
             by_row.setdefault((reading.claim.row, measured_quantity(reading.claim)), []).append(reading)
     for (name, axis_title), row in by_row.items():
-        effects = [(reading, forest.effect(reading.claim, reading.verdict)) for reading in ranked(row)]
+        effects = [(reading, forest_plot.effect(reading.claim, reading.verdict)) for reading in ranked(row)]
         drawn = [effect for _, effect in effects if effect]
-        axis = forest.Axis.around(drawn) if drawn else None
+        axis = forest_plot.Axis.around(drawn) if drawn else None
         entries = [(reading, _strip(reading, effect, axis)) for reading, effect in effects]
         yield Row(name, entries, axis.texts if axis else None, axis_title)
 
 
-def _strip(reading: Reading, effect: forest.DrawnEffect | None, axis: forest.Axis | None) -> Markup | None:
+def _strip(
+    reading: Reading, effect: forest_plot.DrawnEffect | None, axis: forest_plot.Axis | None
+) -> Markup | None:
     """Return the line of a reading in the plot; None without an effect."""
     if effect is None or axis is None:
         return None
-    return forest.strip(effect, axis, reading.word, f"{worded(reading)}: {found(reading)}")
+    return forest_plot.strip(effect, axis, reading.word, f"{worded(reading)}: {found(reading)}")
 
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -111,9 +113,9 @@ def render(readings: Sequence[Reading]) -> str:
     return template("page.html.j2").render(
         blocks=shown_blocks,
         summary=matrix.summary(results),
-        overview=overview.figure(results),
-        basis=list(basis.groups(results)),
-        missing=basis.missing(results),
+        overview=main_results_figure.figure(results),
+        basis=list(workloads.groups(results)),
+        missing=workloads.missing(results),
         matrices=[(mine, matrix.columns(mine)) for mine in matrix.by_paper(results)],
         matrix=matrix,
         filters=_filters(shown_blocks),
@@ -122,7 +124,19 @@ def render(readings: Sequence[Reading]) -> str:
 
 def template(name: str) -> Template:
     """Return a template of the claims folder, with the style sheet and the script of the report page."""
-    words = (anchor, arranged, basis.ran_on, besides, found, many, matrix.scoped, ranked, said, sides, worded)
+    words = (
+        anchor,
+        arranged,
+        workloads.ran_on,
+        besides,
+        found,
+        many,
+        matrix.scoped,
+        ranked,
+        said,
+        sides,
+        worded,
+    )
     folder = environment().overlay(loader=FileSystemLoader(TEMPLATES))
     folder.filters = {**folder.filters, **{word.__name__: word for word in words}}
     return folder.get_template(name)

@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from benchmarks.claims.comparisons import Theorem
 from benchmarks.claims.files import MainResult, Paper
-from reports.claims.pooled import PooledEffect, pooled
+from benchmarks.claims.kinds import Theorem
+from reports.claims.pooled_effects import PooledEffect, pooled
 from reports.claims.printed_tables import tables
 from reports.claims.readings import Reading
 from reports.claims.rules import DECIDED, OPEN

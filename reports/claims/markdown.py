@@ -16,16 +16,16 @@ from scipy.stats import binom
 
 from benchmarks.claims import register, stored_numbers
 from benchmarks.claims.claim import SCALES, Band, Claim, Evidence, Need
-from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Same, Theorem, Value
 from benchmarks.claims.files import Paper
+from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value
 from benchmarks.claims.stored_numbers import RESULTS
 from reports import numbers
-from reports.claims import basis, matrix, overview, simulated
+from reports.claims import false_verdicts, main_results_figure, matrix, workloads
 from reports.claims.main_results import Outcome, outcomes
 from reports.claims.readings import THEOREM, Reading, by_scale
 from reports.claims.rules import DECIDED, Verdict, flat, paired
-from reports.claims.terminal import MEANS, arranged, interval, number, ranked, remarks, sides, worded
-from reports.inference import ERROR, paired_effect
+from reports.claims.verdict_text import MEANS, arranged, interval, number, ranked, remarks, sides, worded
+from reports.statistical_inference import ERROR, paired_effect
 from reports.tables import markdown, markdown_templates
 
 KINDS: dict[Evidence, str] = {
@@ -66,8 +66,8 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
         "generated": GENERATED,
         "costs": COSTS,
         "summary": matrix.summary(all_results),
-        "bases": list(basis.groups(all_results)),
-        "missing": basis.missing(all_results),
+        "bases": list(workloads.groups(all_results)),
+        "missing": workloads.missing(all_results),
         "divided": [outcome for outcome in all_results if matrix.where(outcome)],
         "matrices": [_matrix(mine, _page_name(mine[0])) for mine in matrix.by_paper(all_results)],
         "rate": _rate(results),
@@ -79,7 +79,7 @@ def pages(readings: Sequence[Reading], results: Path = RESULTS) -> dict[str, str
     templates = markdown_templates(Path(__file__).parent / "templates")
     return {
         **{page: templates.get_template(f"{page}.j2").render(values) for page in PAGES},
-        "claims.svg": overview.file(all_results),
+        "claims.svg": main_results_figure.file(all_results),
         **{f"claims/{name}.md": _page(paper, readings) for name, paper in papers.items()},
     }
 
@@ -127,7 +127,7 @@ def _rate(results: Path) -> dict[str, object]:
     campaigns with a false verdict, `worst` has the rows above 5 %, and `luck` is the number of false
     campaigns that a row with a true rate of 5 % stays within with probability 95 %.
     """
-    rates = simulated.stored(results)
+    rates = false_verdicts.stored(results)
     if not rates:
         return {}
     campaigns = rates[0].campaigns
@@ -220,7 +220,7 @@ def _reason(reading: Reading) -> str:
 
 def _row(reading: Reading, notes: Mapping[str, str]) -> tuple[str, ...]:
     """Return a reading as cells under `HEADER`."""
-    claim, verdict, ran_on = reading.claim, reading.verdict, basis.ran_on(reading)
+    claim, verdict, ran_on = reading.claim, reading.verdict, workloads.ran_on(reading)
     place = ": ".join(filter(None, (f"{reading.scale} scale", ran_on))) if claim.needs_runs else f"`{ran_on}`"
     statement = " ".join(filter(None, (claim.statement, notes.get(claim.note))))
     return (

@@ -16,11 +16,11 @@ from benchmarks.claims.claim import Arrangement, Evidence, Workload
 from fl_core.text import many
 from reports import numbers
 from reports.claims.main_results import MainWord, Outcome, decides, tally, word_of
-from reports.claims.pooled import PooledEffect, leader
+from reports.claims.pooled_effects import PooledEffect, leader
 from reports.claims.printed_tables import PrintedTable, TableCheck, tables
 from reports.claims.readings import Reading
 from reports.claims.rules import OPEN, Word
-from reports.claims.terminal import ARRANGED, SAID, measured_quantity, quantity, ranked
+from reports.claims.verdict_text import ARRANGED, SAID, measured_quantity, quantity, ranked
 
 # Square of a main result's word, the best first.
 OUTCOMES: dict[MainWord, str] = {

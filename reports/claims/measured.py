@@ -24,10 +24,10 @@ from benchmarks.mlflow_store.run_result import RunResult
 from fl_core import import_guard
 from fl_core.diagnostics.volatility import volatility
 from fl_core.metrics import FP_LOSS
-from fl_core.schema import BY_BUDGET, Clock, Name, Status, Total
+from fl_core.recorded_names import BY_BUDGET, Clock, Name, Status, Total
 from fl_core.time_to_target import time_to_target
 from reports.numbers import measure_of
-from reports.records.cells import value_at
+from reports.records.seed_summaries import value_at
 
 
 def kept_bytes(runs: Sequence[RunResult]) -> float:

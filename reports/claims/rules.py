@@ -15,8 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.claims.claim import Band, Claim
-from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Same, Theorem, Value, rounding
-from reports.inference import (
+from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Same, Theorem, Value, rounding
+from reports.numbers import short
+from reports.statistical_inference import (
     FEWEST,
     Array,
     PairedEstimate,
@@ -31,7 +32,6 @@ from reports.inference import (
     spread_ratio,
     straightened,
 )
-from reports.numbers import short
 
 Values = Mapping[str, Mapping[int, float]]  # sample → seed → number; NaN where the run diverged
 Word = Literal[

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import Claim, Sample
-from benchmarks.claims.comparisons import Theorem
 from benchmarks.claims.files import Paper
+from benchmarks.claims.kinds import Theorem
 from benchmarks.claims.stored_numbers import Number
 from benchmarks.suite.labels import value as written
-from benchmarks.tables import entry
+from benchmarks.terminal_output import entry
 from fl_core.text import many
 from reports import numbers
 from reports.claims.main_results import outcomes
 from reports.claims.matrix import scoped, sentence
 from reports.claims.readings import Reading, all_of, readings, scales
 from reports.claims.rules import Verdict
-from reports.claims.terminal import ORDER, arranged, besides, interval, line, said
+from reports.claims.verdict_text import ORDER, arranged, besides, interval, line, said
 
 SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at_least", "arguments", "found")
 

@@ -7,7 +7,7 @@ look it counts as *not run*: a few seeds at a larger scale do not displace the v
 The tests of a row of the list of claims share 5 % of error (Holm). An estimate over paired seeds is held
 against the band that the claim names: inside it the claim is *confirmed*, outside *refuted*, across its edge
 *undecided*, with the number of seeds that would decide it. It takes t, corrected for skewness, and an exact
-sign-flip test at 5 % (`inference.agreed`), which fewer than six seeds cannot pass. Where no test decides and
+sign-flip test at 5 % (`agreed`), which fewer than six seeds cannot pass. Where no test decides and
 all seeds are on one side, the claim *leans*.
 
     better     A − B in the direction of the metric: ahead is confirmed, behind is refuted; within the margin
@@ -40,10 +40,10 @@ from math import inf
 import numpy as np
 
 from benchmarks.claims.claim import Claim
-from benchmarks.claims.comparisons import Report, Theorem, Value
+from benchmarks.claims.kinds import Report, Theorem, Value
 from reports.claims import rules
 from reports.claims.rules import Look, Values, Verdict, Word
-from reports.inference import ERROR, holm_by_question, simultaneous_level
+from reports.statistical_inference import ERROR, holm_by_question, simultaneous_level
 
 
 def share(plan: Sequence[int], look: int) -> float:

@@ -24,10 +24,10 @@ import numpy as np
 from markupsafe import Markup
 
 from reports import numbers
-from reports.figures import look
+from reports.figures import styles
 
 # Placeholder in matplotlib's output → name of the CSS variable that takes its place
-STAND_INS = {f"#0000{0xA0 + at:02x}": name for at, name in enumerate(look.palette())}
+STAND_INS = {f"#0000{0xA0 + at:02x}": name for at, name in enumerate(styles.palette())}
 HALO = "halo"  # the `gid` of text that stands on lines
 LEFT_OUT = ("metadata", "style")
 SMALL_TEXT = "font-size: 9.5px"
@@ -118,7 +118,7 @@ else:
 
 logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it tells users of its cache
 
-_PALETTE = look.palette()
+_PALETTE = styles.palette()
 _NAMED = {name: f"asyncfl {name}" for name in _PALETTE}  # matplotlib's names of the colours
 INK, MUTED, RULE, PAPER = (_NAMED[name] for name in ("ink", "muted", "rule", "paper"))
 SIZE, MARGINS = (400, 270), (46, 14, 30, 44)  # of most figures
@@ -205,8 +205,8 @@ class Drawing:
             figure = self._drawn(self.size[1] + LEADING * rows + (8 if rows else 0))
             keys = [
                 Line2D(
-                    [], [], color=series(index), linestyle=line_style(index), marker=look.marker(index),
-                    markersize=0 if look.quiet(index) else 5, markeredgewidth=0, linewidth=1.6, label=label,
+                    [], [], color=series(index), linestyle=line_style(index), marker=styles.marker(index),
+                    markersize=0 if styles.quiet(index) else 5, markeredgewidth=0, linewidth=1.6, label=label,
                 )
                 for index, label in self.legend
             ]  # fmt: skip
@@ -264,7 +264,7 @@ def _halo(figure: Figure) -> None:
 
 def series(index: int) -> str:
     """Return the colour of a strategy."""
-    return _NAMED[look.colour(index)]
+    return _NAMED[styles.colour(index)]
 
 
 def style(index: int) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def style(index: int) -> dict[str, Any]:
 
 def line_style(index: int) -> Any:
     """Return the dash of a strategy in matplotlib's format."""
-    return (0, look.dash(index)) if look.dash(index) else "-"
+    return (0, styles.dash(index)) if styles.dash(index) else "-"
 
 
 def dot(
@@ -305,7 +305,7 @@ def strokes(axes: Axes, index: int, values: np.ndarray | Sequence[float], y: flo
 
 def markers(axes: Axes, index: int, x: np.ndarray, y: np.ndarray, at: Sequence[int] | np.ndarray) -> None:
     """Draw the markers of a strategy's line at the given points."""
-    axes.plot(x[at], y[at], look.marker(index), markersize=5, markeredgewidth=0, **style(index))
+    axes.plot(x[at], y[at], styles.marker(index), markersize=5, markeredgewidth=0, **style(index))
 
 
 def interval(
@@ -324,7 +324,7 @@ def interval(
 
 def amount(level: int) -> tuple[str, str]:
     """Return the colours of an amount and of text on top; levels are 0 … 8."""
-    return _NAMED[f"a{level}"], PAPER if level >= look.TURN else INK
+    return _NAMED[f"a{level}"], PAPER if level >= styles.TURN else INK
 
 
 # -- axes and their words --

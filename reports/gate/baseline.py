@@ -23,15 +23,15 @@ from benchmarks.errors import RUN_AGAIN, UserError, writing
 from benchmarks.mlflow_store import parquet
 from benchmarks.mlflow_store.artifact_locations import fetched
 from benchmarks.mlflow_store.run_result import RunResult
-from benchmarks.suite import complaints
+from benchmarks.suite import validation_errors
 from benchmarks.suite.suite import PlannedRun
-from fl_core import reading
+from fl_core import file_reading
 from fl_core.metrics import FP_LOSS, LOSS
 from fl_core.parts import Frozen
+from fl_core.recorded_names import ARRIVALS, TRACEBACK, UPDATES, Status
 from fl_core.recording.atomic import whole
-from fl_core.schema import ARRIVALS, TRACEBACK, UPDATES, Status
-from fl_core.sources import digests, named
 from fl_core.text import many
+from fl_core.user_code import digests, named
 from reports.numbers import Measure, measure_of
 from reports.records.store import load
 
@@ -281,7 +281,7 @@ def write(baseline: Baseline, path: Path) -> Path:
 def read(path: Path) -> Baseline:
     """Read a baseline; UserError if the file is none."""
     try:
-        text = reading.content(path)
+        text = file_reading.content(path)
         baseline = Baseline.model_validate_json(text)
     except FileNotFoundError:
         raise UserError(
@@ -295,7 +295,7 @@ def read(path: Path) -> Baseline:
         place = f"{path}{yaml_io.line_of(text, first['loc'])}"
         key = f"{location}: " if location else ""
         raise UserError(
-            f"{place}: is not a baseline: {key}{complaints.reason(first)}. Name another"
+            f"{place}: is not a baseline: {key}{validation_errors.reason(first)}. Name another"
         ) from None
     if baseline.checksum and baseline.checksum != _checksum(baseline):
         raise UserError(

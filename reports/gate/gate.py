@@ -43,11 +43,11 @@ import numpy as np
 
 from benchmarks.errors import UserError
 from fl_core.metrics import FP_LOSS
-from fl_core.schema import Status
+from fl_core.recorded_names import Status
 from fl_core.text import many
 from reports.gate.baseline import DIGITS, Acceptance, Baseline, BaselineRun, GateGoal
-from reports.inference import paired_effect
 from reports.numbers import count, interval, minus, number
+from reports.statistical_inference import paired_effect
 
 LEVEL = 0.997  # of the interval of paired differences
 MIN_CHANGE = 0.005  # of the value: a smaller mean difference is no change of quality

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.errors import UserError, writing
-from fl_core import reading
+from fl_core import file_reading
 from fl_core.recording.atomic import whole
 from reports.tables import as_written, harmless
 
@@ -128,7 +128,7 @@ def _read(path: Path, kind: str) -> pd.DataFrame:
     columns = KINDS[kind]
     try:
         table = pd.read_csv(
-            BytesIO(reading.content(path)), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False
+            BytesIO(file_reading.content(path)), dtype=dict.fromkeys(TEXTS, str), keep_default_na=False
         )
         if missing := [name for name in columns if name not in table]:
             raise ValueError(f"no column '{missing[0]}'")

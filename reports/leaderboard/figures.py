@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reports import numbers
-from reports.figures import look, svg
+from reports.figures import styles, svg
 from reports.leaderboard.board_tables import numbers as values_of
-from reports.leaderboard.populations import REFERENCE, PopulationScores, board_order
-from reports.records.cells import common_grid, value_at
+from reports.leaderboard.scores import REFERENCE, PopulationScores, board_order
+from reports.records.seed_summaries import common_grid, value_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,7 @@ def curves(population: PopulationScores, scale: str, also: str = REFERENCE) -> s
     """
     leaders = [name for name in population.order() if name != REFERENCE][:MAX_CURVES]
     drawn = dict.fromkeys([*leaders, also, REFERENCE])
-    colours = {name: look.OWN if name == REFERENCE else at for at, name in enumerate(drawn)}
+    colours = {name: styles.OWN if name == REFERENCE else at for at, name in enumerate(drawn)}
 
     def paint(axes: Axes) -> None:
         for name, index in colours.items():

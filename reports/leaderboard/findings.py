@@ -19,7 +19,7 @@ from reports.leaderboard.page import (
     population_table,
     tuning_table,
 )
-from reports.leaderboard.populations import REFERENCE, PopulationScores
+from reports.leaderboard.scores import REFERENCE, PopulationScores
 from reports.tables import markdown
 
 PAGE, MANIFEST = "evidence.md", "manifest.json"

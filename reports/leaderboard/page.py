@@ -21,10 +21,10 @@ import numpy as np
 import pandas as pd
 
 from fl_core.text import listed, many
-from reports.inference import paired_effect
 from reports.leaderboard import figures
 from reports.leaderboard.board_tables import BoardTables
-from reports.leaderboard.populations import (
+from reports.leaderboard.rank_groups import NEIGHBOURS
+from reports.leaderboard.scores import (
     COPY,
     DISTANCES,
     FEW,
@@ -40,8 +40,8 @@ from reports.leaderboard.populations import (
     population,
     tuned_scales,
 )
-from reports.leaderboard.rank_groups import NEIGHBOURS
 from reports.numbers import MISSING
+from reports.statistical_inference import paired_effect
 from reports.tables import markdown, markdown_templates
 
 STEM = "leaderboard"  # prefix of the names of pages and figures

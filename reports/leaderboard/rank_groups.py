@@ -1,6 +1,6 @@
 """Rank groups: sets of entries that differ by no more than luck of tuning and of seeds.
 
-`PopulationScores` (`populations`) computes the threshold and the groups of each population with them.
+`PopulationScores` (`scores`) computes the threshold and the groups of each population with them.
 
 The number of an entry in a study is the mean, over seeds, of the logarithm of the time to target; a run that
 misses the target counts at the end of its budget, which can only hide a difference. In a scenario
@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fl_core.streams import stream
-from reports.inference import LEVEL
+from reports.statistical_inference import LEVEL
 
 Array = np.ndarray
 BOARDS = 2000  # simulated boards of equal entries

@@ -22,10 +22,20 @@ from benchmarks.mlflow_store import views
 from benchmarks.mlflow_store.database import UI_HOST, UI_PORT
 from benchmarks.mlflow_store.run_result import Columns, RunResult
 from fl_core.metrics import SURROGATE
-from fl_core.schema import NETWORK, OF_BUDGET, OF_STRATEGY, SEED, TO_TARGET, VARIANT, Clock, Name, untuned
+from fl_core.recorded_names import (
+    NETWORK,
+    OF_BUDGET,
+    OF_STRATEGY,
+    SEED,
+    TO_TARGET,
+    VARIANT,
+    Clock,
+    Name,
+    untuned,
+)
 from fl_core.text import natural
 from reports.numbers import Measure, measure_of
-from reports.records.cells import Cell
+from reports.records.seed_summaries import Cell
 from reports.records.studies import RecordedStudy
 
 # Prefixes of the names of parameters that make bytes worth a figure

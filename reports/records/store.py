@@ -27,7 +27,7 @@ from benchmarks.mlflow_store.run_result import (
 )
 from benchmarks.redaction import redacted
 from fl_core.metrics import SURROGATE
-from fl_core.schema import CAMPAIGN, CURVE, UNTUNED, VARIANT, Kind, MlflowTag, Tag
+from fl_core.recorded_names import CAMPAIGN, CURVE, UNTUNED, VARIANT, Kind, MlflowTag, Tag
 from fl_core.text import many, nearest
 from reports.records.records import RecordedSuite, latest
 from reports.records.studies import read_studies

@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks.mlflow_store.run_result import RunResult, TrialResult, clean, number, parsed
 from fl_core.metrics import from_text
-from fl_core.schema import EDGE_FRACTION, TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialState
+from fl_core.recorded_names import EDGE_FRACTION, TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialState
 from reports.numbers import Measure, measure
-from reports.records.cells import Array
+from reports.records.seed_summaries import Array
 
 Value = float | str | bool
 

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.mlflow_store.run_result import RunResult
-from fl_core.schema import PHASES, PHASES_AT_SERVER, TIME, Name
+from fl_core.recorded_names import PHASES, PHASES_AT_SERVER, TIME, Name
 from reports import numbers
 from reports.figures import svg
 from reports.numbers import Measure, tick
-from reports.records.cells import Array, Cell
 from reports.records.records import RecordedScenario, client_table
+from reports.records.seed_summaries import Array, Cell
 from reports.sections.section import (
     Card,
     Results,

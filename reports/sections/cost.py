@@ -9,7 +9,7 @@ from math import isnan
 import numpy as np
 import pandas as pd
 
-from fl_core.schema import ENERGY, UPDATES, Clock, Name, Status, Total
+from fl_core.recorded_names import ENERGY, UPDATES, Clock, Name, Status, Total
 from fl_core.text import duration
 from reports import numbers
 from reports.sections.section import Results, Section

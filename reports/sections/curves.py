@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from fl_core.schema import Clock
-from reports.figures import look, svg
-from reports.figures.scale import Scale
+from fl_core.recorded_names import Clock
+from reports.figures import styles, svg
+from reports.figures.axis_scale import Scale
 from reports.numbers import Measure
-from reports.records.cells import CurveBand, band
 from reports.records.records import RecordedScenario
+from reports.records.seed_summaries import CurveBand, band
 from reports.sections.section import Card, Results, Section, cards_section, legend, over
 from reports.tables import PageTable, download
 
@@ -152,7 +152,7 @@ def plot(
     about = f"{metric.title} against {clock.words}, {scenario.label}: {finding}"
 
     def paint(axes: svg.Axes) -> None:
-        for line in sorted(bands, key=lambda line: look.layer(line.cell.index)):
+        for line in sorted(bands, key=lambda line: styles.layer(line.cell.index)):
             _paint_band(axes, line, scale)
         clocks = [line.grid for line in bands if line.n]
         clocks = clocks or [marks for line in bands for marks, _ in line.lost]
@@ -174,14 +174,20 @@ def _paint_band(axes: svg.Axes, line: CurveBand, scale: Scale) -> None:
     """Draw a strategy's mean, the range over seeds, and each diverged seed as a thin line."""
     index = line.cell.index
     style = svg.style(index)
-    if look.quiet(index):
+    if styles.quiet(index):
         if line.n:
-            axes.plot(line.grid, line.mean, linewidth=look.width(index), **style)
+            axes.plot(line.grid, line.mean, linewidth=styles.width(index), **style)
         return
     if line.n > 1:
         axes.fill_between(line.grid, line.low, line.high, alpha=0.11, linewidth=0, **style)
     if line.n:
-        axes.plot(line.grid, line.mean, linestyle=svg.line_style(index), linewidth=look.width(index), **style)
+        axes.plot(
+            line.grid,
+            line.mean,
+            linestyle=svg.line_style(index),
+            linewidth=styles.width(index),
+            **style,
+        )
         # Markers of overlapping lines are placed side by side.
         spacing, last = max(1, len(line.grid) // 5), len(line.grid) - 1
         svg.markers(axes, index, line.grid, line.mean, [*range(index % spacing, last, spacing), last])

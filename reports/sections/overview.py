@@ -13,15 +13,15 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.mlflow_store.run_result import RunResult
-from fl_core.schema import JOINT, Clock, Status, Total
+from fl_core.recorded_names import JOINT, Clock, Status, Total
 from fl_core.text import duration, many, varying
 from reports import numbers
 from reports.comparisons import PairedContrast, Question, seeds_to_show
-from reports.figures import look, svg
+from reports.figures import styles, svg
 from reports.numbers import Measure
 from reports.ranking_table import Standings, StrategyStanding
-from reports.records.cells import Cell, band, over_scenarios
 from reports.records.records import RecordedScenario, RecordedSuite
+from reports.records.seed_summaries import Cell, band, over_scenarios
 from reports.sections.curves import plot, scale
 from reports.sections.ranking import effect_entry, seeds_text
 from reports.sections.section import Results, Section, draw_rows
@@ -260,7 +260,7 @@ def leaders(results: Results) -> Section | None:
     first = [
         line
         for at, line in enumerate(standings.lines)
-        if at < MAX_LEADERS or look.highlighted(results.index[line.strategy])
+        if at < MAX_LEADERS or styles.highlighted(results.index[line.strategy])
     ]
     standing = _draw_standings(results, standings, first, title, write)
     curves, table = _leading_curves(results, standings), _standings_table(standings, score, write)
@@ -404,11 +404,11 @@ def _leading_curves(results: Results, standings: Standings) -> dict[str, Any] | 
     leading = [
         name
         for at, name in enumerate(standings.order)
-        if at < MAX_COLOURED_CURVES or look.highlighted(results.index[name])
+        if at < MAX_COLOURED_CURVES or styles.highlighted(results.index[name])
     ]
     lines_shown = [
-        replace(line, cell=replace(line.cell, index=look.QUIET + line.cell.index))
-        if line.cell.strategy not in leading and not look.quiet(line.cell.index)
+        replace(line, cell=replace(line.cell, index=styles.QUIET + line.cell.index))
+        if line.cell.strategy not in leading and not styles.quiet(line.cell.index)
         else line
         for line in bands
     ]

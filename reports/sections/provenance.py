@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from benchmarks.discrepancies import discrepancies
 from benchmarks.mlflow_store.run_result import RunResult
-from fl_core.schema import JOINT, OF_STRATEGY, SEED, STRATEGY_NAME
+from fl_core.recorded_names import JOINT, OF_STRATEGY, SEED, STRATEGY_NAME
 from fl_core.text import duration, many, natural
 from reports.records.records import RecordedSuite
 from reports.sections.section import Results, Section

@@ -10,17 +10,17 @@ from typing import Any
 
 import pandas as pd
 
-from fl_core.schema import Clock, Status
+from fl_core.recorded_names import Clock, Status
 from fl_core.text import many
 from reports import numbers
 from reports.comparisons import Gap
 from reports.figures import svg
-from reports.inference import Effect
 from reports.numbers import Measure
 from reports.ranking_table import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
-from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
+from reports.records.seed_summaries import Cell
 from reports.sections.section import Card, Results, Section, cards_section, draw_rows
+from reports.statistical_inference import Effect
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
 
 MIN_SEEDS = 5  # seeds; with fewer, the page notes how little they can show

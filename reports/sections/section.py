@@ -14,12 +14,12 @@ import pandas as pd
 from jinja2 import Template
 
 from benchmarks.colours import COLOURS, slots
-from fl_core.schema import JOINT, Clock
+from fl_core.recorded_names import JOINT, Clock
 from reports.comparisons import Gap, PairedContrast, contrasts, differences
-from reports.figures import look, svg
+from reports.figures import styles, svg
 from reports.ranking_table import Ranking, Standings, ranking, standings
-from reports.records.cells import Array, Cell
 from reports.records.records import RecordedScenario, RecordedSuite, run_table
+from reports.records.seed_summaries import Array, Cell
 from reports.tables import Download, PageTable
 
 LEADERS = 6  # strategies in colour, if a suite has too many for all to be
@@ -54,15 +54,15 @@ class Results:
         scenarios = suite.scenarios(index)
         ranked = standings(scenarios)
         highlighted = [name for name in suite.highlight if name in index]
-        if highlighted or len(index) > look.MOST_COLOURED:
+        if highlighted or len(index) > styles.MOST_COLOURED:
             order = ranked.order if ranked else suite.strategies
             leaders = [name for name in order if name not in highlighted][:LEADERS]
             first = [name for name in suite.strategies if name in leaders]
             quiet = [name for name in suite.strategies if name not in (*first, *highlighted)]
             repeated = len(places) > len(COLOURS)  # leaders are told apart even then
             index = slots(first) if repeated else {name: places[name] for name in first}
-            index |= {name: look.OWN + at for at, name in enumerate(highlighted)}
-            index |= {name: look.QUIET + at for at, name in enumerate(quiet)}
+            index |= {name: styles.OWN + at for at, name in enumerate(highlighted)}
+            index |= {name: styles.QUIET + at for at, name in enumerate(quiet)}
             scenarios = [scenario.with_index(index) for scenario in scenarios]
         return cls(suite, scenarios, index, ranked)
 
@@ -80,14 +80,14 @@ class Results:
     @property
     def foremost(self) -> list[str]:
         """Strategies with a separate row or panel in figures: the highlighted and the leaders."""
-        few = len(self.index) <= look.MOST_COLOURED
-        return [name for name in self.order if few or not look.quiet(self.index[name])]
+        few = len(self.index) <= styles.MOST_COLOURED
+        return [name for name in self.order if few or not styles.quiet(self.index[name])]
 
     @property
     def only_foremost(self) -> str:
         """Note on strategies left out of figures; empty if figures show all strategies."""
         n, first = len(self.index), len(self.foremost)
-        highlighted = " and the highlighted" if any(map(look.highlighted, self.index.values())) else ""
+        highlighted = " and the highlighted" if any(map(styles.highlighted, self.index.values())) else ""
         return (
             f" Shown are {first} of {n} strategies, the leaders{highlighted}; files have all."
             if first < n

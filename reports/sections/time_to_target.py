@@ -10,11 +10,11 @@ from math import isfinite
 import numpy as np
 import pandas as pd
 
-from fl_core.schema import TO_TARGET, Clock
+from fl_core.recorded_names import TO_TARGET, Clock
 from reports import numbers
 from reports.figures import svg
-from reports.records.cells import Cell
 from reports.records.records import RecordedScenario
+from reports.records.seed_summaries import Cell
 from reports.sections.section import Card, Results, Section, cards_section, draw_rows
 from reports.tables import PageTable, download
 

@@ -14,13 +14,13 @@ import pandas as pd
 
 from benchmarks.colours import slots
 from benchmarks.mlflow_store.run_result import TrialResult
-from fl_core.schema import TrialState
+from fl_core.recorded_names import TrialState
 from fl_core.text import listed, many, natural
 from reports import numbers
-from reports.figures import look, svg
-from reports.figures.scale import Scale
-from reports.records.cells import Array
+from reports.figures import styles, svg
+from reports.figures.axis_scale import Scale
 from reports.records.records import RecordedSuite
+from reports.records.seed_summaries import Array
 from reports.records.studies import (
     POINTS,
     Parameter,
@@ -49,7 +49,7 @@ LOCAL_RATES, SERVER_RATE = ("local_lr", "c"), "server_lr"  # parameters on the a
 TITLES = {"local_lr": "Local rate", "c": "Factor c of the local rate", "server_lr": "Server rate"}
 AXIS_MARGIN = 0.05  # of an axis, beyond each end of a range
 MIN_LOG_RATIO = 10  # ratio from which on a list of positive numbers is shown on a log scale
-LEVELS = len(look.LIGHT_AMOUNTS)
+LEVELS = len(styles.LIGHT_AMOUNTS)
 MAX_LETTERS = 16  # of a name at an axis
 
 
@@ -84,7 +84,7 @@ def section(results: Results) -> Section | None:
 def indices(results: Results) -> dict[str, int]:
     """Return colours: the colours of the suite's runs, and colours for strategies only tuned, if few."""
     places = slots([*results.index, *(study.strategy for study in results.suite.studies)])
-    first = 0 if len(places) <= look.MOST_COLOURED else look.QUIET
+    first = 0 if len(places) <= styles.MOST_COLOURED else styles.QUIET
     return {name: results.index.get(name, first + place) for name, place in places.items()}
 
 

@@ -26,16 +26,16 @@ from benchmarks.mlflow_store.outbox import CHECKSUMS, RESULT, Outbox
 from benchmarks.mlflow_store.provenance import provenance
 from benchmarks.mlflow_store.run_result import texts_of
 from benchmarks.mlflow_store.store import Store
-from benchmarks.pool.dispatch import Pool, WorkerHandle
 from benchmarks.pool.job import Died, Message
-from benchmarks.runs.jobs import RunJob
+from benchmarks.pool.pool import Pool, WorkerHandle
 from benchmarks.runs.logged_values import Recording
 from benchmarks.runs.messages import Advanced, Finished
 from benchmarks.runs.progress import Progress
+from benchmarks.runs.run_jobs import RunJob
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import PlannedRun, load
+from fl_core.recorded_names import Tag
 from fl_core.recording import recorder
-from fl_core.schema import Tag
 
 CORES = 16  # of a node
 RECORDED = 100  # runs in MLflow; they take longer

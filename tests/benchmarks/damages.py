@@ -21,7 +21,7 @@ from benchmarks.mlflow_store.outbox import Announcement, Outbox
 from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import PlannedRun, load, tasks
 from fl_core.problems.models.model import Model
-from fl_core.schema import Origin, StudyStatus, Tag
+from fl_core.recorded_names import Origin, StudyStatus, Tag
 from tuning.plan import plan
 
 SUITE = {

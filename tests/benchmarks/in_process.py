@@ -14,8 +14,8 @@ from benchmarks.mlflow_store.outbox import Announcement, Outbox
 from benchmarks.mlflow_store.run_result import Place, RunResult
 from benchmarks.mlflow_store.store import Store
 from benchmarks.pool.job import Message, PoolJob
-from benchmarks.runs.jobs import job_of
 from benchmarks.runs.messages import Finished
+from benchmarks.runs.run_jobs import job_of
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from benchmarks.mlflow_store.run_result import RunResult
 from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import load
 from fl_core.import_guard import ALLOWED, HOW
-from fl_core.schema import Tag
+from fl_core.recorded_names import Tag
 
 SUITE = """
 name: mine

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.claims import stored_numbers
 from benchmarks.errors import UserError
 from benchmarks.suite import tuned
-from reports.claims import simulated
+from reports.claims import false_verdicts
 from reports.gate import baseline
 from tuning.storage import open_storage, storage_errors_explained
 
@@ -76,10 +76,10 @@ def test_damaged_results_of_claims(tmp_path: Path, line: int) -> None:
     lines = (stored_numbers.RESULTS / "false-verdicts.csv").read_text().splitlines()
     path = tmp_path / "false-verdicts.csv"
     path.write_text("\n".join(lines))
-    simulated.stored(tmp_path)
+    false_verdicts.stored(tmp_path)
     path.write_text("\n".join([*lines[:line], "<<<<<<< HEAD", *lines[line:]]))
     with pytest.raises(UserError) as caught:
-        simulated.stored(tmp_path)
+        false_verdicts.stored(tmp_path)
     assert caught.value.lines[0].startswith(f"{path}:{line + 1}: is damaged")
 
 

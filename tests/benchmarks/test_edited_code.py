@@ -18,7 +18,7 @@ from benchmarks.suite.suite import load
 from fl_core.loop.simulation import Simulation
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
-from fl_core.sources import named
+from fl_core.user_code import named
 from reports.gate.baseline import take
 
 MODULE = '''

@@ -19,7 +19,7 @@ from benchmarks.mlflow_store.delivery import Delivery
 from benchmarks.mlflow_store.outbox import Announcement, Outbox
 from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import load, tasks
-from fl_core.schema import Clock
+from fl_core.recorded_names import Clock
 from reports.comparisons import compare
 from reports.page import sections
 from reports.records.records import run_table

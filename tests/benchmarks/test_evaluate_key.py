@@ -17,17 +17,17 @@ from torch import Tensor
 from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from benchmarks.mlflow_store.delivery import Delivery
-from benchmarks.mlflow_store.mlflow_writer import Tracking
 from benchmarks.mlflow_store.outbox import Announcement, Outbox
 from benchmarks.mlflow_store.run_result import RunRequirements
 from benchmarks.mlflow_store.store import Store
+from benchmarks.mlflow_store.writer import Tracking
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import PlannedRun, load
 from fl_core.problems.training.world import SupervisedWorld
+from fl_core.recorded_names import Tag
 from fl_core.recording import recorder
-from fl_core.schema import Tag
 from reports.gate.baseline import take
-from reports.records.cells import band
+from reports.records.seed_summaries import band
 from reports.records.store import load as report
 from tuning.plan import plan
 
@@ -200,7 +200,7 @@ def test_runs_recorded_with_less_than_is_wanted_now_are_computed_again(tmp_path:
 
 
 def test_means_of_curves_whose_columns_stand_in_another_order() -> None:
-    from benchmarks.mlflow_store.mlflow_entities import mean_curve
+    from benchmarks.mlflow_store.entities import mean_curve
 
     one = pd.DataFrame({"iteration": [0, 1], "fp/loss": [1.0, 2.0], "test/loss": [5.0, 6.0]})
     other = pd.DataFrame({"iteration": [0, 1], "test/loss": [7.0, 8.0], "fp/loss": [None, 4.0]})

@@ -30,8 +30,8 @@ from hypothesis import strategies as st
 from mutations import TOKENS, VALUES, changed, faults, spliced, splices
 
 from asyncfl.cli import main
-from benchmarks import device_traces as devices
-from benchmarks import job_logs as logs
+from benchmarks import phone_traces as devices
+from benchmarks import trace_import as logs
 from benchmarks import yaml_io
 from benchmarks.claims import files, plan
 from benchmarks.errors import UserError
@@ -401,7 +401,7 @@ def typed(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
     (inside / "toy.yaml").write_bytes(CLAIMS)
     for place in (
         "benchmarks.runs.session.Session.run",
-        "tuning.campaign.Driver.run",
+        "tuning.driver.Driver.run",
         "benchmarks.commands.ui._server",
     ):
         monkeypatch.setattr(place, begin)

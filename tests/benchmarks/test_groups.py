@@ -23,15 +23,15 @@ from recorded import runs, write_suite
 from benchmarks.commands.ui import pages
 from benchmarks.mlflow_store import views
 from benchmarks.mlflow_store.delivery import Delivery, keep_page
-from benchmarks.mlflow_store.mlflow_entities import mean_curve, reached, spread
-from benchmarks.mlflow_store.mlflow_writer import Tracking
+from benchmarks.mlflow_store.entities import mean_curve, reached, spread
 from benchmarks.mlflow_store.outbox import Announcement, Outbox, read
 from benchmarks.mlflow_store.run_result import Place, names_of
 from benchmarks.mlflow_store.store import Store
+from benchmarks.mlflow_store.writer import Tracking
 from benchmarks.suite.suite import load, tasks
 from fl_core.metrics import LOSS
-from fl_core.schema import Clock, Tag, Total
-from reports.figures import look
+from fl_core.recorded_names import Clock, Tag, Total
+from reports.figures import styles
 from reports.records.store import load as load_report
 from reports.sections.section import Results
 from tests.databases import new_store
@@ -304,7 +304,7 @@ def test_a_strategy_keeps_its_colour_beside_others(tmp_path: Path, copy: Store) 
     assert shown("group") == shown("run") == before | {"ACE": shown("group")["ACE"]}
     assert len({*shown("group").values()}) == 3
     page = Results.of(load_report(store.tracking_uri, "small")).index
-    assert shown("group") == {name: look.palette()[look.colour(index)] for name, index in page.items()}
+    assert shown("group") == {name: styles.palette()[styles.colour(index)] for name, index in page.items()}
 
 
 def test_names_say_what_varies_and_are_short() -> None:

@@ -12,7 +12,7 @@ import pytest
 from recorded import write_suite
 from toy import Count, Deadly
 
-from benchmarks import engine, logs
+from benchmarks import engine, log_file
 from benchmarks.errors import warn
 from benchmarks.mlflow_store.store import Store
 from benchmarks.pool.job import MAX_DEATHS
@@ -51,11 +51,11 @@ def test_what_a_log_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         warn("a warning of ours")
         raise RuntimeError(f"cannot reach {address}")
 
-    with pytest.raises(RuntimeError), logs.to_file(file):
+    with pytest.raises(RuntimeError), log_file.to_file(file):
         something_that_fails()
     text = file.read_text()
     assert "secret" not in text and text.count("postgresql://there/db") == 3
-    assert "INFO benchmarks.logs: asyncfl run mine.yaml --tracking-uri" in text
+    assert "INFO benchmarks.log_file: asyncfl run mine.yaml --tracking-uri" in text
     assert "asyncfl-bench " in text and "torch " in text
     assert "INFO tuning.anything: two\\nlines to" in text
     assert "not of interest" not in text and "WARNING some.library: of interest" in text
@@ -67,11 +67,11 @@ def test_what_a_log_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_afterwards_logging_is_as_before(tmp_path: Path) -> None:
     def state() -> list[object]:
-        loggers = [logging.getLogger(name) for name in (None, *logs.PACKAGES)]
+        loggers = [logging.getLogger(name) for name in (None, *log_file.PACKAGES)]
         return [warnings.showwarning, *((logger.level, list(logger.handlers)) for logger in loggers)]
 
     before = state()
-    with logs.to_screen(), logs.to_file(tmp_path / "asyncfl.log"):
+    with log_file.to_screen(), log_file.to_file(tmp_path / "asyncfl.log"):
         assert state() != before
     assert state() == before
 
@@ -81,14 +81,14 @@ def test_a_log_that_cannot_be_written_stops_nothing(
     file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = False
-    with logs.to_file(tmp_path / file), logs.phase("a phase"):
+    with log_file.to_file(tmp_path / file), log_file.phase("a phase"):
         done = True
     assert done and capsys.readouterr().err == ""
 
 
 def test_workers_that_die_are_in_it(tmp_path: Path) -> None:
     file = tmp_path / "asyncfl.log"
-    with logs.to_file(file), LocalPool[Count](1, tmp_path / "workers.log") as pool:
+    with log_file.to_file(file), LocalPool[Count](1, tmp_path / "workers.log") as pool:
         pool.submit(Deadly("deadly", deaths=MAX_DEATHS, tally=str(tmp_path / "deaths")))
         while pool.busy:
             pool.messages(1)

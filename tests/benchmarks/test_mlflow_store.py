@@ -22,13 +22,13 @@ from benchmarks.errors import UserError
 from benchmarks.mlflow_store import database
 from benchmarks.mlflow_store import delivery as sending
 from benchmarks.mlflow_store.delivery import Delivery, what_happened
-from benchmarks.mlflow_store.mlflow_entities import metrics_of_run
-from benchmarks.mlflow_store.mlflow_writer import Tracking
+from benchmarks.mlflow_store.entities import metrics_of_run
 from benchmarks.mlflow_store.outbox import Announcement, Outbox, read
 from benchmarks.mlflow_store.provenance import provenance
 from benchmarks.mlflow_store.reader import opened
 from benchmarks.mlflow_store.run_result import RunResult
 from benchmarks.mlflow_store.store import Store
+from benchmarks.mlflow_store.writer import Tracking
 from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, FEDERATED, as_data
 from fl_core.problems.digits import Digits

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.mlflow_store import parquet
 from benchmarks.mlflow_store.outbox import Announcement, Outbox, read
 from benchmarks.mlflow_store.run_result import RunResult
-from fl_core.schema import EVENTS, JOBS, Name, Status
+from fl_core.recorded_names import EVENTS, JOBS, Name, Status
 
 
 def result(key: str = "k", status: Status = Status.DONE, **more: object) -> RunResult:

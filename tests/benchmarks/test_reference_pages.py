@@ -20,7 +20,7 @@ from benchmarks.suite.shipped import shipped
 from benchmarks.suite.suite import load
 from fl_core.parts import Part
 from fl_core.strategies.strategy import Strategy
-from tuning.campaign import Driver
+from tuning.driver import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage
 

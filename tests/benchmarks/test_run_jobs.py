@@ -8,12 +8,12 @@ from in_process import InProcess, compute, curve_of, result_of
 from recorded import write_suite
 
 from benchmarks.mlflow_store.outbox import Outbox
-from benchmarks.runs import jobs, progress
-from benchmarks.runs.jobs import job_of
+from benchmarks.runs import progress, run_jobs
 from benchmarks.runs.messages import Advanced, Finished, Notice
+from benchmarks.runs.run_jobs import job_of
 from benchmarks.suite.suite import PlannedRun, PooledTask, Task, load, tasks
+from fl_core.recorded_names import Tag
 from fl_core.recording import recorder as measure
-from fl_core.schema import Tag
 
 
 @pytest.fixture
@@ -103,8 +103,8 @@ def test_time_spent_before_counts(tmp_path: Path, outbox: Outbox) -> None:
 def test_long_runs_are_saved_on_the_way(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(jobs, "MAX_SAVE_FRACTION", 1.0)
+    monkeypatch.setattr(run_jobs, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(run_jobs, "MAX_SAVE_FRACTION", 1.0)
     task = one_run(tmp_path)
     saved = outbox.checkpoint(task.suite, task.key)
     seen: set[bool] = set()
@@ -133,7 +133,7 @@ def test_what_cannot_be_saved_is_an_error_that_names_it(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When it is first saved, not when the run is taken up again."""
-    monkeypatch.setattr(jobs, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(run_jobs, "SAVE_SECONDS", 0.0)
     task = one_run(tmp_path, strategies="'sluggish:Hoarding'")
     finished = compute(task, outbox)
     assert finished.result.status == "error"

@@ -23,7 +23,7 @@ from benchmarks.runs.messages import Finished
 from benchmarks.runs.progress import Progress, TaskMessage
 from benchmarks.runs.session import Session, sync
 from benchmarks.suite.suite import load
-from tuning.campaign import Driver
+from tuning.driver import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage
 

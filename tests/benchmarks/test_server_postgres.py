@@ -12,7 +12,7 @@ from patience import PATIENCE, eventually
 from postgres import address, cluster, kept_from_adding, make_database
 from recorded import computed, held, keys, runs, tables, trials, write_campaign, write_suite
 
-from benchmarks.mlflow_store.mlflow_entities import METRICS, NO_METRICS
+from benchmarks.mlflow_store.entities import METRICS, NO_METRICS
 from benchmarks.mlflow_store.store import Store
 
 PASSWORD = "nobody-may-read-this"

@@ -22,7 +22,7 @@ from benchmarks.suite.suite import PlannedRun, load
 from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataMissingError
 from fl_core.problems.digits import Digits
-from fl_core.schema import UNTUNED, Tag
+from fl_core.recorded_names import UNTUNED, Tag
 from reports.records.store import load as report
 
 pytestmark = pytest.mark.usefixtures("fork_server")

@@ -13,15 +13,15 @@ from benchmarks.mlflow_store.outbox import Outbox
 from benchmarks.mlflow_store.store import Store
 from benchmarks.pool.job import Capacity, Died
 from benchmarks.runs import progress
-from benchmarks.runs.jobs import RunJob
 from benchmarks.runs.messages import Advanced
 from benchmarks.runs.progress import Progress, TaskMessage
+from benchmarks.runs.run_jobs import RunJob
 from benchmarks.suite.suite import PlannedRun, load, tasks
 from fl_core.execution.auto import Auto
 from fl_core.execution.execution import ComputeRequest
 from fl_core.execution.stacked import AllInFlight
+from fl_core.recorded_names import Tag
 from fl_core.recording import recorder as measure
-from fl_core.schema import Tag
 
 STRATEGIES = "fedbuff, asgd, ace, fedavg, {name: asgd, local: {name: scaffold}}"
 
@@ -205,7 +205,7 @@ def test_memory_bounds_how_many_there_are(
     tmp_path: Path, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three clients and one parameter: 12 numbers a run; with room for 40 there are three runs."""
-    monkeypatch.setattr("benchmarks.runs.jobs.largest", lambda _: 40)
+    monkeypatch.setattr("benchmarks.runs.run_jobs.largest", lambda _: 40)
     found = grid(tmp_path, "asgd, fedbuff, ace")
     together(outbox, found)
     said = {result_of(outbox, task).tags[Tag.EXECUTION] for task in found}

@@ -13,8 +13,8 @@ from fl_core.arrangements import Rounds
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD, Prox
 from fl_core.problems.quadratic import Quadratic
+from fl_core.recorded_names import UNTUNED, Tag
 from fl_core.scenario import Budget, Scenario, Timing
-from fl_core.schema import UNTUNED, Tag
 from fl_core.strategies.ace import ACE
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.fedbuff import FedBuff

@@ -11,7 +11,7 @@ import yaml
 
 from benchmarks.errors import UserError
 from benchmarks.suite.suite import Suite, load
-from fl_core.schema import Tag
+from fl_core.recorded_names import Tag
 
 SUITE = {
     "name": "goals",

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from benchmarks.tables import print_table
+from benchmarks.terminal_output import print_table
 
 HEADER = ("strategy", "law", "empty", "loss")
 ROWS = [("FedBuff (concurrency 10)", "[exponential]", "", "0.5"), ("ACE", "F80", "", "12")]

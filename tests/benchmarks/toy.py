@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from patience import PATIENCE
 
-from benchmarks.pool.dispatch import Pool
 from benchmarks.pool.job import Capacity, Final, Message, PoolJob, Worker
+from benchmarks.pool.pool import Pool
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,22 @@
 import numpy as np
 import pytest
 
-from benchmarks.claims.comparisons import Better, Contrast, Ratio, Same, Value
 from benchmarks.claims.files import Paper
-from reports.claims import simulated
-from reports.claims.simulated import SimulatedRow, centred
+from benchmarks.claims.kinds import Better, Contrast, Ratio, Same, Value
+from reports.claims import false_verdicts
+from reports.claims.false_verdicts import SimulatedRow, centred
 
 
 @pytest.fixture(scope="module")
 def rows(all_papers: dict[str, Paper]) -> dict[tuple[str, str, str], SimulatedRow]:
-    found = (row for paper in all_papers.values() for row in simulated.rows(paper))
+    found = (row for paper in all_papers.values() for row in false_verdicts.rows(paper))
     return {(row.paper, row.scale, row.name): row for row in found}
 
 
 def test_five_per_cent_of_rows_at_most_hold_a_false_verdict(
     rows: dict[tuple[str, str, str], SimulatedRow],
 ) -> None:
-    stored = simulated.stored()
+    stored = false_verdicts.stored()
     assert {(rate.paper, rate.scale, rate.row): rate.claims for rate in stored} == {
         key: len(row.claims) for key, row in rows.items()
     }
@@ -30,10 +30,10 @@ def test_five_per_cent_of_rows_at_most_hold_a_false_verdict(
 def test_stored_rates_are_counted_again(
     rows: dict[tuple[str, str, str], SimulatedRow], names: set[str] | None
 ) -> None:
-    for stored in simulated.stored():
+    for stored in false_verdicts.stored():
         if names is None or stored.row in names:
             row = rows[stored.paper, stored.scale, stored.row]
-            assert simulated.rate(row, stored.campaigns) == stored, row.name
+            assert false_verdicts.rate(row, stored.campaigns) == stored, row.name
 
 
 @pytest.mark.parametrize("at_margin", [False, True])

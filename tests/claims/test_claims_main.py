@@ -15,8 +15,8 @@ import pytest
 
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Sample
-from benchmarks.claims.comparisons import KINDS
 from benchmarks.claims.files import MainResult, Paper
+from benchmarks.claims.kinds import KINDS
 from reports.claims import matrix
 from reports.claims.main_results import DECIDED, Outcome, scope
 from reports.claims.readings import Reading

@@ -19,7 +19,7 @@ from benchmarks.claims.plan import ClaimPlan
 from benchmarks.errors import UserError
 from benchmarks.mlflow_store.run_result import Files, RunResult
 from fl_core.import_guard import ALLOWED
-from fl_core.schema import Status, Tag
+from fl_core.recorded_names import Status, Tag
 from reports.claims.measured import measured, other_accuracy, slowest_accuracy, unusable_share
 
 CURVES: Mapping[str, Sequence[float]] = {"a": [0.9, 0.5, 0.7, 0.3], "b": [0.8, 0.6, 0.4]}

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from benchmarks.claims.files import Paper
-from reports.claims import forest, html
+from reports.claims import forest_plot, html
 from reports.claims.html import blocks, sections
 from reports.claims.main_results import Outcome
 from reports.claims.readings import Reading, readings
@@ -55,7 +55,9 @@ def test_the_page_of_a_suite_of_claims_says_all_of_it(paper: Paper) -> None:
     assert ran and all(f'data-claim="{id_}"' in text for id_ in ran)
     for row in section.shows["blocks"][0].rows:
         assert row.ends is None or len(row.ends) == 2
-        assert all(figure for reading, figure in row.entries if forest.effect(reading.claim, reading.verdict))
+        assert all(
+            figure for reading, figure in row.entries if forest_plot.effect(reading.claim, reading.verdict)
+        )
 
 
 def test_every_claim_that_ran_is_on_the_page_of_all(all_readings: list[Reading], page: str) -> None:
@@ -77,10 +79,10 @@ def test_a_strip_lies_where_its_numbers_are(all_readings: list[Reading]) -> None
     """Three effects on an axis from −1 to 3: a quarter of it is one."""
     claim = next(one.claim for one in all_readings if one.claim.kind == "better")
     claim = claim.model_copy(update={"margin": 0.5})
-    effect = forest.effect(claim, Verdict("confirmed", 1.0, 0.5, 7.0, 8))
+    effect = forest_plot.effect(claim, Verdict("confirmed", 1.0, 0.5, 7.0, 8))
     assert effect is not None
     assert (effect.claimed, effect.margin) == ((0.0, inf), 0.5)
-    drawn = str(forest.strip(effect, forest.Axis(-1.0, 3.0), "confirmed", "<confirmed>"))
+    drawn = str(forest_plot.strip(effect, forest_plot.Axis(-1.0, 3.0), "confirmed", "<confirmed>"))
     quarter, edge = (240 - 2 * 8) / 4, 8
     assert f'd="M{edge + 1.5 * quarter:.1f} 9H{240 - edge:.1f}"' in drawn  # the interval, cut at the end
     assert f"M{240 - edge:.1f} 5l5 4l-5 4Z" in drawn  # and its arrow
@@ -92,21 +94,21 @@ def test_a_strip_lies_where_its_numbers_are(all_readings: list[Reading]) -> None
 
 
 def test_an_axis_has_room_for_effects_and_what_was_claimed() -> None:
-    near = forest.DrawnEffect(1.0, 0.8, 1.2, (0.0, inf))
-    axis = forest.Axis.around([near, replace(near, found=-1.0, low=-60.0, high=1.0)])
+    near = forest_plot.DrawnEffect(1.0, 0.8, 1.2, (0.0, inf))
+    axis = forest_plot.Axis.around([near, replace(near, found=-1.0, low=-60.0, high=1.0)])
     assert axis.low == pytest.approx(-7.0 - 0.03 * 8.2) and axis.high == pytest.approx(1.2 + 0.03 * 8.2)
-    alone = forest.Axis.around([forest.DrawnEffect(0.0, 0.0, 0.0, (inf, inf))])
+    alone = forest_plot.Axis.around([forest_plot.DrawnEffect(0.0, 0.0, 0.0, (inf, inf))])
     assert alone.low < 0 < alone.high
 
 
 def test_printed_numbers_are_shown_by_their_distance(all_readings: list[Reading]) -> None:
     values = [one.claim for one in all_readings if one.claim.kind == "value"]
     claim = values[0].model_copy(update={"printed": "0.250"})
-    effect = forest.effect(claim, Verdict("refuted", 0.3, 0.28, 0.32, 8))
+    effect = forest_plot.effect(claim, Verdict("refuted", 0.3, 0.28, 0.32, 8))
     assert effect is not None
     assert (effect.found, effect.low, effect.high) == pytest.approx((0.05, 0.03, 0.07))
     assert effect.claimed == pytest.approx((-0.0005, 0.0005))
-    assert forest.effect(claim, Verdict("undecided")) is None
+    assert forest_plot.effect(claim, Verdict("undecided")) is None
 
 
 def test_the_page_opens_with_all_readings_of_all_main_results(

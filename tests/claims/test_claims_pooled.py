@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from benchmarks.claims.claim import Sample
-from benchmarks.claims.comparisons import KINDS
 from benchmarks.claims.files import Paper
+from benchmarks.claims.kinds import KINDS
 from reports.claims.main_results import Outcome
-from reports.claims.pooled import pooled, random_effects, standard_error
+from reports.claims.pooled_effects import pooled, random_effects, standard_error
 from reports.claims.readings import Reading
 from reports.claims.rules import Verdict
 

@@ -16,8 +16,8 @@ from scipy.special import stdtr
 
 from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Claim
-from benchmarks.claims.comparisons import Better, Contrast, Rank, Ratio, Report, Same, Theorem, Value
 from benchmarks.claims.files import Paper
+from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Theorem, Value
 from reports.claims.main_results import Outcome
 from reports.claims.readings import THEOREM, Reading
 

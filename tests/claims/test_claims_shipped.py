@@ -12,8 +12,8 @@ import yaml
 
 from benchmarks.claims import register, stored_numbers
 from benchmarks.claims.claim import SCALES, Claim
-from benchmarks.claims.comparisons import Report, Theorem, Value
 from benchmarks.claims.files import FOLDER, Paper
+from benchmarks.claims.kinds import Report, Theorem, Value
 from benchmarks.claims.plan import ClaimPlan, mistakes
 from benchmarks.mlflow_store.provenance import has_commit
 from reports.claims.main_results import outcomes

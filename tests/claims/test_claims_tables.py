@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from benchmarks.claims.claim import Sample
-from benchmarks.claims.comparisons import KINDS, Same, Value
 from benchmarks.claims.files import FOLDER, MainResult, Paper
+from benchmarks.claims.kinds import KINDS, Same, Value
 from reports.claims.main_results import Outcome
 from reports.claims.printed_tables import PrintedTable, placebo, tables
 from reports.claims.readings import Reading

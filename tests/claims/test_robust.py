@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fl_core.streams import stream
-from reports.inference import (
+from reports.statistical_inference import (
     FEWEST,
     PairedMedian,
     agreed,

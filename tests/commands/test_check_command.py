@@ -19,7 +19,7 @@ from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.progress import Progress
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
-from fl_core.schema import Tag
+from fl_core.recorded_names import Tag
 from fl_core.strategies.strategy import Strategy
 from reports.gate import baseline as baselines
 from reports.gate.output import SUMMARY

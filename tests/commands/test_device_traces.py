@@ -17,7 +17,7 @@ import yaml
 from click.testing import CliRunner, Result
 from pydantic import ValidationError
 
-from benchmarks import device_traces as devices
+from benchmarks import phone_traces as devices
 from benchmarks.commands import trace
 from benchmarks.errors import UserError
 from fl_core.experiment import Experiment

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import asyncfl
 from benchmarks.commands import trace
-from benchmarks.job_logs import Columns, read
+from benchmarks.trace_import import Columns, read
 from fl_core.scenario import Timing
 from fl_core.timing.availability import checked
 

@@ -102,7 +102,7 @@ FAULTS = {
         dict.fromkeys(ALL, Finding.WORSE) | {CODED: Finding.CHANGED},
     ),
     "no error feedback": Fault(
-        (("coding.py", "vector if memory is None else vector + memory", "vector"),),
+        (("compression.py", "vector if memory is None else vector + memory", "vector"),),
         {CODED: Finding.WORSE},
     ),
     "seed ignored": Fault(

@@ -12,7 +12,7 @@ from shell import asyncfl
 
 from benchmarks.commands.leaderboard import command
 from benchmarks.errors import UserError
-from benchmarks.leaderboard import board, goals
+from benchmarks.leaderboard import board, targets
 from benchmarks.leaderboard.board import StudyOfScale, missing, scales
 from benchmarks.leaderboard.board import goals as goals_of
 from benchmarks.leaderboard.evidence import Evidence
@@ -21,7 +21,7 @@ from benchmarks.suite.suite import load
 from fl_core.experiment import Experiment
 from fl_core.recording import recorder
 from reports.leaderboard.board_tables import BoardTables, numbers
-from reports.leaderboard.populations import board_scores
+from reports.leaderboard.scores import board_scores
 from tuning.plan import plan
 
 SUITE = {
@@ -280,18 +280,18 @@ def test_a_held_out_scale_takes_the_parameters_of_another(
 def test_the_target_is_what_tuned_fedavg_holds_on_each_half(
     suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(goals, "POINTS", 4)
-    monkeypatch.setattr(goals, "ROUNDS", 8)
-    own = goals.goal(str(suite), "alike", processes=2)
+    monkeypatch.setattr(targets, "POINTS", 4)
+    monkeypatch.setattr(targets, "ROUNDS", 8)
+    own = targets.goal(str(suite), "alike", processes=2)
     loaded = load(str(suite), [], "alike")
     space = plan(loaded).studies[0].space
     scenario = loaded.runs()[0].experiment.scenario
     for half, target in (("first_half", own.tuning_target), ("second_half", own.target)):
         problem = scenario.problem.model_copy(update={"evaluate_on": half})
-        where = scenario.model_copy(update={"problem": problem, "budget": goals.length(loaded)})
+        where = scenario.model_copy(update={"problem": problem, "budget": targets.length(loaded)})
         strategy = space.apply(own.best, where)
         ends = []
-        for seed in goals.FINAL_SEEDS:
+        for seed in targets.FINAL_SEEDS:
             record = recorder.run(Experiment(scenario=where, strategy=strategy, seed=seed), evaluate="test")
             ends.append(np.mean([row["test/accuracy"] for row in record.curve[-3:]]))
         assert target == pytest.approx(np.median(ends) - 0.03, abs=0.003)  # stacks differ in the last bits

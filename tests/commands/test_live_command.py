@@ -19,7 +19,7 @@ from benchmarks.mlflow_store import parquet
 from benchmarks.mlflow_store.reader import reading
 from benchmarks.mlflow_store.store import Store
 from fl_core.loop.events import EventKind
-from fl_core.schema import EVENTS, JOBS, UPDATES, WALL, Kind, Name, Tag, Total
+from fl_core.recorded_names import EVENTS, JOBS, UPDATES, WALL, Kind, Name, Tag, Total
 
 SUITE = """
 name: small

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import job_logs as logs
+from benchmarks import trace_import as logs
 from benchmarks.commands import advise, trace
 from benchmarks.errors import UserError
-from benchmarks.job_logs import Columns
+from benchmarks.trace_import import Columns
 from benchmarks.yaml_io import read as read_yaml
 from fl_core.timing import traces
 

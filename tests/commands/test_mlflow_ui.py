@@ -25,7 +25,7 @@ from benchmarks.runs.progress import display
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import load
 from tests.databases import new_store
-from tuning.campaign import Driver
+from tuning.driver import Driver
 from tuning.plan import plan
 from tuning.storage import open_storage
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import job_logs as logs
+from benchmarks import trace_import as logs
 from benchmarks.commands.replay import of_file
 from benchmarks.errors import UserError
 from fl_core.live.replay import InvalidLogError

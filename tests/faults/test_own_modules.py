@@ -19,7 +19,7 @@ from fl_core.lightning import pl
 from fl_core.metrics import name_fault
 from fl_core.parts import imported
 from fl_core.problems.problem import InvalidProblemError, Problem
-from fl_core.problems.training.pooled import train
+from fl_core.problems.training.centralised_baseline import train
 from fl_core.recording.recorder import run
 
 

@@ -11,13 +11,13 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from fl_core.coding import QSGD, Coding, Float16, Lattice, RandomK, TopK, bytes_of
+from fl_core.compression import QSGD, Coding, Float16, Lattice, RandomK, TopK, bytes_of
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
 from fl_core.strategies.strategy import Strategy
 from fl_core.streams import stream
-from fl_core.testing.scene import CLIENTS, LOCAL_LR, experiment, scenario
+from fl_core.testing.check_experiments import CLIENTS, LOCAL_LR, experiment, scenario
 
 RNG = np.random.default_rng(0)
 

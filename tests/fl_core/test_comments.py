@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fl_core import comments
+from fl_core import field_comments
 from fl_core.parts import Count, Frozen
 
 
@@ -53,5 +53,5 @@ def test_the_schema_has_them() -> None:
 def test_a_class_without_a_source_has_none() -> None:
     made: dict[str, type[Frozen]] = {}
     exec("class Made(Frozen):\n    size: int = 0  # unseen\n", {"Frozen": Frozen}, made)
-    assert comments.of_fields(made["Made"]) == {}
+    assert field_comments.of_fields(made["Made"]) == {}
     assert made["Made"].descriptions() == {"size": ""}  # type: ignore[attr-defined]

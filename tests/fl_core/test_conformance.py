@@ -9,7 +9,7 @@ import pytest
 from worlds import ONE_OF_EACH_KIND
 
 from fl_core.arrangements import Arrangement
-from fl_core.coding import QSGD, Coding, TopK
+from fl_core.compression import QSGD, Coding, TopK
 from fl_core.local_work import AdamW, LocalWork
 from fl_core.parts import Part
 from fl_core.problems.partitions import Partition
@@ -25,8 +25,8 @@ from fl_core.strategies.ca2fl import CA2FL
 from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.sampling import Sampling
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing import conformance, of_strategies
-from fl_core.testing.scene import CENTRES, changed, experiment, scenario
+from fl_core.testing import conformance, strategy_checks
+from fl_core.testing.check_experiments import CENTRES, changed, experiment, scenario
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
 from fl_core.timing.per_client import PerClient
@@ -85,9 +85,9 @@ PARTS = [
 
 
 # Seen by oracles and golden runs as well.
-BY_OTHERS = (of_strategies.a_run_learns, of_strategies.a_run_repeats_bit_for_bit)
+BY_OTHERS = (strategy_checks.a_run_learns, strategy_checks.a_run_repeats_bit_for_bit)
 # Thousands of arrivals; test_participation.py has each kind of formula.
-COUNTED = of_strategies.clients_take_part_as_often_as_it_says
+COUNTED = strategy_checks.clients_take_part_as_often_as_it_says
 
 
 def quick_or_slow(check: conformance.Check) -> Any:
@@ -102,7 +102,7 @@ def quick_or_slow(check: conformance.Check) -> Any:
 
 def checks(part: Part) -> list[conformance.Check]:
     """The checks of a part; clients that are starved are not learned from."""
-    learns = of_strategies.a_run_learns
+    learns = strategy_checks.a_run_learns
     return [one for one in conformance.checks(part) if part not in STARVED or one.requirement is not learns]
 
 

@@ -33,7 +33,7 @@ from fl_core.problems.supervised import Classification
 from fl_core.recording.interleave import interleave
 from fl_core.recording.recorder import Record, Recorder, run
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing.of_strategies import resumed
+from fl_core.testing.strategy_checks import resumed
 
 GPU = torch.device("cuda", 0)
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")

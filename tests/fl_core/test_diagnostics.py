@@ -33,7 +33,7 @@ from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing.of_strategies import resumed
+from fl_core.testing.strategy_checks import resumed
 
 TIMES = [1, "11/15", "7/15", "1/5", 2, 2]
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]

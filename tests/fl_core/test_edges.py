@@ -11,11 +11,11 @@ from worlds import play, recorded, scenario
 from fl_core.diagnostics.staleness import predicted
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recorded_names import Status
 from fl_core.recording.recorder import Recorder, run
 from fl_core.scenario import Scenario
-from fl_core.schema import Status
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing.of_strategies import resumed
+from fl_core.testing.strategy_checks import resumed
 
 PULLS = ("afa_cd", "afa_cs", "malenia", "rennala", "ringleader")
 WITHOUT_CONCURRENCY = ("asgrad", "favas", "fedavg", "fedstale", "mifa", "mindflayer", "quafl")

@@ -11,8 +11,8 @@ import torch
 from test_devices import GPU, Shapes, digits, needs_gpu, placed, quadratics
 from torch import Tensor, nn
 
-from fl_core.execution import graphed
-from fl_core.execution.graphed import CapturedGradients, Computed, Graph, Graphed
+from fl_core.execution import cuda_graphs
+from fl_core.execution.cuda_graphs import CapturedGradients, Computed, Graph, Graphed
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.experiment import Experiment
 from fl_core.lightning import pl
@@ -85,7 +85,7 @@ class Recorded:
         Recorded.captures += 1
         if self.error:
             raise self.error
-        self.plain, self.checks_left = plain, graphed.CHECKED_REPLAYS
+        self.plain, self.checks_left = plain, cuda_graphs.CHECKED_REPLAYS
 
     check = Graph.check
 
@@ -97,7 +97,7 @@ class Recorded:
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> type[Recorded]:
     """Graphs are replaced, and count from 0."""
-    monkeypatch.setattr(graphed, "Graph", Recorded)
+    monkeypatch.setattr(cuda_graphs, "Graph", Recorded)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     for name, value in {"error": None, "captures": 0, "replays": 0}.items():
         monkeypatch.setattr(Recorded, name, value)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from worlds import scenario
 
 from fl_core.experiment import Experiment
-from fl_core.loop.saved_state import checked
+from fl_core.loop.serialization import checked
 from fl_core.loop.simulation import Simulation
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder

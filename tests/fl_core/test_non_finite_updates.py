@@ -32,7 +32,7 @@ from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.mifa import MIFA
 from fl_core.strategies.quafl import QuAFL
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing.of_strategies import resumed
+from fl_core.testing.strategy_checks import resumed
 
 LR = 0.1
 CENTRES = [1.0, -2.0, 4.0]

@@ -17,12 +17,12 @@ from fl_core.execution.one_by_one import OneByOne, work
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.local_work import SGD, LocalWork, Scaffold
-from fl_core.loop.ends import NOTHING_COMES
 from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.loop.stopping import NOTHING_COMES
+from fl_core.recorded_names import Status
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
-from fl_core.schema import Status
 from fl_core.server.jobs import Job, Send, Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy

@@ -11,7 +11,7 @@ import torch
 from worlds import scenario
 
 from fl_core.experiment import Experiment
-from fl_core.loop.saved_state import plain, restore, values
+from fl_core.loop.serialization import plain, restore, values
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.loop.state import RunState
 from fl_core.recording import checkpoint

@@ -8,12 +8,12 @@ import pytest
 from worlds import recorded, scenario
 
 from fl_core.experiment import Experiment
-from fl_core.loop.ends import EXTRA_TIME_AFTER_TARGET
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.loop.stopping import EXTRA_TIME_AFTER_TARGET
+from fl_core.recorded_names import TIME, Reason, Status
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Scenario
-from fl_core.schema import TIME, Reason, Status
 from fl_core.strategies.asgd import ASGD
 
 TIMES = [1, 1.5, 2.5]

@@ -17,7 +17,7 @@ from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.loop.events import EventKind
-from fl_core.loop.saved_state import plain, restore
+from fl_core.loop.serialization import plain, restore
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.recording.recorder import run
 from fl_core.scenario import Scenario, Timing

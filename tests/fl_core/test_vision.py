@@ -17,7 +17,7 @@ def fresh(program: str) -> str:
 def test_after_the_repair_both_import_and_a_second_repair_does_nothing() -> None:
     program = (
         "import sys\n"
-        "from fl_core.vision import repair\n"
+        "from fl_core.torchvision_repair import repair\n"
         "first = repair()\n"
         "assert not {'torchvision', 'pytorch_lightning'} & sys.modules.keys()\n"
         "import torchvision, pytorch_lightning, torch\n"
@@ -30,7 +30,7 @@ def test_after_the_repair_both_import_and_a_second_repair_does_nothing() -> None
 def test_operators_that_fit_are_left_alone() -> None:
     program = (
         "import torch\n"
-        "import fl_core.vision as vision\n"
+        "import fl_core.torchvision_repair as vision\n"
         "library = torch.library.Library('torchvision', 'DEF')\n"
         "library.define('nms' + vision.SCHEMA)\n"  # as if the compiled ones had loaded
         "vision.torch.ops.load_library = lambda path: None\n"

@@ -11,8 +11,8 @@ from torch import Tensor
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation
 from fl_core.metrics import TRAINING
+from fl_core.problems.data.client_data import Shares, StratifiedSample
 from fl_core.problems.data.data import Data
-from fl_core.problems.data.shares import Shares, StratifiedSample
 from fl_core.problems.problem import Evaluation
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.recording import checkpoint

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.claims.comparisons import Theorem
 from benchmarks.claims.files import papers
+from benchmarks.claims.kinds import Theorem
 from reports.claims.rules import flat
 from reports.claims.verdicts import judge
 

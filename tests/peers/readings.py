@@ -10,7 +10,7 @@ import click
 
 from benchmarks.mlflow_store.run_result import RunResult
 from benchmarks.suite.suite import PlannedRun, load
-from fl_core.schema import Clock
+from fl_core.recorded_names import Clock
 from reports.records import store
 
 FILE = Path(__file__).with_name("readings.csv")

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
-from fl_core.schema import Tag
+from fl_core.recorded_names import Tag
 from reports.comparisons import Question
 from reports.records.records import RecordedSuite
 from reports.sections.overview import headline, how_tested, what_is_open

@@ -16,10 +16,10 @@ from synthetic import Fake, curve, diverged, records, write_store
 
 from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
-from reports.answers import answer
+from reports.comparison_text import answer
 from reports.comparisons import Comparison, compare, overall
-from reports.inference import holm, seeds_to_decide
 from reports.numbers import measure
+from reports.statistical_inference import holm, seeds_to_decide
 
 ONE, TWO = (0.90, 0.93, 0.95, 0.91), (0.88, 0.92, 0.95, 0.90)
 

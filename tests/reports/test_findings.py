@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from test_populations import FLIPPED, GOAL, SCALES, tables, trial_rows
 
-from reports.leaderboard import populations as module
 from reports.leaderboard import rank_groups
+from reports.leaderboard import scores as module
 from reports.leaderboard.board_tables import BoardTables
 from reports.leaderboard.findings import AHEAD, BEHIND, LEVEL, MANIFEST, PAGE, RANKED, Findings, write
-from reports.leaderboard.populations import PopulationScores, board_scores
+from reports.leaderboard.scores import PopulationScores, board_scores
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.errors import UserError
-from fl_core.schema import Status
+from fl_core.recorded_names import Status
 from reports.gate import baseline, gate
 from reports.gate.baseline import Baseline, BaselineRun, GateGoal
 from reports.gate.gate import (

@@ -14,7 +14,7 @@ from benchmarks.catalogue import entries
 from benchmarks.colours import COLOURS, STRATEGIES, colours, slots
 from benchmarks.suite.suite import load
 from fl_core.strategies.strategy import Strategy
-from reports.figures import look
+from reports.figures import styles
 from reports.page import TEMPLATES
 
 # Machado, Oliveira, Fernandes (2009), severity 1, for linear RGB.
@@ -43,7 +43,7 @@ TO_OKLAB = np.array(
     ]
 )
 OKABE_ITO = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
-BACKGROUNDS = (look.LIGHT_PAPER, look.DARK_PAPER, "#ffffff", "#11171c")  # of pages, of MLflow
+BACKGROUNDS = (styles.LIGHT_PAPER, styles.DARK_PAPER, "#ffffff", "#11171c")  # of pages, of MLflow
 
 
 def linear(shade: str) -> np.ndarray:
@@ -72,21 +72,21 @@ def test_every_line_stands_out_from_the_background(background: str) -> None:
 def test_no_two_colours_are_alike_to_any_eye(eye: str) -> None:
     """Normal eyes tell all colours apart, others the first eight; dash and mark tell the rest."""
     worst = min(nearest(OKABE_ITO, any_eye) for any_eye in EYES)
-    seen = COLOURS if eye == "normal" else COLOURS[: look.MOST_COLOURED]
+    seen = COLOURS if eye == "normal" else COLOURS[: styles.MOST_COLOURED]
     assert nearest(seen, eye) > 1.4 * worst
 
 
 def test_dash_and_mark_tell_apart_all_colours() -> None:
-    marks = [(look.marker(at), look.dash(at)) for at in range(len(COLOURS))]
+    marks = [(styles.marker(at), styles.dash(at)) for at in range(len(COLOURS))]
     assert len(set(marks)) == len(COLOURS)
 
 
 def test_dash_and_mark_tell_apart_what_shares_a_colour() -> None:
-    looks = [(look.colour(at), look.dash(at), look.marker(at)) for at in range(64)]
+    looks = [(styles.colour(at), styles.dash(at), styles.marker(at)) for at in range(64)]
     assert len(set(looks)) == 64
     for one, other in combinations(range(64), 2):
-        if look.colour(one) == look.colour(other):
-            assert look.marker(one) != look.marker(other)
+        if styles.colour(one) == styles.colour(other):
+            assert styles.marker(one) != styles.marker(other)
 
 
 def test_every_strategy_has_a_colour_of_its_own_in_shipped_suites() -> None:
@@ -108,12 +108,12 @@ def test_a_colour_is_the_usual_one_unless_taken(labels: set[str]) -> None:
 
 @pytest.mark.parametrize("theme", [False, True], ids=["light", "dark"])
 def test_amounts_rise_evenly_and_numbers_on_them_can_be_read(theme: bool) -> None:
-    of = look.palette(dark=theme)
+    of = styles.palette(dark=theme)
     amounts = [of[f"a{at}"] for at in range(9)]
     apart = [contrast(shade, of["paper"]) for shade in amounts]
     assert apart == sorted(apart)
     for at, shade in enumerate(amounts):
-        assert contrast(shade, of["paper"] if at >= look.TURN else of["ink"]) >= 4.5
+        assert contrast(shade, of["paper"] if at >= styles.TURN else of["ink"]) >= 4.5
     for eye in EYES:
         assert nearest(tuple(amounts), eye) > 0.03
 
@@ -126,14 +126,14 @@ def of_style() -> str:
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_can_be_read(dark: bool) -> None:
     own = re.findall(r"--(\w+): (#\w{6})", of_style())  # first those of light paper, then those of dark
-    shades = look.palette(dark) | dict(own[len(own) // 2 :] if dark else own[: len(own) // 2])
+    shades = styles.palette(dark) | dict(own[len(own) // 2 :] if dark else own[: len(own) // 2])
     written = set(re.findall(r"[ ;{]color: var\(--(\w+)\)", of_style()))
     assert {"ink", "muted", "link", "bad"} <= written <= {*shades}
     for name in written:
         for paper in ("paper", "wash"):
             assert contrast(shades[name], shades[paper]) >= 4.5, (name, paper)
-    for at in range(len(look.LIGHT_AMOUNTS)):
-        name = "paper" if at >= look.TURN else "ink"
+    for at in range(len(styles.LIGHT_AMOUNTS)):
+        name = "paper" if at >= styles.TURN else "ink"
         assert contrast(shades[f"a{at}"], shades[name]) >= 4.5, at
     for line in ("quiet", "muted", "ink"):
         assert contrast(shades[line], shades["paper"]) >= 3
@@ -142,7 +142,7 @@ def test_text_can_be_read(dark: bool) -> None:
 
 
 def test_highlighted_strategies_differ_from_all_others() -> None:
-    own = [look.OWN, look.OWN + 1]
-    assert {look.colour(at) for at in own} == {"ink"} and look.width(own[0]) > look.width(0)
-    assert look.dash(own[0]) != look.dash(own[1]) and look.marker(own[0]) != look.marker(own[1])
-    assert not any(map(look.highlighted, (0, 31, look.QUIET, look.QUIET + 40)))
+    own = [styles.OWN, styles.OWN + 1]
+    assert {styles.colour(at) for at in own} == {"ink"} and styles.width(own[0]) > styles.width(0)
+    assert styles.dash(own[0]) != styles.dash(own[1]) and styles.marker(own[0]) != styles.marker(own[1])
+    assert not any(map(styles.highlighted, (0, 31, styles.QUIET, styles.QUIET + 40)))

@@ -12,13 +12,13 @@ from scipy import stats
 from synthetic import Fake, curve, records
 
 from benchmarks.claims.claim import Claim
-from benchmarks.claims.comparisons import KINDS
+from benchmarks.claims.kinds import KINDS
 from benchmarks.runs.logged_values import target_metrics
 from fl_core.metrics import ACCURACY
 from fl_core.problems.digits import Digits
+from fl_core.recorded_names import TO_TARGET, Clock, Status
 from fl_core.recording.recorder import Record
 from fl_core.scenario import Budget
-from fl_core.schema import TO_TARGET, Clock, Status
 from reports import comparisons, ranking_table
 from reports.claims import measured, verdicts
 from reports.gate import baseline

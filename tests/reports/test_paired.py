@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fl_core.streams import stream
-from reports.inference import Effect, holm, paired_effect, seeds_to_decide, sign_flip, two_sided
+from reports.statistical_inference import Effect, holm, paired_effect, seeds_to_decide, sign_flip, two_sided
 
 
 def power_of_t(size: float, n: int) -> float:

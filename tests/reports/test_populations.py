@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from benchmarks.commands import options
-from reports.leaderboard import populations as module
 from reports.leaderboard import rank_groups
+from reports.leaderboard import scores as module
 from reports.leaderboard.board_tables import FINALS, TRIALS, BoardTables
 from reports.leaderboard.page import SETTINGS, Board, held_out_table, matrix, population_table, write
-from reports.leaderboard.populations import (
+from reports.leaderboard.scores import (
     COPY,
     Coverage,
     PopulationScores,

@@ -13,7 +13,7 @@ from patience import PATIENCE
 from synthetic import POOLED, curve, diverged, plausible, quickstart, records
 
 from benchmarks.colours import COLOURS, slots
-from reports.figures import look
+from reports.figures import styles
 from reports.page import write
 
 pytestmark = pytest.mark.slow
@@ -280,7 +280,7 @@ def test_of_many_strategies_the_leaders_have_colours(opened: Any, many: str) -> 
     tab = opened(many, viewport={"width": 1280, "height": 800})
     drawn = "[...document.querySelectorAll('#curves figure:not([hidden]) .tab.c2 [data-s] path')]"
     strokes = tab.evaluate(f"[...new Set({drawn}.map(one => getComputedStyle(one).stroke))]")
-    of = look.palette()
+    of = styles.palette()
     coloured = {rgb(shade) for shade in COLOURS} & set(strokes)
     assert len(coloured) == 6 and rgb(of["quiet"]) in strokes
     keys = tab.locator("#curves .keys").first.locator("li").all_inner_texts()
@@ -307,7 +307,7 @@ def test_one_of_the_grey_is_picked_out_by_keyboard(opened: Any, many: str) -> No
     drawn = tab.locator("#curves figure:not([hidden]) .tab.c2 .picked")
     assert drawn.locator("title").inner_html().startswith("strategy 17: ")
     stroke = drawn.locator("path").first.evaluate("one => getComputedStyle(one).stroke")
-    assert stroke == rgb(look.palette()["ink"])
+    assert stroke == rgb(styles.palette()["ink"])
 
 
 def test_highlighted_strategies_are_shown_everywhere(opened: Any, tmp_path: Path) -> None:
@@ -321,10 +321,10 @@ def test_highlighted_strategies_are_shown_everywhere(opened: Any, tmp_path: Path
     tab = opened(write(suite, tmp_path / "page.html").as_uri(), viewport={"width": 1280, "height": 800})
     parts = ("answer", "behind", "curves", "target", "fairness", "staleness")
     for part in parts:
-        labels = tab.locator(f"#{part} svg [data-s='{look.OWN}'], #{part} h3").evaluate_all(
+        labels = tab.locator(f"#{part} svg [data-s='{styles.OWN}'], #{part} h3").evaluate_all(
             "all => all.map(one => one.dataset.s ?? one.textContent)"
         )
-        assert str(look.OWN) in labels or mine in labels, part
+        assert str(styles.OWN) in labels or mine in labels, part
     assert tab.locator(f"tr.own th:has-text('{mine}')").count() >= 6  # at a glance, ranked, and of costs
     assert tab.locator("#behind figure").count() == 4
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from reports.figures.scale import Scale
+from reports.figures.axis_scale import Scale
 
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=20).map(np.array)
 

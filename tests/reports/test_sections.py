@@ -17,9 +17,9 @@ from benchmarks.runs.logged_values import total_metrics
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.problems.quadratic import Quadratic
+from fl_core.recorded_names import Clock
 from fl_core.recording.recorder import run
 from fl_core.scenario import Budget, Scenario, Timing
-from fl_core.schema import Clock
 from fl_core.strategies.ace import ACE
 from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
@@ -27,8 +27,8 @@ from fl_core.timing.duration_laws import Exponential
 from reports import numbers
 from reports.figures import svg
 from reports.page import render
-from reports.records.cells import band
-from reports.sections import cost, curves, errors, time_to_target
+from reports.records.seed_summaries import band
+from reports.sections import cost, curves, error_terms, time_to_target
 from reports.sections.clients import phase_shares
 from reports.sections.clients import phases as phases_section
 from reports.sections.section import Results
@@ -99,14 +99,14 @@ def test_error_terms_of_real_runs() -> None:
         for seed in range(2)
     ]
     suite = records(*made)
-    section = errors.section(Results.of(suite))
+    section = error_terms.section(Results.of(suite))
     assert section is not None and len(section.figures) == 4
     numbers = section.tables[0].numbers.set_index(["strategy", "term"])["mean"]
     cells = suite.scenarios()[0].cells
-    lines = errors.lines(errors.error_terms(cells))
+    lines = error_terms.lines(error_terms.error_terms(cells))
     for cell in cells:
         of = [pd.DataFrame(one.diagnostics) for one in made if one.strategy == cell.strategy]
-        for term in errors.TERMS:
+        for term in error_terms.TERMS:
             assert numbers[cell.strategy, term] == pytest.approx(np.mean([rows[term].mean() for rows in of]))
             iteration, value = lines[term][cell.strategy]
             assert iteration.tolist() == of[0].iteration.tolist()
@@ -116,16 +116,16 @@ def test_error_terms_of_real_runs() -> None:
 
 
 def test_without_diagnostics_there_is_no_such_part() -> None:
-    assert errors.section(Results.of(records(*reach([FAST, SLOW])))) is None
+    assert error_terms.section(Results.of(records(*reach([FAST, SLOW])))) is None
 
 
 def test_long_runs_are_thinned_by_averages() -> None:
-    terms = {term: np.arange(600.0) for term in errors.TERMS}
+    terms = {term: np.arange(600.0) for term in error_terms.TERMS}
     made = reach([FAST], diagnostics={"iteration": np.arange(600), **terms})
-    terms = errors.error_terms(records(*made).scenarios()[0].cells)
-    ((_, value),) = errors.lines(terms)["noise_sq"].values()
+    terms = error_terms.error_terms(records(*made).scenarios()[0].cells)
+    ((_, value),) = error_terms.lines(terms)["noise_sq"].values()
     assert len(value) == 60 and value[0] == pytest.approx(4.5)
-    assert errors.run_means(terms)["mean"].tolist() == pytest.approx([299.5] * len(errors.TERMS))
+    assert error_terms.run_means(terms)["mean"].tolist() == pytest.approx([299.5] * len(error_terms.TERMS))
 
 
 def test_costs_are_those_of_the_runs() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.records.cells import common_grid, value_at
+from reports.records.seed_summaries import common_grid, value_at
 
 CLOCK = st.lists(st.integers(0, 30), min_size=1, max_size=8).map(sorted)
 

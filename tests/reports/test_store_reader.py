@@ -17,7 +17,7 @@ from benchmarks.mlflow_store import database
 from benchmarks.mlflow_store.reader import ClientReader, opened
 from benchmarks.mlflow_store.run_result import RunResult
 from benchmarks.mlflow_store.store import Store
-from fl_core.schema import Tag
+from fl_core.recorded_names import Tag
 
 FAKES = [
     Fake("s", strategy, seed, curve=curve([0.1, 0.5 + seed / 10], [0, 10]), totals={"staleness/mean": 1.5})

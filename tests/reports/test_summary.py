@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from synthetic import POOLED, START, Fake, baseline, curve, diverged, records
 
-from fl_core.schema import UNTUNED, Status, Tag
+from fl_core.recorded_names import UNTUNED, Status, Tag
 from reports.ranking_table import ranking
-from reports.records.cells import Cell, Spread, band, over_scenarios
 from reports.records.records import RecordedScenario, RecordedSuite, latest
+from reports.records.seed_summaries import Cell, Spread, band, over_scenarios
 from reports.sections.clients import (
     bin_text,
     client_summary,

@@ -32,8 +32,8 @@ from workloads import endless
 from benchmarks import speed as yardstick
 from benchmarks.speed import simulations
 from fl_core.execution.auto import Auto
+from fl_core.execution.cuda_graphs import Graphed
 from fl_core.execution.execution import Execution
-from fl_core.execution.graphed import Graphed
 from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment

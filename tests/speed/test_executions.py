@@ -9,7 +9,7 @@ from workloads import BATCH, CLIENTS, Noise, endless
 
 from benchmarks import speed as yardstick
 from benchmarks.device import chosen, one_thread
-from benchmarks.runs.jobs import EXECUTIONS, MAX_SIDE_BY_SIDE
+from benchmarks.runs.run_jobs import EXECUTIONS, MAX_SIDE_BY_SIDE
 from benchmarks.speed import Compute, simulations
 
 DEVICE = chosen()  # as ASYNCFL_DEVICE says

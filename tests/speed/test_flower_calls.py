@@ -16,7 +16,7 @@ pytest.importorskip("flwr")
 from flower_calls import MODELS, milliseconds, problem
 from flwr.app import ArrayRecord
 
-from fl_core.problems.apps.generators import seeded
+from fl_core.problems.flower_apps.generators import seeded
 
 pytestmark = pytest.mark.slow
 torch.set_num_threads(1)

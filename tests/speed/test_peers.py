@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from workloads import Noise, endless
 
-from benchmarks.runs.jobs import EXECUTIONS
+from benchmarks.runs.run_jobs import EXECUTIONS
 from benchmarks.speed import simulations
 
 pytestmark = [

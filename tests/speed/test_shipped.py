@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.runs.jobs import EXECUTIONS
+from benchmarks.runs.run_jobs import EXECUTIONS
 from benchmarks.suite.suite import load
 from fl_core.recording import recorder
 

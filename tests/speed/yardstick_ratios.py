@@ -11,7 +11,7 @@ import torch
 from workloads import BATCH, CLIENTS, Noise, endless
 
 from benchmarks import speed as yardstick
-from benchmarks.runs.jobs import EXECUTIONS
+from benchmarks.runs.run_jobs import EXECUTIONS
 from benchmarks.speed import rate, simulations
 
 TURNS = 5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.engine import Local
 from benchmarks.mlflow_store.store import Store
-from tuning.campaign import Driver
+from tuning.driver import Driver
 from tuning.storage import open_storage
 from tuning.study import Campaign
 

@@ -20,11 +20,11 @@ from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.messages import Finished
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load as load_suite
-from fl_core.schema import TrialState
+from fl_core.recorded_names import TrialState
 from reports.records.store import load
 from tests.databases import new_store
 from tuning import results
-from tuning.campaign import Driver
+from tuning.driver import Driver
 from tuning.plan import plan
 from tuning.progress import best_so_far
 from tuning.storage import open_storage

@@ -17,8 +17,8 @@ from fl_core.server.optimizers import Adam
 from fl_core.strategies.fedasync import FedAsync
 from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.hyperparameters import Space, declared
-from fl_core.testing.scene import scenario
-from tuning.space import space_of
+from fl_core.testing.check_experiments import scenario
+from tuning.optuna_space import space_of
 
 DESIGN = {"trials": 8, "seeds": 1, "batch": 4, "sampler": "sobol", "again": {"share": 0.25, "seeds": 2}}
 NOISY = {**QUADRATIC, "noise": 1.0}

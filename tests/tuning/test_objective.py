@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fl_core.metrics import ACCURACY, LOSS, Metric
+from fl_core.recorded_names import Status
 from fl_core.scenario import Budget
-from fl_core.schema import Status
 from tuning.objective import DIVERGED_FACTOR, Curve, CurvePoint, Objective
 
 BUDGET = 100

@@ -20,8 +20,8 @@ from benchmarks.errors import UserError
 from benchmarks.mlflow_store.store import Store
 from benchmarks.suite.suite import load
 from tuning.plan import plan
-from tuning.search import ORIGIN, WORKER, Search
 from tuning.storage import open_storage
+from tuning.trial_queue import ORIGIN, WORKER, Search
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "from asyncfl.cli import main; main()"

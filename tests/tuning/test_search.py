@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small import RATE, Make
 
-from fl_core.schema import TrialState
-from tuning.search import ORIGIN, WORKER, Search
+from fl_core.recorded_names import TrialState
 from tuning.storage import Storage, open_storage
+from tuning.trial_queue import ORIGIN, WORKER, Search
 
 
 @pytest.fixture

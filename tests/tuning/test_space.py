@@ -15,7 +15,7 @@ from fl_core.strategies.fedfix import FedFix
 from fl_core.strategies.hyperparameters import declared, with_parameters
 from fl_core.strategies.sampling import MD, Full, Uniform
 from fl_core.strategies.strategy import Strategy
-from tuning.space import distributions, space_of
+from tuning.optuna_space import distributions, space_of
 
 SCENARIO = Scenario.model_validate({"problem": "quadratic", "budget": {"updates": 50, "iterations": 8}})
 NAMES = ["fedbuff", "fedfix"]

@@ -10,7 +10,7 @@ from benchmarks.errors import UserError
 from benchmarks.mlflow_store.run_result import RunResult, TrialResult
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load
-from fl_core.schema import Origin, TrialMetric
+from fl_core.recorded_names import Origin, TrialMetric
 from tuning import results
 from tuning.results import StudyResult
 from tuning.study import Campaign

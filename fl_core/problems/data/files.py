@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from fl_core.vision import repair
+from fl_core.torchvision_repair import repair
 
 DOWNLOAD_TIMEOUT_SECONDS = 20  # without an answer
 

@@ -34,7 +34,7 @@ from fl_core.parts import imported
 from fl_core.problems.data.data import Data, deciles, drawn
 from fl_core.problems.data.items import Items, as_column
 from fl_core.problems.problem import InvalidProblemError
-from fl_core.vision import repair
+from fl_core.torchvision_repair import repair
 
 TEST = 0.2  # share held out for testing
 CLIENT = "client"  # entry of a dict with the client of a data point

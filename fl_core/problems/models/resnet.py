@@ -33,7 +33,7 @@ class ResNet18(Convolutional):
         return groups
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        from fl_core.vision import repair
+        from fl_core.torchvision_repair import repair
 
         repair()
         from torchvision.models import resnet18
@@ -62,7 +62,7 @@ class ResNet8(Convolutional):
     width: Count = Field(16, multiple_of=8)  # channels of the first block
 
     def build(self, shape: tuple[int, ...], classes: int) -> nn.Module:
-        from fl_core.vision import repair
+        from fl_core.torchvision_repair import repair
 
         repair()
         from torchvision.models.resnet import BasicBlock

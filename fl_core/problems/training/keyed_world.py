@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fl_core.problems.data.shares import Shares
+from fl_core.problems.data.client_data import Shares
 from fl_core.problems.training.tasks import Batch, Task
 from fl_core.problems.training.world import SupervisedWorld
 from fl_core.streams import Streams

@@ -18,7 +18,7 @@ from torch import Tensor
 from fl_core.import_guard import place, text
 from fl_core.lightning import pl
 from fl_core.metrics import LOSS, name_fault
-from fl_core.problems.apps.generators import restored
+from fl_core.problems.flower_apps.generators import restored
 from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks
 from fl_core.problems.training.module_state import Container, State, changes, same, state

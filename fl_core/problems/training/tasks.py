@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from fl_core.lightning import pl, torchmetrics
-from fl_core.problems.hidden_state import hidden_state
 from fl_core.problems.problem import InvalidProblemError, Report
 from fl_core.problems.training.dropout import KeyedMasks, drops
+from fl_core.problems.training.network_check import hidden_state
 
 # Inputs [B, ...], targets [B, ...]; keys [B] where the network is random. The batches of a user's module may
 # have any other structure.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map, tree_map_only
 
-from fl_core.problems.data.shares import Shares
+from fl_core.problems.data.client_data import Shares
 from fl_core.problems.problem import Evaluation, Report
 from fl_core.problems.training.keyed_world import KeyedWorld
 from fl_core.problems.training.module_trial import tried

@@ -19,10 +19,10 @@ from torch.func import functional_call, grad_and_value, vmap
 from fl_core.flat import Flat
 from fl_core.lightning import torchmetrics
 from fl_core.metrics import DISTANCE, EXCESS_LOSS
+from fl_core.problems.data.client_data import Shares, StratifiedSample
 from fl_core.problems.data.data import placed
-from fl_core.problems.data.shares import Shares, StratifiedSample
 from fl_core.problems.problem import CPU, Evaluation, Report, World
-from fl_core.problems.training.linear import LinearGradients, sparse_inputs
+from fl_core.problems.training.linear_gradients import LinearGradients, sparse_inputs
 from fl_core.problems.training.tasks import Batch, Task, TaskReport
 from fl_core.streams import Streams
 

@@ -21,7 +21,7 @@ import pytest
 from fl_core.experiment import Experiment
 from fl_core.live.run import SavedRun
 from fl_core.loop.events import EventKind
-from fl_core.schema import Name
+from fl_core.recorded_names import Name
 
 pytest.importorskip("flwr")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]

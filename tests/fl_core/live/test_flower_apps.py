@@ -21,7 +21,7 @@ from fl_core.scenario import Budget, Scenario
 from fl_core.server.jobs import Update
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing.scene import CLIENTS, changed, experiment, scenario
+from fl_core.testing.check_experiments import CLIENTS, changed, experiment, scenario
 
 pytest.importorskip("flwr")
 from flwr.app import Context, Message, RecordDict
@@ -74,7 +74,7 @@ def served(experiment: Experiment, folder: Path) -> SavedRun:
 def in_a_process_of_flower(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run has a number, answers are looked for more often, and each message builds its world."""
     TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
-    monkeypatch.setattr("fl_core.live.service.PULSE", UNIT)
+    monkeypatch.setattr("fl_core.live.real_time.PULSE", UNIT)
     monkeypatch.setattr(flower, "_world", lambda problem, seed: problem.world(seed))
 
 

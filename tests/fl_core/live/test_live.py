@@ -20,18 +20,18 @@ from hypothesis import strategies as st
 from fl_core.experiment import Experiment
 from fl_core.live.client import ClientError, serve, train
 from fl_core.live.processes import LIGHTNING, LocalProcesses, Sender
+from fl_core.live.real_time import StoppedError
 from fl_core.live.run import refuses
-from fl_core.live.service import StoppedError
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 from fl_core.local_work import SGD
 from fl_core.loop.events import EventKind
 from fl_core.problems.digits import Digits
 from fl_core.problems.problem import Problem
 from fl_core.problems.quadratic import Quadratic
+from fl_core.recorded_names import BYTES, TIME, Name, Reason, Status
 from fl_core.recording.recorder import run as simulated
-from fl_core.schema import BYTES, TIME, Name, Reason, Status
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing.scene import changed
+from fl_core.testing.check_experiments import changed
 from tests.fl_core.live.in_threads import Threads, held_to, lived, prepared
 from tests.fl_core.worlds import scenario
 

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 
 from fl_core.experiment import Experiment
-from fl_core.live import service
+from fl_core.live import real_time
 from fl_core.live.client import train
 from fl_core.live.replay import InvalidLogError
 from fl_core.live.run import LiveRun, SavedRun
 from fl_core.live.transport import JobMessage, LostClients, UpdateMessage
 from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event
-from fl_core.schema import TIME, Name, Status
+from fl_core.recorded_names import TIME, Name, Status
 from fl_core.strategies.favas import FAVAS
 from fl_core.strategies.fedfix import FedFix
 from fl_core.strategies.mindflayer import MindFlayer
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing.scene import changed
+from fl_core.testing.check_experiments import changed
 from tests.fl_core.live.in_threads import held_to
 from tests.fl_core.worlds import scenario
 
@@ -110,7 +110,7 @@ class Windows(FedFix):
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     for name in ("monotonic", "time"):
-        monkeypatch.setattr(service, name, clock)
+        monkeypatch.setattr(real_time, name, clock)
     return clock
 
 
@@ -147,7 +147,7 @@ def test_a_server_slower_than_its_timer_takes_updates(clock: Clock) -> None:
     late = lateness(run, clock, EventKind.ARRIVAL)
     record = run.finish()
     assert (record.status, len(late)) == (Status.DONE, 20)
-    assert max(late) < service.MAX_LATENESS_SECONDS + 5 * STEP_SECONDS
+    assert max(late) < real_time.MAX_LATENESS_SECONDS + 5 * STEP_SECONDS
     assert record.curve[-1][TIME] < 20 * max(2, 3, 3.5, 5)
 
 
@@ -166,7 +166,7 @@ def test_a_replay_of_late_alarms_is_exact(strategy: type[Strategy], availability
 def test_the_clock_of_alarms_never_lags_far_behind(clock: Clock) -> None:
     """A late alarm rings after the messages that came before, and the next one a period later."""
     run = prepared(experiment(frequent(), time=40))
-    most = service.MAX_LATENESS_SECONDS + len(TIMES) * STEP_SECONDS
+    most = real_time.MAX_LATENESS_SECONDS + len(TIMES) * STEP_SECONDS
     assert max(lateness(run, clock, EventKind.TICK)) <= most
     log = run.log
     rang = dict(zip(log.slips[Name.SET], log.slips[Name.RANG], strict=True))
@@ -199,7 +199,7 @@ def test_a_punctual_server_polls_no_more_than_before(clock: Clock) -> None:
     where = experiment(changed(FedFix(), period=1), time=20)
     run, transport = prepared(where), Instant(where, clock)
     count = len(list(run.events(transport)))
-    waits = 20 / service.PULSE
+    waits = 20 / real_time.PULSE
     assert transport.polls <= waits + count + 20
 
 

@@ -13,9 +13,9 @@ from uneven import CLIENTS, IMPORTANCE, TIMES, Array, described, first_of_c, los
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.metrics import Metric
+from fl_core.recorded_names import Status
 from fl_core.recording.recorder import Recorder
 from fl_core.scenario import Budget
-from fl_core.schema import Status
 from fl_core.time_to_target import time_to_target
 from tuning.objective import Curve, CurvePoint, Objective
 

@@ -17,8 +17,8 @@ from fl_core.experiment import Experiment
 from fl_core.loop.dispatch import Dispatch
 from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Event, Simulation, simulate
+from fl_core.recorded_names import Name
 from fl_core.recording.recorder import Recorder
-from fl_core.schema import Name
 from fl_core.server.jobs import Job, Send
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy

@@ -29,8 +29,8 @@ from fl_core.execution.schedule_only import ScheduleOnly
 from fl_core.experiment import Experiment
 from fl_core.loop.events import EventKind
 from fl_core.loop.simulation import Simulation, simulate
+from fl_core.recorded_names import Status
 from fl_core.recording.recorder import Record, run
-from fl_core.schema import Status
 from fl_core.timing.clock import MICRO
 
 LR, STEPS = 0.1, 3  # η_l, K

@@ -18,8 +18,8 @@ from fl_core.server.jobs import Update
 from fl_core.server.optimizers import Adam, Nesterov
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
-from fl_core.testing import of_strategies
-from fl_core.testing.scene import changed, experiment, scenario
+from fl_core.testing import strategy_checks
+from fl_core.testing.check_experiments import changed, experiment, scenario
 
 RATE, BETA, BETA1, BETA2, TAU = 0.2, 0.6, 0.8, 0.7, 0.05
 ADAPTIVE = {"beta1": BETA1, "beta2": BETA2, "epsilon": TAU}
@@ -118,8 +118,8 @@ def test_every_strategy_that_steps_in_a_direction_takes_an_optimizer(name: str) 
     """AMSGrad, which remembers most: the same in stacks, and resumed; another model than without."""
     strategy = changed(Strategy.model_validate({"name": name, "server": "amsgrad"}))
     assert strategy.server_lr == 0.01
-    of_strategies.is_the_same_in_stacks(experiment(scenario(), strategy))
-    of_strategies.is_the_same_when_resumed(strategy)
+    strategy_checks.is_the_same_in_stacks(experiment(scenario(), strategy))
+    strategy_checks.is_the_same_when_resumed(strategy)
     assert refuses(experiment(scenario(), strategy))
 
 
@@ -153,4 +153,4 @@ class Sets(Strategy):
 
 def test_a_model_that_is_set_has_no_direction() -> None:
     with pytest.raises(RuntimeError, match="the server optimizer adam no direction"):
-        of_strategies.run(experiment(scenario(), Sets(server=Adam())))
+        strategy_checks.run(experiment(scenario(), Sets(server=Adam())))

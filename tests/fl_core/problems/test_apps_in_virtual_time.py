@@ -22,14 +22,14 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.experiment import Experiment
 from fl_core.loop.simulation import Simulation, simulate
-from fl_core.problems.apps.records import Layout, packed, unpacked
-from fl_core.problems.apps.world import AppError
 from fl_core.problems.flower import MEASURED, Flower
+from fl_core.problems.flower_apps.records import Layout, packed, unpacked
+from fl_core.problems.flower_apps.world import AppError
 from fl_core.problems.problem import InvalidProblemError
+from fl_core.recorded_names import Status
 from fl_core.recording import checkpoint
 from fl_core.recording.recorder import Recorder, run
 from fl_core.scenario import Budget, Scenario, Timing
-from fl_core.schema import Status
 from fl_core.streams import stream
 
 torch.set_num_threads(1)

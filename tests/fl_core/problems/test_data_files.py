@@ -145,7 +145,7 @@ def test_packed_or_unpacked_files_are_enough(own: Path, drop: Callable[[Path], N
 )
 def test_images_are_torchvisions(problem: type[MNIST] | type[FashionMNIST], folder: str) -> None:
     """Same images and labels as torchvision reads; the constants of normalisation are those of the data."""
-    from fl_core.vision import repair
+    from fl_core.torchvision_repair import repair
 
     repair()
     from torchvision import datasets
@@ -215,7 +215,7 @@ def test_stratified_keeps_order_and_shares() -> None:
 def test_a_download_arrives_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, complete: bool
 ) -> None:
-    from fl_core.vision import repair
+    from fl_core.torchvision_repair import repair
 
     repair()
     from torchvision import datasets

@@ -16,7 +16,7 @@ from fl_core.experiment import Experiment
 from fl_core.lightning import pl
 from fl_core.loop.simulation import Simulation, simulate
 from fl_core.problems.problem import Problem
-from fl_core.problems.training.pooled import train
+from fl_core.problems.training.centralised_baseline import train
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "fine-tuning.md"
 

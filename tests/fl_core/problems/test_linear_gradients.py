@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from fl_core.problems.data.data import Data
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.linear import UnitLength
-from fl_core.problems.training.linear import LinearGradients, sparse_inputs
+from fl_core.problems.training.linear_gradients import LinearGradients, sparse_inputs
 from fl_core.problems.training.tasks import Classifier
 
 # MNIST's and CIFAR-10's, in units of the stored bytes

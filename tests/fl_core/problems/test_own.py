@@ -205,7 +205,7 @@ def test_without_an_optimiser_there_is_no_baseline() -> None:
 
 def test_the_pooled_baseline_uses_the_modules_own_optimiser() -> None:
     """A step of SGD at 0.1 on all data."""
-    from fl_core.problems.training.pooled import train
+    from fl_core.problems.training.centralised_baseline import train
 
     w: Any = problem(dtype="float64").world(0)
     first = w.initial()

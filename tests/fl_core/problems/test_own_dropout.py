@@ -18,9 +18,9 @@ from fl_core.lightning import pl
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.model import Model
 from fl_core.problems.problem import InvalidProblemError, Problem
+from fl_core.problems.training.centralised_baseline import train
 from fl_core.problems.training.dropout import KeyedMasks
 from fl_core.problems.training.keyed_world import VARIANTS, crop_and_flip
-from fl_core.problems.training.pooled import train
 from fl_core.recording.recorder import run
 
 KEY = torch.tensor(7)

@@ -12,7 +12,7 @@ from fl_core.lightning import pl
 from fl_core.problems.digits import Digits
 from fl_core.problems.mnist import MNIST
 from fl_core.problems.partitions import ClassDirichlet
-from fl_core.problems.training.pooled import pooled_batches, train
+from fl_core.problems.training.centralised_baseline import pooled_batches, train
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_pooled_training_says_and_writes_nothing(tmp_path: Path) -> None:
     program = (
         "from fl_core.problems.digits import Digits\n"
         "world = Digits().world(0)\n"
-        "from fl_core.problems.training.pooled import train\n"
+        "from fl_core.problems.training.centralised_baseline import train\n"
         "train(world, 0, steps=20)"
     )
     root = Path(__file__).parents[3]

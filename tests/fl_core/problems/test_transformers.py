@@ -199,7 +199,7 @@ def test_texts_only() -> None:
 @pytest.mark.data("20news")
 def test_a_small_random_distilbert_learns_real_posts() -> None:
     """All data, Adam: far better than the 5 % of chance after 300 mini-batches of 64."""
-    from fl_core.problems.training.pooled import train
+    from fl_core.problems.training.centralised_baseline import train
 
     model = Model.model_validate({"name": "distilbert", "length": 32})
     w = Newsgroups(clients=2, partition="iid", model=model).world(0)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fl_core.timing.link import GRAIN, Link, Rate
+from fl_core.timing.link_sharing import GRAIN, Link, Rate
 
 Arrivals = list[tuple[int, int, Rate]]  # tick, bytes, own rate in bytes a tick, of clients 0, 1, …
 
