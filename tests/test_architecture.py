@@ -212,6 +212,14 @@ def test_a_folder_says_in_its_init_what_belongs_there() -> None:
         assert len(init.body) == 1 and len(lines) in range(1, 5), folder
 
 
+HANGS_ON = re.compile(r"^(Fixed|Free): ", re.MULTILINE)  # AGENTS.md, "What a change may break"
+
+
+def test_a_module_or_its_package_says_what_a_change_may_break() -> None:
+    says = {name: HANGS_ON.search(ast.get_docstring(tree) or "") for name, tree in trees().items()}
+    assert [name for name in says if not (says[name] or says.get(name.rpartition(".")[0]))] == []
+
+
 def test_the_science_knows_no_tracker_tuner_or_command_line() -> None:
     science = [name for name in MODULES if name.split(".")[0] == "fl_core"]
     roots = {name: {other.split(".")[0] for other in imports(name)} for name in science}

@@ -2,10 +2,12 @@
 
 import importlib
 import inspect
+import re
 
 import pytest
 
 from benchmarks.catalogue import FAMILIES, entries
+from benchmarks.part_descriptions import described
 from fl_core.parts import Part
 
 
@@ -23,3 +25,10 @@ def test_the_sources_tell_what_the_classes_say(kind: str) -> None:
         line = lines[entry.name]
         source = f" ({entry.paper})" if entry.paper else ""
         assert line.rstrip(".") == entry.what + source
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_users_do_not_read_what_is_for_developers(kind: str) -> None:
+    """A description has the docstring of a module with a single part: it names nothing fixed or free."""
+    texts = {entry.name: described(kind, entry.name).text for entry in entries(kind)}
+    assert [name for name, text in texts.items() if re.search(r"^(Fixed|Free): ", text, re.MULTILINE)] == []
