@@ -7,6 +7,7 @@ import functools
 import gc
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,12 +30,19 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 gc.set_threshold(50_000, 20, 20)  # as commands do: torch and MLflow's objects are not searched all the time
+gc.disable()  # until all is imported
 
 settings.register_profile("default", deadline=None, max_examples=40)  # a loaded machine is slow, not wrong
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
 settings.load_profile("ci" if "CI" in os.environ else "default")
 os.environ.pop("CI", None)  # in a job of CI the files of anyone are trusted: tests of that set it
+
+
+def pytest_collection_finish() -> None:
+    """Search for garbage from here on, but not among what was imported: it stays."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -67,6 +75,23 @@ def _tables_made_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _disk_not_awaited() -> Iterator[None]:
+    """No file of a test needs to survive a loss of power, so no commit waits for the disk."""
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    def _relax(connection: Any, _: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous = OFF")
+
+    event.listen(Engine, "connect", _relax)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+    event.remove(Engine, "connect", _relax)
+
+
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An MLflow database without anything in it."""
@@ -87,11 +112,10 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(scope="session")
 def fork_server() -> None:
-    """Workers are forked from a process that has imported everything."""
-    from benchmarks.pool.fork_server import prepare_for_networks, warm_up
+    """Workers are forked from a process that has imported all but Lightning, which few suites need."""
+    from benchmarks.pool.fork_server import warm_up
 
     warm_up("benchmarks.runs.run_jobs", "tuning.trial")
-    prepare_for_networks()
 
 
 @pytest.fixture(scope="session")
