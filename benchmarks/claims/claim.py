@@ -149,7 +149,7 @@ class Need(Frozen):
 
 
 class Claim(Sample):
-    """Base class of claims of all kinds (`claims.comparisons`)."""
+    """Base class of claims of all kinds (`claims.kinds`)."""
 
     shared_clock: ClassVar[bool] = False  # whether samples are compared at a reading that all have reached
     needs_runs: ClassVar[bool] = True

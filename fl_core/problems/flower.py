@@ -1,6 +1,6 @@
 """A Flower app as a problem: the unchanged ClientApp trains in virtual time.
 
-The calls of the ClientApp are in `apps/world.py`; the local work of such a problem is `client_app`.
+The calls of the ClientApp are in `flower_apps/world.py`; the local work of such a problem is `client_app`.
 """
 
 from __future__ import annotations
