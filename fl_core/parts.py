@@ -5,8 +5,8 @@ of the family's modules is all that it takes to be found. `identity` is the basi
 A part is written `{name: fedbuff, buffer: 10}`, or `fedbuff` where its defaults will do. A user's own class
 is named by its import path, `{name: "my_package.my_module:MyStrategy", ...}`, without registration.
 
-Fixed: `identity`, `reference` and the JSON form of fields (keys and descriptions of stored runs). Free: how
-members are found and validated, and texts of errors.
+Fixed: `identity`, `reference` and the JSON form of fields (keys and descriptions of stored runs), and which
+values are valid, since suites have them. Free: how members are found, and texts of errors.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Study:
     repeated: int  # … of this number of best trials
     sampler: str
     pruner: str
-    first: tuple[tuple[Origin, Values], ...]  # points tried before the sampler draws (`optuna_space.first_points`)
+    first: tuple[tuple[Origin, Values], ...]  # points tried before the sampler draws: `first_points`
     digest: str  # of the suite's own scenario and strategy: tuned values are used only where it is the same
     conditions: tuple[str, ...] = ()  # the parts of the scenario's label
 

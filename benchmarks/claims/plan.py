@@ -76,7 +76,8 @@ class ClaimPlan:
     def _need_clients(self) -> set[str]:
         """Keys of the runs with training losses read by a claim before the end.
 
-        All claims of the paper count, so that a run computed for one claim can be used by the others.
+        All claims of the paper count, so that a run computed for one claim can be used by the others. A
+        recorded run without these losses is computed again, under the same key.
         """
         at_this_scale = (
             claim for claim in self.paper.claims.values() if self.scale in self.paper.scales(claim)

@@ -335,7 +335,10 @@ def must_fit(baseline: Baseline, planned: Sequence[PlannedRun], path: Path) -> N
 
 
 def settings(planned: Sequence[PlannedRun]) -> dict[str, str]:
-    """Return the settings of a suite other than defaults, with the values in all runs."""
+    """Return the settings of a suite other than defaults, with the values in all runs.
+
+    Stored, to name changed settings in a message; with another form, all would count as changed.
+    """
     values: dict[str, dict[str, None]] = {}  # in the order of the runs, each once
     for run in planned:
         for key, value in _flat(run.experiment.identity()):

@@ -193,8 +193,8 @@ def update(baseline: Baseline, build: Baseline, checks: Sequence[GateCheck], rea
         date=datetime.now(UTC).date().isoformat(),
         commit=build.commit,
         repository=build.repository,
-        better=tuple(_said(check) for check in checks if check.finding is Finding.BETTER),
-        worse=tuple(map(_said, worse)),
+        better=tuple(_as_line(check) for check in checks if check.finding is Finding.BETTER),
+        worse=tuple(map(_as_line, worse)),
         reason=reason,
         other=tuple(_counted(strategy, checks) for strategy in strategies),
     )
@@ -218,8 +218,8 @@ def update(baseline: Baseline, build: Baseline, checks: Sequence[GateCheck], rea
     return build.model_copy(update=taken)
 
 
-def _said(check: GateCheck) -> str:
-    """Return a check in a line, for the list of accepted changes."""
+def _as_line(check: GateCheck) -> str:
+    """Return a check in a line, for the list of accepted changes; no code parses the stored lines."""
     place = f" in {check.scenario}" if check.scenario else ""
     detail = f", {check.detail}" if check.detail else ""
     return f"{check.strategy}{place}: {check.what} {check.before} → {check.now}{detail}"
