@@ -3,6 +3,7 @@
 Sections make a `PageTable`; the page prints it, and `reports/page.py` writes it as CSV and LaTeX.
 
 Fixed: `harmless`, so that no cell runs as a formula in a spreadsheet; stored tables are written with it.
+Free: the look.
 """
 
 import base64

@@ -5,7 +5,8 @@ so there are never more than planned. A taken trial has the name of its process 
 process leaves its trials RUNNING, and the next process to take trials puts them back into the queue. The
 storage has parameters and values alone: results are runs in MLflow.
 
-Fixed: names of studies and of attributes in the storage, which other processes and later sessions read.
+Fixed: names of studies and of attributes in the storage, which other processes and later sessions read; the
+number of drawn trials in `take`, from which the sampler's seed follows.
 """
 
 from __future__ import annotations

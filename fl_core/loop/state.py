@@ -2,7 +2,8 @@
 
 `Simulation` creates it; the parts of the loop write into it. `serialization` turns it into plain data.
 
-Free: fields may be added or renamed. Checkpoints without them are refused, and their runs begin again.
+Fixed: which events of the queue count. Free: fields may be added or renamed. Checkpoints without them are
+refused, and their runs begin again.
 """
 
 from dataclasses import dataclass, field

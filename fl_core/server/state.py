@@ -2,7 +2,8 @@
 
 The loop adds its own fields in the subclass `RunState` (`loop/state.py`); a checkpoint saves both.
 
-Free: fields may be added or renamed. Checkpoints without them are refused, and their runs begin again.
+Fixed: which clients count as idle, gone and silent, and when. Free: fields may be added or renamed.
+Checkpoints without them are refused, and their runs begin again.
 """
 
 from dataclasses import dataclass, field, fields, is_dataclass

@@ -2,7 +2,8 @@
 
 `asyncfl check` takes one from the records (`take`), writes it, and reads it again.
 
-Fixed: names of fields and the checksum, which stand in stored files, also in benchmarks/baselines/.
+Fixed: names of fields, digests of schedules, digits of golden values, and the checksum. They stand in stored
+files, also in benchmarks/baselines/.
 """
 
 from __future__ import annotations

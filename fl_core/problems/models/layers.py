@@ -2,7 +2,7 @@
 
 The networks beside this module are built with them, so that a run can be repeated bit for bit.
 
-Fixed: the mask of a key, to the bit.
+Fixed: the mask of a key, to the bit; gradients of an embedding repeat on a GPU.
 """
 
 import torch
