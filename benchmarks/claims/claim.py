@@ -145,7 +145,7 @@ class Need(Frozen):
     @property
     def cost(self) -> str:
         """Time with and without a GPU."""
-        return f"about {self.gpu} on a GPU, {self.cores} without"
+        return f"about {self.gpu} on a GPU, or {self.cores}"
 
 
 class Claim(Sample):

@@ -158,10 +158,10 @@ def where(outcome: Outcome) -> str:
     groups: dict[MainWord, list[str]] = {}
     for value, (held, n) in sorted(outcome.divide.counts.items(), key=_rising):
         groups.setdefault(word_of(held, n), []).append(f"{OF.get(value, value)} ({held} of {n})")
-    parts = [f"{word} with {', '.join(groups[word])}" for word in OUTCOMES if word in groups]
+    parts = [f"{word} for {', '.join(groups[word])}" for word in OUTCOMES if word in groups]
     if undecided := outcome.undecided(outcome.divide.name):
         open_values = (f"{value} ({many(n, 'reading')})" for value, n in undecided.items())
-        parts.append(f"undecided with {', '.join(open_values)}")
+        parts.append(f"undecided for {', '.join(open_values)}")
     few = "few readings, " if outcome.divide.few else ""
     return _sentence(f"{few}by {outcome.divide.name}: {'; '.join(parts)}")
 

@@ -22,7 +22,7 @@ THEOREM = "theorem"  # in the place of a scale, for claims without runs
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A claim of a paper at a single scale, with a verdict."""
+    """A test of a main result: a claim of a paper at a single scale, with a verdict."""
 
     paper: Paper
     claim: Claim

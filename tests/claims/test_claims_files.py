@@ -87,7 +87,7 @@ def test_a_sample_picks_the_runs_that_it_describes(tmp_path: Path) -> None:
             assert (run.suite, run.scenario.partition(" · ")[0]) == ("claims-toy-small", "inline")
     large = ClaimPlan(paper, "paper", ()).picked(claim)
     assert large["a"][0][0].experiment.scenario.budget.updates == 1000
-    assert str(paper.needs(claim, "paper")) == "patience: about a day on a GPU, a week without"
+    assert str(paper.needs(claim, "paper")) == "patience: about a day on a GPU, or a week"
     assert paper.needs(claim, "small") is None
 
 

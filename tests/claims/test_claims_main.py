@@ -108,17 +108,17 @@ def test_what_it_depends_on_is_what_separates_best() -> None:
     by_beta = outcome(*[(word[at % 2], (PAPER, STAND_IN)[at // 2 % 2]) for at in range(8)])
     assert by_beta.divide is not None
     assert (by_beta.divide.name, by_beta.divide.counts) == ("β", {"0": (4, 4), "1": (0, 4)})
-    assert "By β: holds with 0 (4 of 4); fails with 1 (0 of 4)." in matrix.sentence(by_beta)
+    assert "By β: holds for 0 (4 of 4); fails for 1 (0 of 4)." in matrix.sentence(by_beta)
     by_workload = outcome(*[(word[at // 2 % 2], (PAPER, STAND_IN)[at // 2 % 2]) for at in range(8)])
     assert by_workload.divide is not None and by_workload.divide.name == "workload"
     alike = outcome(*[("confirmed", PAPER)] * 4, *[("refuted", PAPER)] * 4)
     assert alike.divide is None and "By " not in matrix.sentence(alike)
     two = outcome(("confirmed", PAPER), ("refuted", PAPER))  # too few for an adjusted R²
     assert two.divide is not None and two.divide.few
-    assert matrix.where(two) == "Few readings, by β: holds with 0 (1 of 1); fails with 1 (0 of 1)."
+    assert matrix.where(two) == "Few readings, by β: holds for 0 (1 of 1); fails for 1 (0 of 1)."
     later = tuple(reading(f"T-row/u{at}", "undecided", PAPER, beta=2) for at in range(3))
     more = replace(by_beta, readings=(*by_beta.readings, *later))
-    assert "; undecided with 2 (3 readings)." in matrix.where(more)
+    assert "; undecided for 2 (3 readings)." in matrix.where(more)
     first, *others = by_beta.readings
     without = replace(first, claim=first.claim.model_copy(update={"case": {}}))
     assert replace(by_beta, readings=(without, *others)).divide is None  # not all of them have a β
