@@ -3,7 +3,7 @@
 Groups, studies and report pages are runs in MLflow, too, and are read in the same form.
 
 Fixed: names of tags, metrics and parameters (`fl_core/recorded_names.py`), and the fields stored in
-result.json; the value of a trial, by which `asyncfl tune` picks the best.
+result.json; how final values, times to target and the value of a trial are read.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Problem `own` and models given as LightningModules are trained as one; `UserWorld` is their world.
 
-Fixed: names of metrics, which are recorded. Free: texts, and which modules are refused.
+Fixed: losses, and names of metrics, which are recorded. Free: texts, and which modules are refused.
 """
 
 from collections.abc import Callable, Iterable
