@@ -155,7 +155,7 @@ def pasteable(campaign: Campaign, tuned_file: TunedFile) -> list[str]:
         for entry in entries:
             strategy = runs[scenario, entry.strategy]
             label = {"label": entry.strategy} if entry.strategy in campaign.suite.labels else {}
-            fields: dict[str, Any] = {"name": strategy.reference(), **label, **_written(strategy)}
+            fields: dict[str, Any] = {"name": strategy.reference(), **label, **_changed_fields(strategy)}
             for name, value in entry.parameters.items():
                 head, dot, inner = name.partition(".")
                 target = fields.setdefault(head, {}) if dot else fields
@@ -164,8 +164,11 @@ def pasteable(campaign: Campaign, tuned_file: TunedFile) -> list[str]:
     return lines
 
 
-def _written(strategy: Strategy) -> dict[str, Any]:
-    """Return the fields of a strategy with other values than the defaults, without name and local rate."""
+def _changed_fields(strategy: Strategy) -> dict[str, Any]:
+    """Return the fields of a strategy with other values than the defaults, for `pasteable`.
+
+    Without the name, and the local rate, which the suite sets by `lr` unless it was tuned.
+    """
     fields = strategy.model_dump(mode="json", exclude_defaults=True)
     return {name: value for name, value in fields.items() if name not in ("name", "local_lr")}
 

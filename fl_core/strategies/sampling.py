@@ -6,7 +6,7 @@ full, uniform and MD sampling they are the clients' importances p_i on average. 
 a criterion best give the others weight 0 and converge to another point, unless some of the rounds make up for
 that (appendix C.3).
 
-Fixed: names, fields and defaults (keys of runs), and which clients are drawn.
+Fixed: names, fields and defaults (keys of runs), which clients are drawn, and their weights.
 """
 
 from collections import Counter
