@@ -1,7 +1,7 @@
 """The only writer to MLflow: layout of suites, runs, groups and baselines in MLflow.
 
 `Delivery` calls it from its thread, the only one that may. The metrics, tags and parameters of a run are
-chosen in `benchmarks/runs/logged_values.py`. The layout:
+chosen in `benchmarks/mlflow_store/tags_and_metrics.py`. The layout:
 
     experiment        a suite
     run, kind=group   scenario × strategy: the parent of its seeds, and their mean once all are finished

@@ -1,5 +1,5 @@
 """Runs of a suite: session, jobs, recording of results, time estimates, display of progress.
 
-Fixed: what is recorded (`logged_values`), and that no finished run is lost. Free: when and where runs are
+Fixed: what is recorded (`Recording`), and that no finished run is lost. Free: when and where runs are
 computed.
 """

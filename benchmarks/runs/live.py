@@ -15,9 +15,8 @@ from typing import Any
 
 from benchmarks.errors import UserError
 from benchmarks.pool.job import Worker
-from benchmarks.runs.logged_values import Recording
 from benchmarks.runs.messages import Advanced, Finished, NoRoom, Notice
-from benchmarks.runs.run_jobs import SharedWorlds, TaskJob
+from benchmarks.runs.run_jobs import Recording, SharedWorlds, TaskJob
 from benchmarks.suite.suite import PlannedRun, Suite
 from fl_core.keys import key
 from fl_core.live.processes import LocalProcesses

@@ -1,4 +1,4 @@
-"""A suite's tasks as jobs of a pool: runs, possibly side by side, and centralised baselines.
+"""A suite's tasks as jobs of a pool: runs, possibly side by side, and centralised baselines; their recording.
 
 `Session` and the driver of tuning submit them; workers call `compute`. Runs side by side share the calls that
 compute local work, and nothing else: each is saved, timed and recorded separately, and fails alone. Apart
@@ -19,10 +19,14 @@ from typing import Any, Generic, Self
 from weakref import WeakValueDictionary
 
 from benchmarks import device
+from benchmarks.errors import no_room, summarised
+from benchmarks.mlflow_store import tags_and_metrics
 from benchmarks.mlflow_store.outbox import Outbox
 from benchmarks.mlflow_store.provenance import provenance
+from benchmarks.mlflow_store.run_result import MlflowStatus, RunResult, now, params_of, texts_of
+from benchmarks.mlflow_store.tags_and_metrics import tags_of_end, target_metrics, total_metrics
 from benchmarks.pool.job import Capacity, Message, PoolJob, Worker
-from benchmarks.runs.logged_values import Recording
+from benchmarks.redaction import redacted
 from benchmarks.runs.messages import Advanced, Evaluated, Finished, NoRoom, Notice
 from benchmarks.suite.suite import AnyTask, PlannedRun, PooledTask, Task
 from fl_core.execution.auto import Auto, largest
@@ -32,10 +36,10 @@ from fl_core.execution.one_by_one import OneByOne
 from fl_core.execution.stacked import AllInFlight
 from fl_core.loop.simulation import Event, Simulation
 from fl_core.problems.problem import Problem, World
-from fl_core.recorded_names import Status, Tag
+from fl_core.recorded_names import TRACEBACK, MlflowTag, Status, Tag, Total
 from fl_core.recording import checkpoint
 from fl_core.recording.interleave import RunSlot, interleave
-from fl_core.recording.recorder import Recorder
+from fl_core.recording.recorder import Record, Recorder
 
 EXECUTIONS: dict[str, Callable[[], Execution]] = {
     "one_by_one": OneByOne,
@@ -53,6 +57,109 @@ MAX_SAVE_FRACTION = 0.05  # … of its time would be spent on checkpoints
 REPORT_SECONDS = 0.2  # between two messages on its progress
 
 _own_provenance = cache(provenance)  # once a process
+
+
+class Recording:
+    """Recording of a task: real time over all attempts, time of each evaluation, and the end."""
+
+    def __init__(self, outbox: Outbox, task: Task, provenance: dict[Tag, Any]) -> None:
+        self.outbox, self.task = outbox, task
+        self.tags = {**task.tags(), **provenance}  # read now: the user's code may be edited during the run
+        self.began = now()  # of the first attempt; milliseconds since 1970
+        self.evaluated: list[int] = []  # of each row; milliseconds since 1970
+        self.attempt_seconds = 0.0  # seconds of this attempt
+        self._earlier_seconds = 0.0  # seconds of earlier attempts
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all attempts."""
+        return self._earlier_seconds + self.attempt_seconds
+
+    def stamp(self, rows: int) -> None:
+        """Set the evaluation time of all new rows to now, given the curve's current number of rows."""
+        self.evaluated += [now()] * (rows - len(self.evaluated))
+
+    def state(self) -> tuple[int, float, list[int]]:
+        """Return the state for `restore`, to be kept in a checkpoint: start, seconds, evaluation times."""
+        return self.began, self.seconds, self.evaluated
+
+    def restore(self, state: tuple[int, float, list[int]]) -> None:
+        """Continue from the state of an earlier attempt."""
+        self.began, self._earlier_seconds, self.evaluated = state
+
+    def simulated(
+        self,
+        record: Record,
+        tags: dict[Tag, Any],
+        metrics: Mapping[str, float] | None = None,
+        more: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> RunResult:
+        """Store the result of an ended run, with further metrics and tables if given."""
+        task = self.task
+        assert isinstance(task, PlannedRun)
+        values = {
+            **total_metrics(record),
+            **target_metrics(record, task.problem),
+            **task.measures(record),
+            **(metrics or {}),
+        }
+        return self._put(
+            record.status,
+            record.reason,
+            tags=tags,
+            metrics=values,
+            tables={**tags_and_metrics.tables(record, task.curve_only), **(more or {})},
+        )
+
+    def trained(self, metrics: dict[str, float], tags: dict[Tag, Any]) -> RunResult:
+        """Store the result of a trained baseline."""
+        return self._put(Status.DONE, tags=tags, metrics=metrics)
+
+    def failed(self, reason: str, trace: str = "") -> RunResult:
+        """Store the result of a task ended by an error."""
+        return self._put(Status.ERROR, reason, texts={TRACEBACK: redacted(trace)} if trace else {})
+
+    def ended_by(self, error: BaseException) -> Finished | NoRoom:
+        """Record an error as the end of the task, with the traceback, unless the disk is full."""
+        if reason := no_room(error):
+            return NoRoom(reason)
+        trace = "".join(traceback.format_exception(error))
+        try:
+            return Finished(self.failed(summarised(error), trace))
+        except OSError as failure:
+            if reason := no_room(failure):
+                return NoRoom(reason)
+            raise
+
+    def _put(
+        self,
+        status: Status,
+        reason: str = "",
+        *,
+        tags: Mapping[Tag, Any] | None = None,
+        metrics: Mapping[str, float] | None = None,
+        tables: Mapping[str, Mapping[str, Any]] | None = None,
+        texts: Mapping[str, str] | None = None,
+    ) -> RunResult:
+        """Write the result, with tags of task, provenance and end, and the files to the outbox."""
+        task = self.task
+        description = task.description()
+        parameters = task.parameters if isinstance(task, PlannedRun) else {}
+        all_tags = {**self.tags, **(tags or {}), **tags_of_end(task, status, reason, self.seconds)}
+        result = RunResult(
+            run_id="",
+            experiment_id="",
+            state=MlflowStatus.FAILED if status is Status.ERROR else MlflowStatus.FINISHED,
+            start_time=self.began,
+            end_time=now(),
+            artifact_uri="",
+            tags=texts_of(all_tags) | {MlflowTag.NAME: task.name},
+            params=dict(params_of(parameters or description)),
+            metrics={**(metrics or {}), Total.WALL_SECONDS: self.seconds},
+            evaluated=self.evaluated if tables else [],
+        )
+        self.outbox.put(result, description, tables, texts)
+        return result
 
 
 @dataclass(frozen=True, eq=False)

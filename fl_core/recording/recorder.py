@@ -1,7 +1,7 @@
 """The `Recorder` evaluates a run in progress and produces its `Record`: curve, arrivals, clients.
 
 Workers call `see` with each event of the simulation; `run` does all of it for a single experiment. What is
-recorded under a name here becomes files and MLflow metrics in `benchmarks/runs/logged_values.py`.
+recorded under a name here becomes files and MLflow metrics in `benchmarks/mlflow_store/tags_and_metrics.py`.
 
 Fixed: marks, names and values of all columns. Stored numbers and the golden values of baselines are read off
 the curve.

@@ -28,10 +28,9 @@ from benchmarks.mlflow_store.run_result import texts_of
 from benchmarks.mlflow_store.store import Store
 from benchmarks.pool.job import Died, Message
 from benchmarks.pool.pool import Pool, WorkerHandle
-from benchmarks.runs.logged_values import Recording
 from benchmarks.runs.messages import Advanced, Finished
 from benchmarks.runs.progress import Progress
-from benchmarks.runs.run_jobs import RunJob
+from benchmarks.runs.run_jobs import Recording, RunJob
 from benchmarks.runs.session import Session
 from benchmarks.suite.suite import PlannedRun, load
 from fl_core.recorded_names import Tag

@@ -10,8 +10,8 @@ import yaml
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 
+from benchmarks.mlflow_store import tags_and_metrics
 from benchmarks.mlflow_store.store import Store
-from benchmarks.runs import logged_values
 from benchmarks.suite.suite import load
 from fl_core.recording import recorder as measure
 
@@ -98,7 +98,7 @@ def computed(suite: Path) -> dict[str, list[Any]]:
     found = {}
     for run in load(str(suite)).runs():
         record = measure.run(run.experiment)
-        parts = logged_values.tables(record).values()
+        parts = tags_and_metrics.tables(record).values()
         found[run.key] = [record.status, *(pa.table(part).to_pydict() for part in parts)]
     return found
 

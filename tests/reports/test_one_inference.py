@@ -13,7 +13,7 @@ from synthetic import Fake, curve, records
 
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.kinds import KINDS
-from benchmarks.runs.logged_values import target_metrics
+from benchmarks.mlflow_store.tags_and_metrics import target_metrics
 from fl_core.metrics import ACCURACY
 from fl_core.problems.digits import Digits
 from fl_core.recorded_names import TO_TARGET, Clock, Status

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from synthetic import Fake, baseline, curve, quickstart, records
 
-from benchmarks.runs import logged_values
-from benchmarks.runs.logged_values import total_metrics
+from benchmarks.mlflow_store import tags_and_metrics
+from benchmarks.mlflow_store.tags_and_metrics import total_metrics
 from fl_core.diagnostics.diagnosis import Diagnostics
 from fl_core.experiment import Experiment
 from fl_core.problems.quadratic import Quadratic
@@ -83,7 +83,7 @@ def computed(strategy: Strategy, seed: int) -> Fake:
     """A real run with diagnostics, as the runner leaves it."""
     experiment = Experiment(scenario=QUADRATIC, strategy=strategy, seed=seed)
     record = run(experiment, diagnostics=Diagnostics(errors=5))
-    left = logged_values.tables(record)
+    left = tags_and_metrics.tables(record)
     return Fake(
         scenario="quadratic", problem="quadratic", strategy=strategy.label(), seed=seed,
         metric="distance", higher=False, target=None, totals=total_metrics(record),
