@@ -25,9 +25,9 @@ from reports.sections import (
     cost,
     curves,
     error_terms,
+    gaps_to_best,
     overview,
     provenance,
-    ranking,
     time_to_target,
     tuning,
 )
@@ -44,8 +44,8 @@ SCRIPTS = ("tables.js", "page.js")  # `page.js` calls functions of `tables.js`
 # The page from top to bottom; a new part is a function of `sections/`, and its name here.
 SECTIONS: tuple[Callable[[Results], Section | None], ...] = (
     overview.leaders,
-    ranking.section,
-    ranking.behind_the_best,
+    gaps_to_best.section,
+    gaps_to_best.behind_the_best,
     curves.section,
     time_to_target.section,
     clients.fairness,

@@ -1,4 +1,4 @@
-"""The ranking table of a scenario, best first, with its columns; the standings of a suite.
+"""The ranking table of a scenario, best first: columns, notes, rows for programs; the standings of a suite.
 
 Standings are by mean rank or final value. The page and the terminal show both.
 
@@ -132,6 +132,73 @@ def _marked(cells: Sequence[Cell], entries: list[TableEntry], higher: bool | Non
         replace(entry, best=not cell.diverged and entry.text == top)
         for entry, cell in zip(entries, cells, strict=True)
     ]
+
+
+def ranking_frame(scenarios: Sequence[RecordedScenario]) -> pd.DataFrame:
+    """Return all rows as a table for reading by other programs; ∞ is written as inf."""
+    return pd.DataFrame([_record(scenario, cell) for scenario in scenarios for cell in scenario.ranked])
+
+
+def _record(scenario: RecordedScenario, cell: Cell) -> dict[str, object]:
+    """Return the row of a strategy in a scenario, for other programs."""
+    record: dict[str, object] = {
+        "scenario": scenario.label,
+        "strategy": cell.strategy,
+        "seeds": len(cell.runs),
+        "done": len(cell.having(Status.DONE)),
+        "diverged": cell.diverged,
+        "stalled": cell.stalled,
+    }
+    for name, spread in cell.final.items():
+        record |= {f"{name} mean": spread.mean, f"{name} std": spread.std}
+    if scenario.target is not None:
+        updates = cell.reach(Clock.UPDATES)
+        record |= {
+            "target": scenario.target,
+            "reached": updates.reached,
+            "updates to target": updates.median,
+            "time to target": cell.reach(Clock.TIME).median,
+        }
+    mean, greatest = cell.staleness
+    return record | {"staleness mean": mean, "staleness max": greatest}
+
+
+def note_on_tables(rankings: Sequence[Ranking], compared: bool) -> str:
+    """Return the sentences that explain the tables, as far as they apply."""
+    cells = [cell for ranking in rankings for cell in ranking.scenario.cells]
+    first = {ranking.scenario.columns[0].in_text for ranking in rankings}
+    by = f"final {first.pop()}" if len(first) == 1 else "the first column"
+    target = any(ranking.scenario.target for ranking in rankings)
+    median = f" Updates and time to a target: median.{_steps(rankings)}" if target else ""
+    sentences = {
+        f"Strategies are ranked by {by}.": len(cells) > len(rankings),
+        f"Final values: mean ± standard deviation over seeds.{median} Best in bold.": any(
+            len(cell.finite) > 1 for cell in cells
+        ),
+        "Not separated: the seeds do not show that the best of the scenario is better; beside it, about "
+        "how many would. That is not the same as equal: see “Behind the best”.": compared,
+        "∞: the median seed never met the target; beside it, how many seeds did.": any(
+            ranking.unmet for ranking in rankings
+        ),
+        "Strategies with diverged runs come last; their means are those of the other seeds.": any(
+            cell.diverged for cell in cells
+        ),
+        STALLED: any(cell.stalled for cell in cells),
+        NO_SURROGATE: any(ranking.scenario.lacks_surrogate for ranking in rankings),
+    }
+    return " ".join(sentence for sentence, applies in sentences.items() if applies)
+
+
+def _steps(rankings: Sequence[Ranking]) -> str:
+    """Return a sentence on the distance of evaluations, which limits the precision of times to target."""
+    scenarios = [ranking.scenario for ranking in rankings if ranking.scenario.target]
+    all_steps = [scenario.evaluation_step(Clock.TIME) for scenario in scenarios]
+    if not (steps := [step for step in all_steps if not isnan(step)]):
+        return ""
+    low, high = (numbers.moment(step) for step in (min(steps), max(steps)))
+    unit = scenarios[0].runs[0].time_unit or "units of time"
+    apart = low if low == high else f"{low} to {high}"
+    return f" Evaluations are {apart} {unit} apart: a target was met up to that much earlier."
 
 
 @dataclass(frozen=True, slots=True)

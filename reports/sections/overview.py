@@ -23,7 +23,7 @@ from reports.ranking_table import Standings, StrategyStanding
 from reports.records.records import RecordedScenario, RecordedSuite
 from reports.records.seed_summaries import Cell, band, over_scenarios
 from reports.sections.curves import plot, scale
-from reports.sections.ranking import effect_entry, seeds_text
+from reports.sections.gaps_to_best import effect_entry, seeds_text
 from reports.sections.section import Results, Section, draw_rows
 from reports.tables import PageTable, TableEntry, download
 

@@ -10,7 +10,7 @@ from scipy import stats
 from synthetic import Fake, curve, diverged, records
 
 from reports.comparisons import Gap, differences
-from reports.sections import ranking
+from reports.sections import gaps_to_best
 from reports.sections.section import Results
 
 NOISE = [0.004, -0.002, 0.001, -0.005, 0.003, 0.0]  # of the seeds, shared by all strategies
@@ -73,7 +73,7 @@ def test_intervals_behind_the_best_hold_together() -> None:
             "close": [value - 0.001 * (-1) ** at - 0.0005 for at, value in enumerate(best)],
         }
     )
-    section = ranking.behind_the_best(Results.of(records(*made)))
+    section = gaps_to_best.behind_the_best(Results.of(records(*made)))
     assert section is not None
     numbers = section.tables[0].numbers.set_index("strategy")
     assert bool(numbers.worse["worse"]) and not bool(numbers.worse["close"])

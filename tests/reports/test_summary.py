@@ -11,7 +11,7 @@ import pytest
 from synthetic import POOLED, START, Fake, baseline, curve, diverged, records
 
 from fl_core.recorded_names import UNTUNED, Status, Tag
-from reports.ranking_table import ranking
+from reports.ranking_table import ranking, ranking_frame
 from reports.records.records import RecordedScenario, RecordedSuite, latest
 from reports.records.seed_summaries import Cell, Spread, band, over_scenarios
 from reports.sections.clients import (
@@ -23,7 +23,6 @@ from reports.sections.clients import (
     staleness_shares,
 )
 from reports.sections.overview import remarks
-from reports.sections.ranking import frame
 
 MARKS = [0, 10, 20, 30]
 REACHES_AT_20 = Fake(curve=curve([0.1, 0.5, 0.86, 0.9], MARKS))
@@ -98,7 +97,7 @@ def test_a_stalled_run_counts_with_its_last_model_and_is_seen() -> None:
     assert (row.final["test/accuracy"].mean, row.final["test/accuracy"].n) == (pytest.approx(0.6), 2)
     assert (row.reach("updates").reached, row.reach("updates").of) == (1, 2)
     assert row.seeds == "2 (1 stalled)"
-    assert frame([scenario]).loc[0, ["done", "stalled", "diverged"]].tolist() == [1, 1, 0]
+    assert ranking_frame([scenario]).loc[0, ["done", "stalled", "diverged"]].tolist() == [1, 1, 0]
     assert any(remark.startswith("Stalled runs") and remark.endswith(": 1.") for remark in remarks(suite))
     assert band(row, "test/accuracy", "updates").mean[-1] == pytest.approx(0.6)
 
@@ -298,7 +297,7 @@ def test_the_worst_client_is_the_worst_of_each_seed() -> None:
 
 def test_the_table_for_other_programs_keeps_infinity() -> None:
     scenario, _ = only(records(NEVER_REACHES))
-    table = frame([scenario])
+    table = ranking_frame([scenario])
     assert table.loc[0, "updates to target"] == inf and table.loc[0, "reached"] == 0
     assert table.loc[0, "test/accuracy mean"] == 0.8 and table.loc[0, "staleness max"] == 2
 

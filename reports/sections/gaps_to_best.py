@@ -1,6 +1,6 @@
 """Sections of the ranking in every scenario, and of distances behind the best, paired over seeds.
 
-`reports/page.py` calls `section` and `behind_the_best`. Ranks and columns come from
+`reports/page.py` calls `section` and `behind_the_best`. Ranks, columns and notes of the tables come from
 `reports/ranking_table.py`, gaps and p-values from `reports/comparisons.py`.
 """
 
@@ -10,15 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from fl_core.recorded_names import Clock, Status
 from fl_core.text import many
 from reports import numbers
 from reports.comparisons import Gap
 from reports.figures import svg
 from reports.numbers import Measure
-from reports.ranking_table import NO_SURROGATE, NOTHING, STALLED, Ranking, spread_text
+from reports.ranking_table import NOTHING, Ranking, note_on_tables, ranking_frame, spread_text
 from reports.records.records import RecordedScenario
-from reports.records.seed_summaries import Cell
 from reports.sections.section import Card, Results, Section, cards_section, draw_rows
 from reports.statistical_inference import Effect
 from reports.tables import UNKNOWN, PageTable, TableEntry, download
@@ -32,7 +30,7 @@ Compared = tuple[RecordedScenario, Mapping[str, Gap]]  # with the gaps to its be
 def section(results: Results) -> Section:
     """Return the section with the overview of several scenarios and a table for each."""
     rankings = results.rankings
-    numbers = frame(results.scenarios)
+    numbers = ranking_frame(results.scenarios)
     glance = at_a_glance(results) if len(rankings) > 1 else None
     blocks, tables = (
         [],
@@ -47,39 +45,10 @@ def section(results: Results) -> Section:
         }
         blocks.append(block)
         tables.append(_scenario_table(block))
-    note = _note(rankings, any(block["against"] for block in blocks))
+    note = note_on_tables(rankings, any(block["against"] for block in blocks))
     link = download("All tables", results.suite.name, "ranking", numbers)
     shows = {"glance": glance, "blocks": blocks}
     return Section("ranking", "Ranking", "ranking.html.j2", note, shows, tables=tables, downloads=[link])
-
-
-def frame(scenarios: Sequence[RecordedScenario]) -> pd.DataFrame:
-    """Return all rows as a table for reading by other programs; ∞ is written as inf."""
-    return pd.DataFrame([_record(scenario, cell) for scenario in scenarios for cell in scenario.ranked])
-
-
-def _record(scenario: RecordedScenario, cell: Cell) -> dict[str, object]:
-    """Return the row of a strategy in a scenario, for other programs."""
-    record: dict[str, object] = {
-        "scenario": scenario.label,
-        "strategy": cell.strategy,
-        "seeds": len(cell.runs),
-        "done": len(cell.having(Status.DONE)),
-        "diverged": cell.diverged,
-        "stalled": cell.stalled,
-    }
-    for name, spread in cell.final.items():
-        record |= {f"{name} mean": spread.mean, f"{name} std": spread.std}
-    if scenario.target is not None:
-        updates = cell.reach(Clock.UPDATES)
-        record |= {
-            "target": scenario.target,
-            "reached": updates.reached,
-            "updates to target": updates.median,
-            "time to target": cell.reach(Clock.TIME).median,
-        }
-    mean, greatest = cell.staleness
-    return record | {"staleness mean": mean, "staleness max": greatest}
 
 
 def against(scenario: RecordedScenario, gaps: Mapping[str, Gap]) -> list[TableEntry]:
@@ -113,7 +82,7 @@ def _scenario_table(block: Mapping[str, Any]) -> PageTable:
     if any(entry.text for entry in ranking.pooled):
         empty = [NOTHING] * (1 + len(extra))
         lines.append((TableEntry("Trained centrally"), *ranking.pooled, *empty))
-    return PageTable(ranking.scenario.label, frame([ranking.scenario]), headings, lines)
+    return PageTable(ranking.scenario.label, ranking_frame([ranking.scenario]), headings, lines)
 
 
 def _finding(ranking: Ranking, gaps: Mapping[str, Gap]) -> str:
@@ -126,44 +95,6 @@ def _finding(ranking: Ranking, gaps: Mapping[str, Gap]) -> str:
         return text
     apart, rest = sum(gap.worse for gap in gaps.values()), many(len(gaps), "other")
     return f"{text}, {f'separated from {apart} of' if apart else 'not separated from any of'} {rest}"
-
-
-def _note(rankings: Sequence[Ranking], compared: bool) -> str:
-    """Return the sentences that explain the tables, as far as they apply."""
-    cells = [cell for ranking in rankings for cell in ranking.scenario.cells]
-    first = {ranking.scenario.columns[0].in_text for ranking in rankings}
-    by = f"final {first.pop()}" if len(first) == 1 else "the first column"
-    target = any(ranking.scenario.target for ranking in rankings)
-    median = f" Updates and time to a target: median.{_steps(rankings)}" if target else ""
-    sentences = {
-        f"Strategies are ranked by {by}.": len(cells) > len(rankings),
-        f"Final values: mean ± standard deviation over seeds.{median} Best in bold.": any(
-            len(cell.finite) > 1 for cell in cells
-        ),
-        "Not separated: the seeds do not show that the best of the scenario is better; beside it, about "
-        "how many would. That is not the same as equal: see “Behind the best”.": compared,
-        "∞: the median seed never met the target; beside it, how many seeds did.": any(
-            ranking.unmet for ranking in rankings
-        ),
-        "Strategies with diverged runs come last; their means are those of the other seeds.": any(
-            cell.diverged for cell in cells
-        ),
-        STALLED: any(cell.stalled for cell in cells),
-        NO_SURROGATE: any(ranking.scenario.lacks_surrogate for ranking in rankings),
-    }
-    return " ".join(sentence for sentence, applies in sentences.items() if applies)
-
-
-def _steps(rankings: Sequence[Ranking]) -> str:
-    """Return a sentence on the distance of evaluations, which limits the precision of times to target."""
-    scenarios = [ranking.scenario for ranking in rankings if ranking.scenario.target]
-    all_steps = [scenario.evaluation_step(Clock.TIME) for scenario in scenarios]
-    if not (steps := [step for step in all_steps if not isnan(step)]):
-        return ""
-    low, high = (numbers.moment(step) for step in (min(steps), max(steps)))
-    unit = scenarios[0].runs[0].time_unit or "units of time"
-    apart = low if low == high else f"{low} to {high}"
-    return f" Evaluations are {apart} {unit} apart: a target was met up to that much earlier."
 
 
 def at_a_glance(results: Results) -> dict[str, Any]:
