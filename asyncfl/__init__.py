@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from fl_core.testing import conformance
     from fl_core.timing.availability import Availability
     from fl_core.timing.durations import Durations
-    from fl_core.timing.per_client import PerClient
+    from fl_core.timing.network import PerClient
 
 __all__ = [  # noqa: RUF022 - by their use
     # what the commands do
@@ -126,7 +126,7 @@ HOMES = {
     "fl_core.strategies.strategy": "Strategy",
     "fl_core.testing": "conformance",
     "fl_core.timing.availability": "Availability",
-    "fl_core.timing.per_client": "PerClient",
+    "fl_core.timing.network": "PerClient",
     "fl_core.timing.durations": "Durations",
 }
 

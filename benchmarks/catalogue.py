@@ -33,7 +33,7 @@ FAMILIES = {
     "models": "fl_core.problems.models.model:Model",
     "durations": "fl_core.timing.durations:Durations",
     "availability": "fl_core.timing.availability:Availability",
-    "links": "fl_core.timing.per_client:PerClient",
+    "links": "fl_core.timing.network:PerClient",
     "arrangements": "fl_core.arrangements:Arrangement",
     "local": "fl_core.local_work:LocalWork",
     "optimizers": "fl_core.server.optimizers:ServerOptimizer",

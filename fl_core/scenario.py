@@ -19,14 +19,11 @@ from fl_core.parts import Count, FieldError, Frozen, Length
 from fl_core.problems.problem import Problem
 from fl_core.text import many
 from fl_core.timing import traces
-from fl_core.timing.availability import Always, Availability, Diurnal
-from fl_core.timing.duration_laws import DurationTrace, Fixed
-from fl_core.timing.durations import Durations, Lengths, means
+from fl_core.timing.availability import Always, Availability, Diurnal, PresenceTrace
+from fl_core.timing.durations import Durations, DurationTrace, Fixed, Lengths, means
 from fl_core.timing.law_labels import plain
-from fl_core.timing.network import Network
-from fl_core.timing.per_client import ColumnLaw, PerClient
+from fl_core.timing.network import ColumnLaw, Network, PerClient
 from fl_core.timing.power import Power
-from fl_core.timing.presence import PresenceTrace
 
 HOUR_SECONDS = Fraction(3600)
 

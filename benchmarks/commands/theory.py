@@ -321,7 +321,7 @@ def weights(times: str | None, spread: str | None, clients: int | None, period: 
 
 def _f_x(spread: str, clients: int) -> tuple[Fraction, ...]:
     """Return the mean times of the paper's clients F_X; UserError for an invalid spread."""
-    from fl_core.timing.duration_laws import FX
+    from fl_core.timing.durations import FX
 
     try:
         return FX(spread=spread).means(clients, 0)

@@ -19,7 +19,7 @@ from fl_core.loop.simulation import Simulation
 from fl_core.recorded_names import Name
 from fl_core.theory.jackson import Array
 from fl_core.theory.routing import QueueingNetwork
-from fl_core.timing.duration_laws import Exponential
+from fl_core.timing.durations import Exponential
 
 
 def by_client(arrivals: Mapping[str, Any], n: int) -> dict[str, list[float]]:

@@ -26,7 +26,7 @@ from fl_core.testing import law_checks, problem_checks, strategy_checks
 from fl_core.testing.check_experiments import experiment, must, scenario, without_name
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
-from fl_core.timing.per_client import PerClient
+from fl_core.timing.network import PerClient
 
 SHORTEST = 20  # characters of an informative first line
 

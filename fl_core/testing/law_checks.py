@@ -17,7 +17,7 @@ from fl_core.streams import stream
 from fl_core.testing.check_experiments import CLIENTS, experiment, must, scenario
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations, Lengths
-from fl_core.timing.per_client import PerClient
+from fl_core.timing.network import PerClient
 
 DRAWS = 20_000
 ERRORS = 5  # largest distance of the mean of draws from the declared mean, in standard errors

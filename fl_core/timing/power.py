@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from fl_core.parts import Frozen
-from fl_core.timing.per_client import NumberOrLaw, checked
+from fl_core.timing.network import NumberOrLaw, checked
 
 PHASES = ("download", "computation", "upload")  # in the order of a job's
 

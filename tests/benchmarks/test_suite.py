@@ -19,7 +19,7 @@ from fl_core.strategies.ace import ACE
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.hyperparameters import with_parameters
-from fl_core.timing.duration_laws import FX, TwoSpeed
+from fl_core.timing.durations import FX, TwoSpeed
 
 BASE = """
 name: small

@@ -24,8 +24,7 @@ from fl_core.experiment import Experiment
 from fl_core.recording.recorder import run
 from fl_core.scenario import Timing
 from fl_core.timing.availability import Availability, checked
-from fl_core.timing.duration_laws import DurationTrace
-from fl_core.timing.durations import Lengths
+from fl_core.timing.durations import DurationTrace, Lengths
 from fl_core.timing.network import Way
 
 BEHAVIOUR: dict[int, dict[str, Any]] = {

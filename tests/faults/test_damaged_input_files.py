@@ -19,7 +19,7 @@ from fl_core.live.replay import InvalidLogError
 from fl_core.live.run import SavedRun
 from fl_core.problems.partitions import PartitionFile
 from fl_core.timing import traces
-from fl_core.timing.per_client import ColumnLaw
+from fl_core.timing.network import ColumnLaw
 from tests.fl_core.live.in_threads import lived
 from tests.fl_core.live.test_live import experiment
 

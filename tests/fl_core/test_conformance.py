@@ -29,7 +29,7 @@ from fl_core.testing import conformance, strategy_checks
 from fl_core.testing.check_experiments import CENTRES, changed, experiment, scenario
 from fl_core.timing.availability import Availability
 from fl_core.timing.durations import Durations
-from fl_core.timing.per_client import PerClient
+from fl_core.timing.network import PerClient
 
 FAMILIES: tuple[type[Part], ...] = (
     *(Strategy, Sampling, LocalWork, ServerOptimizer, Coding, Arrangement),

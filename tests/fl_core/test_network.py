@@ -29,8 +29,7 @@ from fl_core.server.jobs import Job
 from fl_core.server.server import Server
 from fl_core.strategies.strategy import Strategy
 from fl_core.timing.characteristics import Links as LinksOfAPopulation
-from fl_core.timing.network import Network, Way
-from fl_core.timing.per_client import PerClient
+from fl_core.timing.network import Network, PerClient, Way
 
 ONE = Fraction(64, 1_000_000)
 

@@ -30,7 +30,7 @@ from fl_core.strategies.delay_adaptive import DelayAdaptive
 from fl_core.strategies.fedavg import FedAvg
 from fl_core.strategies.fedbuff import FedBuff
 from fl_core.strategies.strategy import Strategy
-from fl_core.timing.duration_laws import Iterations
+from fl_core.timing.durations import Iterations
 
 CENTRES = [[1.0, 0.0], [-2.0, 1.0], [3.0, 3.0], [0.5, -1.0], [0.0, 2.0], [2.0, -2.0]]
 FITTING: list[Strategy] = [DelayAdaptive(), FedBuff(buffer=3, concurrency=4), ACED(max_age=3)]

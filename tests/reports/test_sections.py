@@ -23,7 +23,7 @@ from fl_core.scenario import Budget, Scenario, Timing
 from fl_core.strategies.ace import ACE
 from fl_core.strategies.asgd import ASGD
 from fl_core.strategies.strategy import Strategy
-from fl_core.timing.duration_laws import Exponential
+from fl_core.timing.durations import Exponential
 from reports import numbers
 from reports.figures import svg
 from reports.page import render

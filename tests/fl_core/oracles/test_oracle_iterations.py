@@ -18,7 +18,7 @@ import pytest
 from quadratics import CENTRES, START, N, assert_same, experiment, gradient, played
 
 from fl_core.streams import stream
-from fl_core.timing.duration_laws import Iterations
+from fl_core.timing.durations import Iterations
 
 LR = 0.05
 ITERATIONS = 120

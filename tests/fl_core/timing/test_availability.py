@@ -19,8 +19,7 @@ from fl_core.scenario import Timing
 from fl_core.streams import stream
 from fl_core.timing.availability import Availability
 from fl_core.timing.clock import VirtualClock, common_unit
-from fl_core.timing.duration_laws import Fixed
-from fl_core.timing.durations import Lengths
+from fl_core.timing.durations import Fixed, Lengths
 
 TINY = 1e-3  # a right law fails with this probability; seeds are fixed, so that it does not
 

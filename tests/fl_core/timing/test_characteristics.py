@@ -7,8 +7,7 @@ import pytest
 
 from fl_core.timing.availability import Always, Availability, Dropouts
 from fl_core.timing.characteristics import Characteristics, Links, characteristics
-from fl_core.timing.duration_laws import DurationTrace, Exponential, Fixed, TwoSpeed
-from fl_core.timing.durations import Durations
+from fl_core.timing.durations import Durations, DurationTrace, Exponential, Fixed, TwoSpeed
 from fl_core.timing.network import MBIT, Network, Shared
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fl_core.timing.clock import VirtualClock, common_unit
-from fl_core.timing.duration_laws import FX, Exponential, Iterations
-from fl_core.timing.durations import Lengths
+from fl_core.timing.durations import FX, Exponential, Iterations, Lengths
 
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
 

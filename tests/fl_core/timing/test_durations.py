@@ -16,8 +16,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy import stats
 
-from fl_core.timing.duration_laws import FX, DurationTrace, Exponential, Fixed, TwoSpeed
-from fl_core.timing.durations import Durations, Lengths, means
+from fl_core.timing.durations import (
+    FX,
+    Durations,
+    DurationTrace,
+    Exponential,
+    Fixed,
+    Lengths,
+    TwoSpeed,
+    means,
+)
 
 TINY = 1e-3  # a right law fails with this probability; seeds are fixed, so that it does not
 
