@@ -255,10 +255,13 @@ def contains(actual: Any, expected: Any) -> bool:
         return len(actual) == len(expected) and all(map(contains, actual, expected))
     if isinstance(actual, bool) or isinstance(expected, bool) or actual is None or expected is None:
         return actual is expected
+    if isinstance(actual, list) or isinstance(expected, list | dict):
+        return False
     return actual == expected or _number(actual) == _number(expected) is not None
 
 
-def _number(value: Any) -> Fraction | None:
+@cache
+def _number(value: float | str) -> Fraction | None:
     try:
         return exact(value)
     except ValueError:
