@@ -289,18 +289,7 @@ class Part(Frozen):
     @classmethod
     def members(cls) -> dict[str, type[Self]]:
         """Return every member of the family in the package, by name."""
-        modules = []
-        for home in map(importlib.import_module, cls.homes):
-            inside = pkgutil.iter_modules(getattr(home, "__path__", ()), f"{home.__name__}.")
-            modules += [home, *(importlib.import_module(module.name) for module in inside)]
-        named = {
-            item.name: item
-            for module in modules
-            for item in vars(module).values()
-            if isinstance(item, type) and issubclass(item, cls) and item.__module__ == module.__name__
-            if "name" in vars(item)
-        }
-        return dict(sorted(named.items()))
+        return dict(_members(cls))
 
     @classmethod
     def tunable(cls) -> dict[str, Candidates]:
@@ -415,6 +404,23 @@ def find(cls: type[P], name: Any) -> type[P]:
     if not issubclass(member, cls):
         raise PydanticCustomError("name", f"'{name}' is a {kind}, not a {cls.__name__}")
     return member
+
+
+@functools.cache
+def _members(cls: type[P]) -> dict[str, type[P]]:
+    """Return the members by name; cached, since the folders of the family are listed."""
+    modules = []
+    for home in map(importlib.import_module, cls.homes):
+        inside = pkgutil.iter_modules(getattr(home, "__path__", ()), f"{home.__name__}.")
+        modules += [home, *(importlib.import_module(module.name) for module in inside)]
+    named = {
+        item.name: item
+        for module in modules
+        for item in vars(module).values()
+        if isinstance(item, type) and issubclass(item, cls) and item.__module__ == module.__name__
+        if "name" in vars(item)
+    }
+    return dict(sorted(named.items()))
 
 
 @functools.cache
