@@ -27,7 +27,7 @@ from fl_core.strategies.hyperparameters import (
     Space,
     Values,
     declared,
-    must_be_parameter,
+    must_be_parameters,
     server_rates,
 )
 from fl_core.strategies.strategy import Strategy
@@ -80,10 +80,10 @@ def _stated(
         if name.startswith(UNDER):
             under[name.removeprefix(UNDER)] = candidates
             continue
-        must_be_parameter(strategy, name)
         if name == OPTIMIZER and strategy.refuses_optimizer:
             continue
         chosen[name] = candidates if isinstance(candidates, Tune) else tuple(dict.fromkeys(candidates))
+    must_be_parameters(strategy, chosen)
     if under and not strategy.refuses_optimizer:
         if lacking := sorted({*map(str, chosen.get(OPTIMIZER, ()))} ^ {*under}):
             raise ValueError(

@@ -10,7 +10,7 @@ studies of the leaderboard have tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -68,12 +68,13 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, Fraction) else value
 
 
-def must_be_parameter(strategy: Strategy, name: str) -> None:
-    """Raise ValueError unless `name` is the dotted key of a hyper-parameter, or `c`."""
-    names = [*fields_of(strategy), FACTOR]
-    if name not in names:
-        hint = f"{nearest(name, names)} Available: {', '.join(names)}"
-        raise ValueError(f"{name}: {strategy.label()} has no such parameter{hint}")
+def must_be_parameters(strategy: Strategy, names: Iterable[str]) -> None:
+    """Raise ValueError unless each name is the dotted key of a hyper-parameter, or `c`."""
+    parameters = [*fields_of(strategy), FACTOR]
+    for name in names:
+        if name not in parameters:
+            hint = f"{nearest(name, parameters)} Available: {', '.join(parameters)}"
+            raise ValueError(f"{name}: {strategy.label()} has no such parameter{hint}")
 
 
 def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Scenario) -> Strategy:
@@ -86,8 +87,8 @@ def with_parameters(strategy: Strategy, values: Mapping[str, Any], scenario: Sce
     """
     fields: dict[str, Any] = dict(strategy)
     parts: dict[str, dict[str, Any]] = {}
+    must_be_parameters(strategy, values)
     for name, value in values.items():
-        must_be_parameter(strategy, name)
         if name == FACTOR:
             if not isinstance(value, int | float):
                 raise ValueError(f"{FACTOR}: must be a number, not {value!r}")
