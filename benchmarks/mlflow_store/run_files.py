@@ -76,8 +76,8 @@ def state_of(folder: Path, run: RunResult) -> str:
     names = [table.file for table in tables_of(run)]
     try:
         with os.scandir(folder) as entries:
-            found = {entry.name: entry.stat() for entry in entries if entry.name in names}
-        files = [found[name] for name in names]
+            by_name = {entry.name: entry.stat() for entry in entries if entry.name in names}
+        files = [by_name[name] for name in names]
     except (OSError, KeyError):
         return ""
     states = [f"{file.st_size} {file.st_mtime_ns} {file.st_ctime_ns}" for file in files]
