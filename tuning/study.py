@@ -3,7 +3,7 @@
 `tuning/plan.py` makes them. They are plans: trials and results are in the storage and in MLflow, found again
 by `Study.identity`, a hash of `Study.common`.
 
-Fixed: `definition`, names and forms included. Any change starts all studies from the beginning.
+Fixed: `name` and `definition`, names and forms included. Any change starts all studies from the beginning.
 """
 
 import json

@@ -4,7 +4,8 @@ Suites choose a law by name as `timing.durations`. `Simulation` makes the `Lengt
 `loop/service.py` asks for the length of each job when it begins. A law gives the exact mean length of each
 client's jobs and, if it is random, draws each job's length around that mean.
 
-Fixed: names of methods and fields, which users' laws override, and the stream of each length.
+Fixed: names, fields and defaults of laws (keys of runs), the length of each job, and names of methods, which
+users' laws override.
 """
 
 import functools
