@@ -19,7 +19,7 @@ from fl_core.recording.atomic import whole
 from fl_core.text import many
 from reports.figures import styles
 from reports.records.records import RecordedSuite
-from reports.records.store import load
+from reports.records.suite_reader import load
 from reports.sections import (
     clients,
     cost,

@@ -290,7 +290,7 @@ def _keep(plan: ClaimPlan, store: Store, results: Path) -> None:
     from benchmarks.claims import register, stored_numbers
     from reports.claims.measured import measured
     from reports.claims.missing_seeds import merged
-    from reports.records.store import load
+    from reports.records.suite_reader import load
 
     suite = load(store.tracking_uri, plan.name, files_of={run.key for run in plan.runs()})
     recorded = {run.key: run for run in suite.runs}

@@ -182,7 +182,7 @@ def rows(
     from benchmarks.leaderboard import board
     from benchmarks.runs.progress import display
     from benchmarks.runs.session import Session
-    from reports.records.store import load
+    from reports.records.suite_reader import load
 
     trials, winners = [], study.winners(tables)
     if not study.held_out and (untuned := study.without(winners)):

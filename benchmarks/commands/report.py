@@ -60,7 +60,7 @@ def load(
     """Return the records of a suite; UserError without any run or tuning campaign, or if none can be read."""
     from benchmarks.mlflow_store.reader import reading
     from benchmarks.suite.shipped import recorded_name
-    from reports.records import store as records
+    from reports.records import suite_reader as records
 
     store.must_exist()
     recorded = records.load(

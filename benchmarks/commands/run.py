@@ -122,7 +122,7 @@ def _show_results(session: Session, store: Store, *, page: bool) -> bool:
         return True
 
     from reports import terminal
-    from reports.records.store import load
+    from reports.records.suite_reader import load
 
     recorded = load(store.tracking_uri, session.suite.name)
     must_be_readable(recorded)

@@ -193,7 +193,7 @@ def _what_happened(driver: Driver, seconds: float) -> str:
 def _show_records(driver: Driver, store: Store) -> None:
     """Write the report page with the campaign, even if the suite has not run, and name its MLflow page."""
     from benchmarks.commands.report import write_page
-    from reports.records.store import load
+    from reports.records.suite_reader import load
 
     name = driver.campaign.name
     write_page(load(store.tracking_uri, name), store)

@@ -34,7 +34,7 @@ from fl_core.recording.atomic import whole
 from fl_core.text import many
 from fl_core.user_code import digests, named
 from reports.numbers import Measure, measure_of
-from reports.records.store import load
+from reports.records.suite_reader import load
 
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "baselines"
 ONE_BY_ONE = "one_by_one"  # the execution that repeats bit for bit

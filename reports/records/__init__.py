@@ -1,5 +1,5 @@
 """Records of a suite in MLflow, as plain data, for all reports.
 
-`store.load` reads a `RecordedSuite`; `seed_summaries` summarises the runs of a strategy over seeds.
+`suite_reader.load` reads a `RecordedSuite`; `seed_summaries` summarises the runs of a strategy over seeds.
 Fixed: columns of the tables that `asyncfl.results`, `curves` and `clients` return; the summaries over seeds.
 """

@@ -18,7 +18,7 @@ from benchmarks.commands import ui
 from benchmarks.commands.compare import choose, load, with_metric
 from benchmarks.errors import UserError
 from benchmarks.mlflow_store.store import Store
-from reports.records import store as records
+from reports.records import suite_reader as records
 from tests.databases import new_store
 
 Typed = Callable[..., subprocess.CompletedProcess[str]]

@@ -23,7 +23,7 @@ from fl_core.recorded_names import Clock
 from reports.comparisons import compare
 from reports.page import sections
 from reports.records.records import run_table
-from reports.records.store import load as read_suite
+from reports.records.suite_reader import load as read_suite
 from reports.sections.section import Results, Section
 from tests.databases import new_store
 

@@ -28,7 +28,7 @@ from fl_core.recorded_names import Tag
 from fl_core.recording import recorder
 from reports.gate.baseline import take
 from reports.records.seed_summaries import band
-from reports.records.store import load as report
+from reports.records.suite_reader import load as report
 from tuning.plan import plan
 
 SUITE = """

@@ -32,7 +32,7 @@ from benchmarks.suite.suite import load, tasks
 from fl_core.metrics import LOSS
 from fl_core.recorded_names import Clock, Tag, Total
 from reports.figures import styles
-from reports.records.store import load as load_report
+from reports.records.suite_reader import load as load_report
 from reports.sections.section import Results
 from tests.databases import new_store
 

@@ -33,7 +33,7 @@ from benchmarks.suite.suite import PlannedRun, Task, load, tasks
 from fl_core.metrics import DISTANCE, EXCESS_LOSS, FEDERATED, as_data
 from fl_core.problems.digits import Digits
 from fl_core.problems.models.model import Model
-from reports.records.store import load as load_report
+from reports.records.suite_reader import load as load_report
 from tests import databases
 
 

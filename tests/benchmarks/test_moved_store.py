@@ -16,7 +16,7 @@ from benchmarks.mlflow_store.artifact_locations import are_lost, place
 from benchmarks.mlflow_store.store import Store
 from reports.figures.svg import Drawing
 from reports.gate.baseline import schedule
-from reports.records.store import load as load_report
+from reports.records.suite_reader import load as load_report
 from tests.databases import new_store
 
 CURVE = "curve.parquet"

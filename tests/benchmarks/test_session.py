@@ -23,7 +23,7 @@ from fl_core.problems.data.data import Data
 from fl_core.problems.data.files import DataMissingError
 from fl_core.problems.digits import Digits
 from fl_core.recorded_names import UNTUNED, Tag
-from reports.records.store import load as report
+from reports.records.suite_reader import load as report
 
 pytestmark = pytest.mark.usefixtures("fork_server")
 

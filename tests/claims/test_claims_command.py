@@ -25,7 +25,7 @@ from benchmarks.mlflow_store.store import Store
 from benchmarks.runs.session import Session
 from fl_core.import_guard import ALLOWED
 from fl_core.recording import recorder as measure
-from reports.records.store import load
+from reports.records.suite_reader import load
 
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "benchmarks")])

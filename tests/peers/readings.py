@@ -11,7 +11,7 @@ import click
 from benchmarks.mlflow_store.run_result import RunResult
 from benchmarks.suite.suite import PlannedRun, load
 from fl_core.recorded_names import Clock
-from reports.records import store
+from reports.records import suite_reader
 
 FILE = Path(__file__).with_name("readings.csv")
 COLUMNS = ("timing", "strategy", "options", "seed", "local_lr", "accuracy", "time_to_target")
@@ -23,7 +23,7 @@ COMMON_OPTIONS = {"buffer", "concurrency", "local_lr", "local"}  # of all strate
 def main(folder: Path) -> None:
     """Write a row for each run of the suite in STORE."""
     planned = load("frameworks", tuned=True).runs()
-    suite = store.load(f"sqlite:///{folder / 'mlflow.db'}", planned[0].suite)
+    suite = suite_reader.load(f"sqlite:///{folder / 'mlflow.db'}", planned[0].suite)
     recorded = {run.key: run for run in suite.runs}
     if missing := sum(run.key not in recorded for run in planned):
         raise click.ClickException(f"{missing} runs of the suite are missing: asyncfl run frameworks --tuned")

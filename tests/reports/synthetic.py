@@ -17,7 +17,7 @@ from benchmarks.mlflow_store import database
 from benchmarks.mlflow_store.run_result import Files, RunResult
 from fl_core.keys import key
 from reports.records.records import RecordedSuite, latest
-from reports.records.store import cleaned
+from reports.records.suite_reader import cleaned
 from tests.databases import empty_database
 
 START = 1_760_000_000_000  # milliseconds

@@ -11,7 +11,7 @@ from synthetic import START, Fake, curve, write_store
 
 from benchmarks.commands.group import asyncfl
 from benchmarks.errors import UserError
-from reports.records.store import load
+from reports.records.suite_reader import load
 
 EARLIER = "c08ccf42bd4620ea"
 

@@ -20,7 +20,7 @@ from benchmarks.errors import UserError
 from benchmarks.mlflow_store.artifact_locations import local_path
 from benchmarks.redaction import redacted
 from reports.page import write_page
-from reports.records.store import load
+from reports.records.suite_reader import load
 from reports.sections.overview import remarks
 
 

@@ -17,7 +17,7 @@ from synthetic import Fake, curve, write_store
 from benchmarks.mlflow_store import run_files
 from benchmarks.mlflow_store.run_result import Files, RunResult
 from benchmarks.mlflow_store.store import Store
-from reports.records import store as records
+from reports.records import suite_reader as records
 
 SEEDS = 4
 

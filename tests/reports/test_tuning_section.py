@@ -20,8 +20,8 @@ from synthetic_studies import RATES, campaign, one, rate, read, runs, tried
 from benchmarks.commands.group import asyncfl
 from reports.page import SECTIONS, render, sections, write, write_files
 from reports.records.records import RecordedSuite
-from reports.records.store import load
 from reports.records.studies import sensitivity
+from reports.records.suite_reader import load
 from reports.sections import provenance, tuning
 from reports.sections.section import Results, Section
 from reports.sections.tuning import best_frame, best_so_far

@@ -21,7 +21,7 @@ from benchmarks.runs.messages import Finished
 from benchmarks.suite import tuned
 from benchmarks.suite.suite import load as load_suite
 from fl_core.recorded_names import TrialState
-from reports.records.store import load
+from reports.records.suite_reader import load
 from tests.databases import new_store
 from tuning import results
 from tuning.driver import Driver
