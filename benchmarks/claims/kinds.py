@@ -1,6 +1,6 @@
 """Kinds of claims: a class for each, with the samples to compare and the band for a claim to hold.
 
-`KINDS` has them by the `kind` of an entry; `reports/claims/rules.py` computes the number that is compared
+`KINDS` has them by the `kind` of an entry; `reports/claims/verdicts.py` computes the number that is compared
 with the band.
 
 Fixed: names and defaults of fields, which the register's digests contain. Margins and bands decide verdicts.

@@ -21,8 +21,7 @@ from benchmarks.claims.files import Paper
 from benchmarks.claims.kinds import Better, Contrast, Rank, Ratio, Report, Same, Value
 from benchmarks.claims.stored_numbers import RESULTS
 from fl_core.streams import stream
-from reports.claims.rules import collapses, paired
-from reports.claims.verdicts import verdicts
+from reports.claims.verdicts import collapses, paired, verdicts
 from reports.statistical_inference import Array
 
 FILE = "false-verdicts.csv"  # beside the numbers

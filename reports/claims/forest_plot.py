@@ -16,7 +16,7 @@ from markupsafe import Markup
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.kinds import Better, Contrast, Same, Value
 from reports import numbers
-from reports.claims.rules import Verdict, Word
+from reports.claims.verdicts import Verdict, Word
 
 WIDTH, HEIGHT, EDGE = 240.0, 18.0, 8.0  # units of a strip; free at both ends
 MAX_OVERHANG = 3.0  # times the spread of effects and edges; longer intervals are cut

@@ -33,7 +33,7 @@ from benchmarks.claims.kinds import Theorem
 from reports.claims.pooled_effects import PooledEffect, pooled
 from reports.claims.printed_tables import tables
 from reports.claims.readings import Reading
-from reports.claims.rules import DECIDED, OPEN
+from reports.claims.verdicts import DECIDED, OPEN
 
 MainWord = Literal["holds", "mostly holds", "mixed", "mostly fails", "fails", "undecided", "not run"]
 Scope = Literal["paper's workload", "stand-ins", "toy"]

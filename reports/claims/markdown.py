@@ -23,8 +23,8 @@ from reports import numbers
 from reports.claims import false_verdicts, main_results_figure, matrix, workloads
 from reports.claims.main_results import Outcome, outcomes
 from reports.claims.readings import THEOREM, Reading, by_scale
-from reports.claims.rules import DECIDED, Verdict, flat, paired
 from reports.claims.verdict_text import MEANS, arranged, interval, number, ranked, remarks, sides, worded
+from reports.claims.verdicts import DECIDED, Verdict, flat, paired
 from reports.statistical_inference import ERROR, paired_effect
 from reports.tables import markdown, markdown_templates
 

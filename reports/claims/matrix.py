@@ -19,8 +19,8 @@ from reports.claims.main_results import MainWord, Outcome, decides, tally, word_
 from reports.claims.pooled_effects import PooledEffect, leader
 from reports.claims.printed_tables import PrintedTable, TableCheck, tables
 from reports.claims.readings import Reading
-from reports.claims.rules import OPEN, Word
 from reports.claims.verdict_text import ARRANGED, SAID, measured_quantity, quantity, ranked
+from reports.claims.verdicts import OPEN, Word
 
 # Square of a main result's word, the best first.
 OUTCOMES: dict[MainWord, str] = {

@@ -15,7 +15,7 @@ from benchmarks.claims.files import Paper
 from benchmarks.claims.plan import ClaimPlan, plan_of_seed
 from benchmarks.claims.stored_numbers import RESULTS, Number
 from reports.claims.readings import readings
-from reports.claims.rules import OPEN
+from reports.claims.verdicts import OPEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.kinds import Better, Contrast, Ratio, Value
 from reports.claims.readings import Reading
-from reports.claims.rules import paired
+from reports.claims.verdicts import paired
 from reports.statistical_inference import t_quantile
 
 MIN_CLUSTERS = 3  # to estimate the variance between clusters

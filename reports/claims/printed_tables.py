@@ -22,8 +22,7 @@ from benchmarks.claims.claim import Claim
 from benchmarks.claims.kinds import Value
 from reports.claims.pooled_effects import found_effect
 from reports.claims.readings import Reading
-from reports.claims.rules import Word
-from reports.claims.verdicts import verdicts
+from reports.claims.verdicts import Word, verdicts
 from reports.statistical_inference import ERROR, Effect, paired_effect, simultaneous_level
 
 FEWEST_CELLS = 4  # of a group whose mean difference is tested

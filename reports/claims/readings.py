@@ -14,8 +14,7 @@ from benchmarks.claims import stored_numbers
 from benchmarks.claims.claim import SCALES, Arrangement, Claim, Failure, Need, Workload
 from benchmarks.claims.files import Paper
 from benchmarks.claims.stored_numbers import RESULTS
-from reports.claims.rules import Values, Verdict, Word
-from reports.claims.verdicts import verdicts
+from reports.claims.verdicts import Values, Verdict, Word, verdicts
 
 THEOREM = "theorem"  # in the place of a scale, for claims without runs
 

@@ -20,8 +20,8 @@ from reports import numbers
 from reports.claims.main_results import outcomes
 from reports.claims.matrix import scoped, sentence
 from reports.claims.readings import Reading, all_of, readings, scales
-from reports.claims.rules import Verdict
 from reports.claims.verdict_text import ORDER, arranged, besides, interval, line, said
+from reports.claims.verdicts import Verdict
 
 SAID = ("higher", "printed", "runs", "band", "margin", "log", "of", "order", "at_least", "arguments", "found")
 

@@ -10,7 +10,7 @@ from benchmarks.claims.claim import Arrangement, Claim, Failure
 from benchmarks.claims.kinds import Better, Ratio, Value
 from reports import numbers
 from reports.claims.readings import Reading
-from reports.claims.rules import Verdict, Word
+from reports.claims.verdicts import Verdict, Word
 
 
 @dataclass(frozen=True, slots=True)

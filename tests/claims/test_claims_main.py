@@ -20,7 +20,7 @@ from benchmarks.claims.kinds import KINDS
 from reports.claims import matrix
 from reports.claims.main_results import DECIDED, Outcome, scope
 from reports.claims.readings import Reading
-from reports.claims.rules import Verdict
+from reports.claims.verdicts import Verdict
 
 TOY = Paper("toy", "Toy et al.", words={"beta": "β"})
 PAPER, STAND_IN, READ = ("paper", "paper"), ("paper", "stand-in"), ("reading", "paper")

@@ -13,7 +13,7 @@ from reports.claims import forest_plot, html
 from reports.claims.html import blocks, sections
 from reports.claims.main_results import Outcome
 from reports.claims.readings import Reading, readings
-from reports.claims.rules import Verdict
+from reports.claims.verdicts import Verdict
 from reports.page import render
 from reports.records.records import RecordedSuite
 

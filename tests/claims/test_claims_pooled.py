@@ -13,7 +13,7 @@ from benchmarks.claims.kinds import KINDS
 from reports.claims.main_results import Outcome
 from reports.claims.pooled_effects import pooled, random_effects, standard_error
 from reports.claims.readings import Reading
-from reports.claims.rules import Verdict
+from reports.claims.verdicts import Verdict
 
 # Effects and variances of 13 trials of the BCG vaccine (log relative risks; Colditz et al., JAMA 271, 1994).
 BCG = [

@@ -13,8 +13,8 @@ from benchmarks.claims.claim import SEEDS, Claim
 from benchmarks.claims.kinds import KINDS
 from fl_core.streams import stream
 from reports.claims import verdicts as rules
-from reports.claims.rules import Values, Verdict, reported
 from reports.claims.verdict_text import sides
+from reports.claims.verdicts import Values, Verdict, reported
 from reports.statistical_inference import RankEstimate, RatioEstimate, holm, holm_by_question, straightened
 
 TEST = "tests/papers/test_it.py::test_it"

@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.claims.files import papers
 from benchmarks.claims.kinds import Theorem
-from reports.claims.rules import flat
-from reports.claims.verdicts import judge
+from reports.claims.verdicts import flat, judge
 
 ROOT = Path(__file__).parents[2]
 PAPERS = papers()
