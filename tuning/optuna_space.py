@@ -1,7 +1,7 @@
 """The search space of a strategy, from suite and strategy; the first points; the form for Optuna.
 
 `tuning/plan.py` calls it for each study. Ranges come from the suite's `tuning.space`, or from the `Tune(...)`
-of the fields in `fl_core/strategies/strategy.py` and `fl_core/server/optimizers.py`. `Space` itself is in
+of the fields (of rates: `fl_core/tuning_ranges.py`). `Space` itself is in
 `fl_core/strategies/hyperparameters.py`.
 
 Fixed: the space and the first points, which are part of the identity of stored studies.

@@ -10,11 +10,15 @@ from fractions import Fraction
 from heapq import heappop
 from typing import ClassVar
 
+from fl_core.execution.one_by_one import work
+from fl_core.local_work import LocalWork
 from fl_core.loop.events import EventKind
 from fl_core.loop.server_queue import ServerQueue
 from fl_core.loop.state import RunState
 from fl_core.loop.transfers import Transfers
+from fl_core.problems.problem import World
 from fl_core.server.jobs import Job
+from fl_core.timing.clock import MICRO
 from fl_core.timing.durations import Lengths
 from fl_core.timing.network import Way
 
@@ -212,3 +216,25 @@ class Service:
         """Add the duration of the job's phases to the client's account."""
         for ticks, spent in zip(job.spent(self.state.now), self.state.spent, strict=True):
             spent[job.client] += ticks
+
+
+class MeasuredService(Service):
+    """Service that computes a job when it begins; the length is the measured time, times the law's length."""
+
+    times: ClassVar[tuple[Fraction, ...]] = (MICRO,)
+
+    def __init__(self, world: World, local: LocalWork, unit: Fraction) -> None:
+        self.world, self.local = world, local
+        self.unit = float(unit)  # seconds in a unit of virtual time
+        self._warm = False
+
+    def begin(self, job: Job) -> None:
+        """Compute a job, unless the length is fixed, and begin the download."""
+        if job.length is None:
+            if not self._warm:  # the first call imports and loads, which is no part of a job
+                self._warm = True
+                work(job, self.world, self.local)
+            work(job, self.world, self.local)
+            factor = self.lengths.clock.time(self.lengths(job.client, job.index, job.steps))
+            job.length = self.lengths.clock.round(self.world.seconds / self.unit * factor)
+        super().begin(job)

@@ -22,10 +22,9 @@ from fl_core.loop.absences import Absences
 from fl_core.loop.dispatch import Dispatch
 from fl_core.loop.energy import EnergyMeter
 from fl_core.loop.events import JOBS, Entry, EventKind
-from fl_core.loop.measured_service import MeasuredService
 from fl_core.loop.messages import Messages
 from fl_core.loop.server_queue import ServerQueue
-from fl_core.loop.service import Service
+from fl_core.loop.service import MeasuredService, Service
 from fl_core.loop.state import RunState
 from fl_core.loop.stopping import Ends
 from fl_core.loop.transfers import Transfers

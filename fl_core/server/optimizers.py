@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from fl_core.parts import Part, Rate, Share, Tune
+from fl_core.tuning_ranges import ADAPTIVE_RATES, MOMENTUM_RATES
 
 Moments = dict[str, Tensor]  # what an optimiser remembers, each [d]; empty before the first step
 
@@ -54,7 +55,7 @@ class Momentum(ServerOptimizer):
     """Heavy-ball momentum, FedAvgM with FedAvg: v ← β v + η_g Δ, x ← x + v (Hsu et al., 2019)."""
 
     name: ClassVar[str] = "momentum"
-    rates: ClassVar[Tune | None] = Tune(0.01, 1)  # a steady Δ is followed 1/(1 − β) times as fast
+    rates: ClassVar[Tune | None] = MOMENTUM_RATES
 
     beta: Share = 0.9  # β, the share of the last step kept
 
@@ -72,7 +73,7 @@ class Nesterov(ServerOptimizer):
 
     name: ClassVar[str] = "nesterov"
     usual: ClassVar[float | None] = 0.7
-    rates: ClassVar[Tune | None] = Tune(0.01, 1)  # a steady Δ is followed 1/(1 − β) times as fast
+    rates: ClassVar[Tune | None] = MOMENTUM_RATES
 
     beta: Share = 0.9  # β, the share of the last velocity kept
 
@@ -109,7 +110,7 @@ class Adam(ServerOptimizer):
         "an adaptive server divides by the root of squared steps: it is not linear in them"
     )
     usual: ClassVar[float | None] = 0.01
-    rates: ClassVar[Tune | None] = Tune(1e-3, 1)
+    rates: ClassVar[Tune | None] = ADAPTIVE_RATES
 
     beta1: Share = 0.9  # β1, of the mean
     beta2: Share = 0.99  # β2, of the squares

@@ -3,8 +3,8 @@
 A suite chooses a strategy by name; the simulation (`fl_core.loop`) calls its methods at every event of a run.
 
 Fixed: names of methods, class variables and fields, which users' strategies override
-(docs/reference/strategy.md); names and defaults of fields (keys of all runs). `Tune(...)` is the default
-search space of `asyncfl tune`.
+(docs/reference/strategy.md); names and defaults of fields (keys of all runs). Their ranges are the
+default search space of `asyncfl tune`.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -16,13 +16,14 @@ from pydantic import SerializeAsAny, ValidationError, model_validator
 
 from fl_core.compression import Coding
 from fl_core.local_work import SGD, LocalWork
-from fl_core.parts import Count, FieldError, Part, Rate, Tune
+from fl_core.parts import Count, FieldError, Part, Rate
 from fl_core.scenario import Scenario
 from fl_core.server.jobs import Send, Update
 from fl_core.server.optimizers import ServerOptimizer, ServerSGD
 from fl_core.server.server import Server
 from fl_core.strategies.participation import Participation, by_replacement
 from fl_core.text import counted
+from fl_core.tuning_ranges import LOCAL_RATES, SERVER_RATES
 
 LINKS = ("uplink", "downlink")  # the fields with a coding of messages, one for each direction
 
@@ -39,8 +40,8 @@ class Strategy(Part):
     # What of an update a client sends; None: the strategy itself codes what both sides send
     sends: ClassVar[Literal["delta", "gradient"] | None] = "delta"
 
-    local_lr: Annotated[Rate, Tune(1e-3, 1)] = 0.1  # η_l, the clients' learning rate
-    server_lr: Annotated[Rate, Tune(0.1, 10)] = 1.0  # η_g, the server's learning rate
+    local_lr: Annotated[Rate, LOCAL_RATES] = 0.1  # η_l, the clients' learning rate
+    server_lr: Annotated[Rate, SERVER_RATES] = 1.0  # η_g, the server's learning rate
     server: SerializeAsAny[ServerOptimizer] = ServerSGD()  # what the server makes of the step's direction
     concurrency: Count | None = None  # jobs kept in flight; None: all clients that are due
     local: SerializeAsAny[LocalWork] = SGD()  # what a client does with a model
