@@ -4,7 +4,7 @@ A network on a small mini-batch is hundreds of kernels of a few microseconds, wh
 Python launches them. A CUDA graph launches all of them with one call. Jobs are computed one after the other
 by the same kernels, so results equal those of `OneByOne` bit for bit.
 
-Fixed: equality with `OneByOne` (tests/fl_core/test_graphed.py, on a GPU).
+Fixed: equality with `OneByOne` (tests/fl_core/test_cuda_graphs.py, on a GPU).
 """
 
 import logging

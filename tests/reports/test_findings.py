@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_populations import FLIPPED, GOAL, SCALES, tables, trial_rows
+from test_scores import FLIPPED, GOAL, SCALES, tables, trial_rows
 
 from reports.leaderboard import rank_groups
 from reports.leaderboard import scores as module
