@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks import process
+from benchmarks import signals_and_streams
 from benchmarks.commands import options
 from benchmarks.errors import UserError, writing
 from fl_core.recorded_names import Status
@@ -244,7 +244,7 @@ def run(
         return
     _must_be_traceable(results)
     failed: list[bool] = []
-    with process.resumable(lambda: "runs in progress are saved."):
+    with signals_and_streams.resumable(lambda: "runs in progress are saved."):
         if until_decided:
             _until_decided(plans, store, results, engine, hours, quiet=quiet)
         else:

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from benchmarks import process
+from benchmarks import signals_and_streams
 from benchmarks.errors import UserError, short_line, summarised, users_mistake
 from benchmarks.redaction import redacted
 from fl_core.import_guard import leave_the_path, place
@@ -97,14 +97,14 @@ def execute() -> None:
     gc.set_threshold(GC_THRESHOLD, 20, 20)
     atexit.register(gc.freeze)  # otherwise Python collects all modules at the end: two seconds
     sys.excepthook = _print_traceback
-    process.repair_streams()
+    signals_and_streams.repair_streams()
     try:
         _must_be_utf8()
         leave_the_path(Path.cwd())
         code = asyncfl(prog_name="asyncfl", standalone_mode=False)
         sys.stdout.flush()
     except click.Abort:  # by Ctrl-C
-        code = process.INTERRUPTED
+        code = signals_and_streams.INTERRUPTED
     except click.ClickException as error:
         text, code = StringIO(), error.exit_code
         error.show(text)
@@ -120,7 +120,7 @@ def execute() -> None:
         sys.stderr.writelines(f"Error: {line}\n" for line in lines)
         code = 2
     finally:
-        process.drop_unwritable_output()
+        signals_and_streams.drop_unwritable_output()
     sys.exit(code)
 
 

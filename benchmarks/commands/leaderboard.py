@@ -160,10 +160,10 @@ def compute(
         out: Folder of the tables.
         rows: Function that computes the missing rows of a part, by table.
     """
-    from benchmarks import process
+    from benchmarks import signals_and_streams
 
     out.mkdir(parents=True, exist_ok=True)
-    with process.resumable(lambda: "finished studies are saved."):
+    with signals_and_streams.resumable(lambda: "finished studies are saved."):
         for at, part in enumerate(parts):
             click.echo(f"[{at + 1}/{len(parts)}] {part.place}, study {part.number}: {', '.join(part.labels)}")
             tables = tables.with_rows(**rows(part, tables))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks import process
+from benchmarks import signals_and_streams
 from benchmarks.commands import options
 from benchmarks.errors import warn
 from benchmarks.redaction import command_line
@@ -86,7 +86,7 @@ def complete(
             Thread(target=lambda: import_module("reports.page").warm_up(), daemon=True).start()
         return display(tasks, quiet=quiet)
 
-    with process.resumable(lambda: f"{session.progress_text}. Runs in progress are saved."):
+    with signals_and_streams.resumable(lambda: f"{session.progress_text}. Runs in progress are saved."):
         session.run(computes, show)
         click.echo(_what_happened(session, monotonic() - began))
         shown_all = _show_results(session, store, page=page)

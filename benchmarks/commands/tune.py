@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from benchmarks import process
+from benchmarks import signals_and_streams
 from benchmarks.commands import options
 from benchmarks.commands.ui import opening
 from benchmarks.errors import must_be_ours, warn
@@ -103,7 +103,7 @@ def command(
         done = f"{driver.ended} of {many(campaign.trials, 'trial')} finished"
         return f"{done}; trials in progress will be retried."
 
-    with process.resumable(stopped):
+    with signals_and_streams.resumable(stopped):
         run_with_progress(driver, engine, quiet=quiet)
     click.echo(_what_happened(driver, monotonic() - began))
     tuned, path = keep(driver, out, settings)

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 import click
 
-from benchmarks import process
+from benchmarks import signals_and_streams
 from benchmarks.commands import options
 from benchmarks.errors import UserError
 from benchmarks.mlflow_store import database
@@ -117,7 +117,7 @@ def _dashboard(storage: str, host: str, port: int) -> None:
         raise UserError(f"{storage} does not exist. Create it with asyncfl tune SUITE")
     opened = open_storage(storage)
     click.echo(f"Campaigns in {opened.name}: http://{host}:{port} (ends with Ctrl-C)")
-    process.raise_interrupts()
+    signals_and_streams.raise_interrupts()
     try:
         run_server(opened.optuna, host, port)
     except KeyboardInterrupt:
@@ -127,7 +127,7 @@ def _dashboard(storage: str, host: str, port: int) -> None:
 @contextmanager
 def _server(tracking_uri: str, host: str, port: int) -> Iterator[subprocess.Popen[str]]:
     """Run MLflow's server, and end all server processes at the end, by Ctrl-C or a signal, too."""
-    process.raise_interrupts()
+    signals_and_streams.raise_interrupts()
     environment = {
         **QUIET,
         **os.environ,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from fl_core.strategies import caches
-from fl_core.strategies.selection import BufferedStrategy
+from fl_core.strategies.buffered_strategy import BufferedStrategy
 from fl_core.strategies.toolkit import Server, Update
 
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from fl_core.strategies import staleness
+from fl_core.strategies.buffered_strategy import BufferedStrategy
 from fl_core.strategies.participation import Participation
-from fl_core.strategies.selection import BufferedStrategy
 from fl_core.strategies.toolkit import Count, Scenario, Server, Update
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from fl_core.scenario import Scenario
 from fl_core.server.server import Server
-from fl_core.theory import participation
+from fl_core.theory import arrival_shares
 
 Participation = Callable[["Server"], ArrayLike]  # each client's share of all arrivals, up to a factor [n]
 
@@ -28,7 +28,7 @@ def by_speed(server: Server) -> list[float]:
 
 def drawn(jobs: int) -> Participation:
     """Return the law for `jobs` in flight, clients drawn uniformly from the idle, exponential times."""
-    return lambda server: participation.drawn(server.mean_time, jobs)
+    return lambda server: arrival_shares.drawn(server.mean_time, jobs)
 
 
 def by_replacement(concurrency: int | None, scenario: Scenario) -> Participation | None:

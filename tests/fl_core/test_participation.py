@@ -21,7 +21,7 @@ from fl_core.metrics import SURROGATE, TRAINING
 from fl_core.recording.evaluation import surrogate_weights
 from fl_core.recording.recorder import run
 from fl_core.strategies.strategy import Strategy
-from fl_core.theory.participation import drawn
+from fl_core.theory.arrival_shares import drawn
 
 TIMES = [1, 1, 1, 1, 2, 2, 5, 10]
 N = len(TIMES)
