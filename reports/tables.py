@@ -138,7 +138,9 @@ def csv(table: pd.DataFrame) -> str:
 def _written(column: pd.Series) -> list[object]:
     """Return the cells of a column for a CSV file; pandas takes several times as long to format numbers."""
     if not is_numeric_dtype(column.dtype):
-        column = column.map(harmless)
+        cells = column.to_numpy(object)
+        texts = {cell: harmless(cell) for cell in {*cells} if isinstance(cell, str)}
+        column = pd.Series([texts.get(cell, cell) for cell in cells])
     if is_float_dtype(column.dtype):
         return ["" if isnan(value) else f"{value:.6g}" for value in column.to_numpy(float).tolist()]
     cells = column.to_numpy(object)

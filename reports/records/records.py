@@ -8,10 +8,12 @@ Fixed: columns of the three tables at the end, which are public, and which runs 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from math import isnan, nan
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -20,7 +22,7 @@ import pandas as pd
 from benchmarks.colours import slots
 from benchmarks.mlflow_store import views
 from benchmarks.mlflow_store.database import UI_HOST, UI_PORT
-from benchmarks.mlflow_store.run_result import Columns, RunResult
+from benchmarks.mlflow_store.run_result import TOTALS, Columns, RunResult
 from fl_core.metrics import SURROGATE
 from fl_core.recorded_names import (
     NETWORK,
@@ -203,10 +205,10 @@ class RecordedSuite:
     @cached_property
     def unequal_data(self) -> str:
         """Sentence on a scenario with different data for strategies under a seed; empty without any."""
-        met: dict[tuple[str, int], set[str]] = {}
+        met: dict[tuple[str, int], set[frozenset[tuple[str, str]]]] = {}
         for run in self.runs:
             if run.data:
-                met.setdefault((run.scenario, run.seed), set()).add(str(sorted(run.data.items())))
+                met.setdefault((run.scenario, run.seed), set()).add(frozenset(run.data.items()))
         different = [place for place, data in met.items() if len(data) > 1]
         if not different:
             return ""
@@ -246,8 +248,8 @@ class RecordedSuite:
         by_strategy: dict[str, list[RunResult]] = {name: [] for name in self.strategies}
         for run in sorted(runs, key=lambda run: run.seed):
             by_strategy[run.strategy].append(run)
-        with_curves = {name for run in runs for name in run.files.curve}
-        recorded = with_curves.union(*(run.totals for run in runs))
+        with_curves = set().union(*(run.files.curve for run in runs))
+        recorded = with_curves | (TOTALS & set().union(*(run.metrics for run in runs)))
         ranking_metric = measure_of(first, first.metric)
         requested = [measure_of(first, name) for name in first.show]
         requested = [metric for metric in requested if metric.name in recorded] or [ranking_metric]
@@ -325,9 +327,11 @@ def run_table(suite: RecordedSuite) -> pd.DataFrame:
     absent without one.
     Hyper-parameters, and keys of the scenario, have a column each where they differ between runs.
     """
-    differ = _differing({run.key: run.params for run in suite.runs})
-    rows = [_row(suite, run) | differ[run.key] for run in suite.runs]
-    table = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["suite", *LABELS])
+    if not suite.runs:
+        return pd.DataFrame(columns=["suite", *LABELS])
+    rows, differ = [_row(suite, run) for run in suite.runs], _differing([run.params for run in suite.runs])
+    table = pd.DataFrame(rows).assign(**differ)
+    table = table[[*dict.fromkeys([*rows[0], *differ, *table])]]
     return table.sort_values([*LABELS], kind="stable", ignore_index=True)
 
 
@@ -360,6 +364,7 @@ def _stacked(tables: Iterable[tuple[RunResult, Columns]], names: Sequence[str]) 
 def _row(suite: RecordedSuite, run: RunResult) -> dict[str, object]:
     """Return a run's row of `run_table`, without parameters."""
     curve = run.files.curve
+    computed = {*curve, *FROM_CURVE}
     clocks = TO_TARGET if run.target is not None else {}
     to_target = {
         name: run.time_to_target(clock, run.target)
@@ -376,18 +381,18 @@ def _row(suite: RecordedSuite, run: RunResult) -> dict[str, object]:
         "reason": run.reason,
         **{name: values[-1].item() for name, values in curve.items()},
         **to_target,
-        **{name: value for name, value in run.metrics.items() if name not in {*curve, *FROM_CURVE}},
+        **{name: value for name, value in run.metrics.items() if name not in computed},
         "key": run.key,
     }
 
 
-def _differing(params: Mapping[str, Mapping[str, str]]) -> dict[Hashable, dict[Hashable, object]]:
-    """Return for each run the parameters with differences between runs, as numbers where all values are."""
+def _differing(params: Sequence[Mapping[str, str]]) -> dict[str, list[Any]]:
+    """Return a value for each run of the parameters that differ, as numbers where all values are."""
     columns = {}
-    for name in dict.fromkeys(name for of_run in params.values() for name in of_run if name != SEED):
-        texts = [of_run.get(name, nan) for of_run in params.values()]
-        if len(set(texts)) > 1:
+    for name in dict.fromkeys(chain.from_iterable(params)):
+        texts = [of_run.get(name, nan) for of_run in params]
+        if name != SEED and len(set(texts)) > 1:
             values = pd.Series(texts, dtype="object")
             numbers = pd.to_numeric(values, errors="coerce")
-            columns[name] = numbers if numbers.notna().equals(values.notna()) else values
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(params))).set_axis(list(params)).to_dict("index")
+            columns[name] = (numbers if numbers.notna().equals(values.notna()) else values).tolist()
+    return columns

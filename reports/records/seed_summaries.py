@@ -26,9 +26,12 @@ def value_at(grid: Array, clock: Array, values: Array) -> Array:
 
     Where several evaluations share one clock value, the last one counts.
     """
+    if not len(values):
+        return np.full(len(grid), np.nan)
     last = np.searchsorted(clock, grid, side="right") - 1
-    step_values = np.where(last >= 0, values[last], np.nan) if len(values) else np.full(len(grid), np.nan)
-    return np.asarray(step_values, float)
+    step_values = np.asarray(values, float)[last]
+    step_values[last < 0] = np.nan
+    return step_values
 
 
 def common_grid(clocks: Sequence[Array]) -> Array:
@@ -215,15 +218,15 @@ def _common_marks(cells: Sequence[Cell], clock: str, marks: Sequence[Array]) -> 
     On this clock all runs have the same marks, except for marks without a new model. Other clocks differ from
     run to run, and need `common_grid`.
     """
-    common = all(run.budget_clock == clock for cell in cells for run in cell.finite)
+    common = all(run.budget_clock == clock for cell in cells for run in cell.finite[:1])  # others are alike
     return np.unique(np.concatenate(marks)) if common and marks else common_grid(marks)
 
 
 def _curve(run: RunResult, metric: str, clock: str) -> tuple[Array, Array]:
     """Return clock and values of a run's metric; of an ended run, only finite values."""
     curve = run.files.curve
-    marks, values = curve[clock].astype(float), curve[metric].astype(float)
-    if not run.status.finite:
+    marks, values = np.asarray(curve[clock], float), np.asarray(curve[metric], float)
+    finite = np.isfinite(values)
+    if finite.all() or not run.status.finite:
         return marks, values
-    finite = np.isfinite(values)  # a training loss may be missing before the last row
-    return marks[finite], values[finite]
+    return marks[finite], values[finite]  # a training loss may be missing before the last row

@@ -16,6 +16,7 @@ from benchmarks.mlflow_store.artifact_locations import fetched, place
 from benchmarks.mlflow_store.reader import reading
 from benchmarks.mlflow_store.run_files import Copies, pack, read, state_of, tables_of, unpack
 from benchmarks.mlflow_store.run_result import (
+    TOTALS,
     Files,
     RunResult,
     clean,
@@ -103,7 +104,9 @@ def _warn(suite: RecordedSuite) -> None:
         )
     for unfair in filter(None, (suite.unequal_budgets, suite.unequal_data)):
         warn(unfair)
-    recorded = set().union(*(run.ends for run in suite.runs if run.files.curve))
+    with_curves = [run for run in suite.runs if run.files.curve]
+    recorded = set().union(*(run.files.curve for run in with_curves))
+    recorded |= TOTALS & set().union(*(run.metrics for run in with_curves))
     for name in dict.fromkeys(name for run in suite.runs for name in run.show):
         if recorded and name not in recorded | SURROGATE:
             warn(f"show: {name} was recorded in no run{nearest(name, recorded)}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from benchmarks.discrepancies import discrepancies
 from benchmarks.mlflow_store.run_result import RunResult
-from fl_core.recorded_names import JOINT, OF_STRATEGY, SEED, STRATEGY_NAME
+from fl_core.recorded_names import JOINT, OF_STRATEGY, STRATEGY_NAME
 from fl_core.text import duration, many, natural
 from reports.records.records import RecordedSuite
 from reports.sections.section import Results, Section
@@ -57,10 +57,8 @@ def hyperparameters(runs: list[RunResult]) -> list[tuple[str, str]]:
 
 def errata(results: Results) -> Section | None:
     """Return the section with the errata concerning the suite; None without any."""
-    runs = {  # a run for each set of parameters: errata do not depend on the seed
-        (*((name, value) for name, value in run.params.items() if name != SEED), run.show): run
-        for run in results.suite.runs
-    }.values()
+    # Runs of a pair and a commit differ in seeds alone, on which errata do not depend
+    runs = {(run.pair, run.commit, run.show): run for run in results.suite.runs}.values()
     entries = [
         entry for entry in discrepancies() if any(entry.concerns(run.params, run.show) for run in runs)
     ]
@@ -102,6 +100,7 @@ def _row(run: RunResult, suite: RecordedSuite) -> tuple[object, ...]:
 def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
     """Return recorded properties with all values, several where runs differ."""
     runs = suite.runs
+    libraries = {frozenset(run.versions.items()) for run in runs}
     # A suite may have only a campaign, whose experiment is a separate one.
     experiment = f"experiment {suite.name} (id {suite.experiment}) at " if suite.experiment else ""
     campaigns = ", ".join(sorted({study.experiment for study in suite.studies}))
@@ -113,7 +112,7 @@ def facts(suite: RecordedSuite) -> list[tuple[str, list[str]]]:
         "Scenarios": _described(suite),
         "asyncfl": sorted({run.version for run in runs}),
         "Commit": sorted({run.commit for run in runs}),
-        "Libraries": sorted({", ".join(map(" ".join, sorted(run.versions.items()))) for run in runs}),
+        "Libraries": sorted(", ".join(map(" ".join, sorted(versions))) for versions in libraries),
         "Own code": _all_values(run.code for run in runs),
         "Data": _all_values(run.data for run in runs),
         "Execution": sorted({run.execution for run in runs}),
