@@ -4,7 +4,7 @@
 and the state of the page (chart settings, deflated). The format is that of MLflow 3.17; a version that does
 not know it ignores the tag. Names and keys below are MLflow's.
 
-Free: no report and no key depends on a view.
+Fixed: `log10`, which names stored metrics of trials. Free: the views; no report and no key depends on one.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Records of a suite in MLflow as plain data and as tables: scenarios, the centralised baseline, runs.
 
-`store.load` returns a `RecordedSuite`; sections of the page use its scenarios, and `asyncfl.results` its
-tables.
+`suite_reader.load` returns a `RecordedSuite`; sections of the page use its scenarios, and `asyncfl.results`
+its tables.
 
 Fixed: columns of the three tables at the end, which are public, and which runs count as replaced.
 """

@@ -1,6 +1,6 @@
 """Tuning studies recorded in MLflow: search space, every trial, and the best values.
 
-`store.load` reads them with a suite; the section on tuning shows them.
+`suite_reader.load` reads them with a suite; the section on tuning shows them.
 
 Fixed: which trial is the best, as `asyncfl tune` chose it. Only pages show the rest.
 """
@@ -76,7 +76,8 @@ class Parameter:
     def edge(self, value: Value) -> str:
         """Return `lower` or `upper` for a value within 5 % of an end, or at a list's end; otherwise empty.
 
-        The 1 of a count is no edge, since smaller counts do not exist.
+        The 1 of a count is no edge, since smaller counts do not exist. `Space.edge`, which warns after
+        tuning, has the same rule: change both.
         """
         if not self.to_edge(value) <= (0 if self.choices else EDGE_FRACTION) or (self.counts and value == 1):
             return ""

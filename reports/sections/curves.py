@@ -1,7 +1,7 @@
 """Section of learning curves: every shown metric against every clock, mean and range over seeds.
 
 `reports/page.py` calls `section`; `plot` also draws the leaders' curves at the top of the page, and the
-figures of `asyncfl.plot`.
+figures of `asyncfl.figures`.
 """
 
 from collections.abc import Mapping, Sequence
