@@ -1,8 +1,5 @@
-"""Sections of the report page, a module for each topic: text, figures and tables.
+"""Sections of the report page, a module for each topic; `reports/page.py` calls their functions.
 
-`reports/page.py` calls the functions that return a `Section`; the templates are in reports/templates/. Most
-numbers come from `reports/records/`.
-
-Fixed: anchors of sections, which `page.py` and links name, and names of figures, by which `asyncfl.figures`
-returns them and `--files` names files. Free: order, look and wording.
+Fixed: anchors of sections (`page.py` and links name them), and names of figures (`asyncfl.figures` returns
+them, and `--files` names files by them). Free: order, look and wording.
 """
