@@ -218,7 +218,7 @@ class Space:
 
         Near is within 5 % of a range, on its scale, or the first or last of a list of numbers. A count's
         1 is no edge: there is nothing below it. Nor is the only value of a rate under an optimiser. Report
-        pages find edges by the same rule (`reports/records/studies.py`): change both.
+        pages find edges with `Parameter.edge` (`reports/records/studies.py`): change both.
         """
         candidate = self.candidates[name]
         if isinstance(candidate, ServerRates) and (value,) in candidate.under.values():

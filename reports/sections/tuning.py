@@ -1,6 +1,8 @@
 """Section on a tuning campaign: best values, sensitivity, trials over time, and landscapes of parameters.
 
 `reports/page.py` calls `section`. The numbers of a study are in `reports/records/studies.py`.
+
+Free: all but what NOTE says of the numbers; tuned values come from `tuning/results.py`, not from here.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

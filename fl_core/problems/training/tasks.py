@@ -74,7 +74,11 @@ class Task(pl.LightningModule):
         return outputs, targets
 
     def loss(self, batch: Batch) -> Tensor:
-        """Return the mean loss of a batch, a pure function of the parameters and the batch."""
+        """Return the mean loss of a batch, a pure function of the parameters and the batch.
+
+        Some tasks compute the mean in one call of torch. Its last digits differ from `losses(...).mean()`, so
+        stored results depend on which form a task has.
+        """
         inputs, targets, *keys = batch
         return self.losses(self(inputs, *keys), targets).mean()
 
