@@ -7,7 +7,7 @@ theory for federated optimization with asynchronous and heterogeneous clients up
 Times are fractions in any one unit. Weights are fractions where the importances p are, else floats.
 
 Fixed: the values, by which three strategies step (golden trajectories for their defaults; all are tested in
-tests/fl_core/test_aggregation_weights.py).
+tests/fl_core/theory/test_aggregation_weights.py).
 """
 
 import math

@@ -77,8 +77,8 @@ class Parameter:
         """Return `lower` or `upper` for a value within 5 % of an end, or at a list's end; otherwise empty.
 
         The 1 of a count is no edge, since smaller counts do not exist. `Space.edge`, which warns after
-        tuning, has this rule, too: change both. Only here is the 1 of a list an end, since a study's record does
-        not say that a list holds counts.
+        tuning, has this rule, too: change both. Only here is the 1 of a list an end, since a study's record
+        does not say that a list holds counts.
         """
         if not self.to_edge(value) <= (0 if self.choices else EDGE_FRACTION) or (self.counts and value == 1):
             return ""
