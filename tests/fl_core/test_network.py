@@ -306,10 +306,10 @@ def test_a_poll_waits_for_the_answers_to_the_last_one() -> None:
 # -- resumed, and computed together ----------------------------------------------------------------
 
 
-def crowded(updates: int = 40) -> Scenario:
+def crowded() -> Scenario:
     """Clients of different speeds and links on a server's link that is too small for them."""
     where = scenario(
-        ["1", "11/15", "7/15", "2"], centres=CENTRES, noise=0.2, updates=updates,
+        ["1", "11/15", "7/15", "2"], centres=CENTRES, noise=0.2, updates=40,
         availability={"name": "spells", "mean_on": 6, "mean_off": 1},
     )  # fmt: skip
     law = {"name": "lognormal", "median": 3 * ONE, "sigma": 1}
@@ -322,7 +322,7 @@ def crowded(updates: int = 40) -> Scenario:
 def test_resumed_amid_transfers(name: str, tmp_path: Path) -> None:
     """Saved after every event and taken up again, it is the same run, bit for bit."""
     strategy = {"name": name, "local": {"name": "scaffold", "steps": 3}}
-    experiment = Experiment.model_validate({"scenario": crowded(20), "strategy": strategy, "seed": 2})
+    experiment = Experiment.model_validate({"scenario": crowded(), "strategy": strategy, "seed": 2})
     assert resumed_everywhere(experiment, tmp_path) == run(experiment)
 
 
