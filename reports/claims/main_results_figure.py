@@ -49,7 +49,7 @@ STYLE = (
 )
 LEGEND = (
     "Bar: decided readings that hold (green), find no difference (blue) or fail (red).",
-    "Full mark: mean of at least 3 clusters. Thick: its 95 % interval. Thin: 95 % prediction interval of a new cluster.",
+    "Full mark: mean of at least 3 clusters. Thick: its 95 % interval. Thin: 95 % prediction interval.",
     "Open marks: means of 1 or 2 clusters. Two marks: two leading methods. Arrow: beyond the axis.",
     "To the right: in favour of the paper. Shaded: margin, within which differences do not matter.",
     "No mark: the effect has another unit, or cannot be pooled. See the page of the paper.",
