@@ -195,7 +195,11 @@ def client(uri: str) -> MlflowClient:
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """Return the error classes of MLflow, databases and servers."""
+    """Return the error classes of MLflow, databases and servers; a function, since MLflow's import is slow.
+
+    A reader reports such an error as a failure of the store, and `Delivery` leaves its records in the outbox.
+    Another error counts against a single record.
+    """
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 

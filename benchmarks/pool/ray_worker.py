@@ -2,6 +2,8 @@
 
 `RayPool` starts one for each core or GPU. It shares no disk with the driver: a job arrives with its files,
 its checkpoint goes back every `HEARTBEAT_SECONDS`, and its record goes back with its last message.
+
+Fixed: files of unfinished jobs are sent before their folders are deleted, so that another worker continues.
 """
 
 from __future__ import annotations
@@ -154,5 +156,6 @@ class RayWorker(Worker):
         self._end()
 
     def _end(self) -> None:
+        """Delete the folders of all jobs, and tell the driver (`RayPool`) with None that the worker ended."""
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._outgoing.put(None)

@@ -173,7 +173,7 @@ class Server(Generic[M]):
 
     @property
     def present(self) -> Sequence[bool]:
-        """Presence of each client [n]."""
+        """Presence of each client [n]: the loop's own list, not a copy; strategies only read it."""
         return self._state.roster.present
 
     @property
