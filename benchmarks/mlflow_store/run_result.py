@@ -353,7 +353,7 @@ class RunResult:
             return inf
         if clock not in curve:
             return nan  # e.g. bytes, which are recorded only with a network or a coding
-        marks = int(number(self.params.get(TARGET_MARKS, "")) or 1)  # 1 also where the text is damaged
+        marks = max(1, int(number(self.params.get(TARGET_MARKS, "")) or 1))  # 1 if the text is damaged
         return time_to_target(curve[clock], curve[self.metric], target, self.higher_is_better, marks)
 
     def observed_until(self, time: float, clock: str) -> float:
