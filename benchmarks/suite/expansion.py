@@ -110,7 +110,7 @@ def read_grid(path: Path, document: dict[str, Any]) -> Grid:
 
 
 def _grid_fault(axis: Any, values: Any) -> str | None:
-    """Return the fault of a key of the grid or of its values; None without a fault."""
+    """Return the fault in a key or the values of the grid; None without a fault."""
     if not isinstance(axis, str) or split(axis)[0] not in SPANNABLE:
         return f"a grid may have keys of {', '.join(SPANNABLE)}; strategies and seeds are separate lists"
     if not isinstance(values, list):

@@ -219,7 +219,7 @@ class Service:
 
 
 class MeasuredService(Service):
-    """Service that computes a job when it begins; the length is the measured time, times the law's length."""
+    """Measured service: the length of a job is the measured time of computing, times the law's length."""
 
     times: ClassVar[tuple[Fraction, ...]] = (MICRO,)
 
