@@ -191,7 +191,7 @@ def _what_happened(driver: Driver, seconds: float) -> str:
 
 
 def _show_records(driver: Driver, store: Store) -> None:
-    """Write the report page of a campaign, even without runs of the suite, and print the address in MLflow."""
+    """Write the report page of a campaign, even without runs of the suite, and print MLflow's address."""
     from benchmarks.commands.report import write_page
     from reports.records.suite_reader import load
 
