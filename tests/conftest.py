@@ -65,17 +65,6 @@ def _migrations_read_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _tables_made_once() -> Iterator[None]:
-    """A new database gets a copy of the tables that MLflow made for the first."""
-    from benchmarks.mlflow_store import database
-    from tests import databases
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "make_tables", lambda path: path.write_bytes(databases.empty_database()))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
 def _disk_not_awaited() -> Iterator[None]:
     """No file of a test needs to survive a loss of power, so no commit waits for the disk."""
     from sqlalchemy import event

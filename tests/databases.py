@@ -1,4 +1,4 @@
-"""Stores with an empty MLflow database, made once in a process: MLflow takes seconds to make its tables."""
+"""Stores with an empty MLflow database, read once in a process."""
 
 import tempfile
 from functools import cache
@@ -7,15 +7,13 @@ from pathlib import Path
 from benchmarks.mlflow_store import database
 from benchmarks.mlflow_store.store import Store
 
-make_tables = database.make_tables  # the real one: conftest.py puts a copy in its place
-
 
 @cache
 def empty_database() -> bytes:
     """The file of a database without anything in it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mlflow.db"
-        make_tables(path)
+        database.make_empty_database(path)
         return path.read_bytes()
 
 

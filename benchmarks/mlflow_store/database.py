@@ -14,7 +14,8 @@ import re
 import shutil
 import sqlite3
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -152,13 +153,43 @@ def create(uri: str) -> None:
             return
         partial.mkdir(0o700)
         try:
-            make_tables(partial / path.name)
+            make_empty_database(partial / path.name)
             (partial / path.name).chmod(0o600)
             with (partial / path.name).open("rb") as database:
                 os.fsync(database)
             (partial / path.name).replace(path)
         finally:
             shutil.rmtree(partial)
+
+
+def make_empty_database(path: Path) -> None:
+    """Make a database without runs: a copy of the user's first one, since MLflow needs seconds for its tables."""
+    from fl_core.problems.data.files import cache_dir
+
+    cached = cache_dir() / f"mlflow-{version('mlflow')}.db"
+    if _is_whole(cached):
+        shutil.copyfile(cached, path)
+        return
+    make_tables(path)
+    with suppress(OSError):  # without a cache, it is made anew for each store
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        partial = cached.with_name(f".{cached.name}.{uuid4().hex}")
+        try:
+            shutil.copyfile(path, partial)
+            partial.replace(cached)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether a file is an undamaged database with MLflow's tables."""
+    if not path.is_file():
+        return False
+    try:
+        with closing(open_file(path)) as database:
+            return TABLES <= _names(database) and database.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+    except sqlite3.Error:
+        return False
 
 
 def make_tables(path: Path) -> None:
@@ -249,9 +280,12 @@ def _tables(path: Path) -> set[str]:
     """Return the names of a file's tables; UserError for an unreadable file."""
     try:
         with closing(open_file(path)) as database:
-            return {
-                name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            }
+            return _names(database)
     except sqlite3.Error as error:
         way_out = f"; {RESTORE}" if is_damage(error) else ""
         raise UserError(f"{path} cannot be read as an SQLite database: {error}{way_out}") from None
+
+
+def _names(database: sqlite3.Connection) -> set[str]:
+    """Return the names of a database's tables."""
+    return {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

@@ -152,29 +152,30 @@ def mean_curve(curves: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    seeds = [curve.set_index(ITERATION).astype(float) for curve in curves]
-    evaluated = [pd.Series(seed.index.unique()) for seed in seeds]
-    marks = pd.concat(evaluated, axis=1).ffill().max(axis=1).unique().astype(int)
-    mean = _mean([_at(marks, seed) for seed in seeds])
-    end = _mean([seed.iloc[[-1]].set_axis(marks[-1:]) for seed in seeds])
-    rows = [mean] if end.equals(mean.iloc[[-1]]) else [mean, end]
-    return pd.concat(rows).rename_axis(ITERATION)
+    columns = curves[0].columns.drop(ITERATION)
+    iterations = [curve[ITERATION].to_numpy() for curve in curves]
+    values = [curve.reindex(columns=columns).to_numpy(float) for curve in curves]
+    evaluated = [np.unique(of_seed) for of_seed in iterations]
+    rows = max(map(len, evaluated))
+    marks = np.unique(np.max([np.pad(at, (0, rows - len(at)), "edge") for at in evaluated], axis=0))
+    means = [*np.mean([_at(marks, *seed) for seed in zip(iterations, values, strict=True)], axis=0)]
+    end = np.mean([of_seed[-1] for of_seed in values], axis=0)
+    if not np.array_equal(end, means[-1], equal_nan=True):
+        means, marks = [*means, end], np.append(marks, marks[-1])
+    return pd.DataFrame(means, pd.Index(marks, name=ITERATION), columns)
 
 
-def _at(marks: np.ndarray, seed: pd.DataFrame) -> pd.DataFrame:
-    """Return a curve at the marks, as of each version's evaluation; past the last version, as of the end."""
-    rows = seed[~seed.index.duplicated()].reindex(marks, method="ffill")
-    rows.loc[marks > seed.index[-1]] = seed.iloc[-1].to_numpy()
-    return rows
+def _at(marks: np.ndarray, iterations: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return a curve's rows at marks, as of each version's evaluation; past the last version, as of the end.
 
-
-def _mean(seeds: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the mean of tables with equal rows."""
-    import pandas as pd
-
-    columns = seeds[0].columns
-    mean = np.mean([seed.reindex(columns=columns).to_numpy() for seed in seeds], axis=0)
-    return pd.DataFrame(mean, seeds[0].index, columns)
+    Args:
+        marks: Iterations, none before the curve's first.
+        iterations: Iteration of each row of the curve, in order.
+        values: The curve, rows × columns.
+    """
+    versions = iterations[np.searchsorted(iterations, marks, side="right") - 1]
+    rows = np.searchsorted(iterations, versions)
+    return values[np.where(marks > iterations[-1], -1, rows)]
 
 
 def spread(finals: Sequence[Mapping[str, float]], curve: pd.DataFrame) -> Iterator[tuple[str, float]]:

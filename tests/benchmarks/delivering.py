@@ -18,11 +18,11 @@ WINDOW = 0.3  # seconds in which a database is being made
 def deliver(records: Path, databases: Sequence[Path], empty: Path, together: Barrier) -> None:
     """Bring the records of an outbox into each database; AssertionError if any is left."""
 
-    def make_tables(path: Path) -> None:
+    def make_slowly(path: Path) -> None:
         time.sleep(WINDOW)
         shutil.copy(empty, path)
 
-    with mock.patch.object(database, "make_tables", make_tables):
+    with mock.patch.object(database, "make_empty_database", make_slowly):
         for number, path in enumerate(databases):
             store = Store(records.with_name(f"{records.name}.{number}"), f"sqlite:///{path}")
             outbox = Outbox(Path(shutil.copytree(records, store.outbox)))

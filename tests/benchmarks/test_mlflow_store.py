@@ -472,11 +472,45 @@ def test_a_database_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
             connection.execute("CREATE TABLE experiments (half TEXT)")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(database, "make_tables", databases.make_tables)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(mlflow, "MlflowClient", killed)
     with pytest.raises(KeyboardInterrupt):
         database.create(f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert [path.name for path in tmp_path.iterdir()] == [".mlflow.db.lock"]
+
+
+def test_mlflow_makes_its_tables_once_for_all_new_stores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Path] = []
+
+    def make_tables(path: Path) -> None:
+        calls.append(path)
+        path.write_bytes(databases.empty_database())
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(database, "make_tables", make_tables)
+    for name in ("first", "second"):
+        database.create(f"sqlite:///{tmp_path / name}.db")
+        assert (tmp_path / f"{name}.db").read_bytes() == databases.empty_database()
+    assert len(calls) == 1
+    (cached,) = (tmp_path / "cache").rglob("*.db")
+    for damaged in (b"", b"no database", databases.empty_database()[:500_000]):
+        cached.write_bytes(damaged)
+        (tmp_path / "second.db").unlink()
+        database.create(f"sqlite:///{tmp_path / 'second.db'}")
+        assert (tmp_path / "second.db").read_bytes() == cached.read_bytes() == databases.empty_database()
+    assert len(calls) == 4
+
+
+def test_without_a_cache_folder_a_store_is_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "make_tables", lambda path: path.write_bytes(databases.empty_database()))
+    (tmp_path / "cache").write_text("a file, not a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    database.create(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    assert (tmp_path / "mlflow.db").read_bytes() == databases.empty_database()
 
 
 KILLED_WHILE_WRITING = """

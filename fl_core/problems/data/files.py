@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from fl_core.torchvision_repair import repair
 
 DOWNLOAD_TIMEOUT_SECONDS = 20  # without an answer
 
@@ -106,6 +105,8 @@ def download(name: str, folder: str, root: Path) -> None:
         OSError: There is no network, or the disk is full.
         RuntimeError: Likewise, raised by torchvision.
     """
+    from fl_core.torchvision_repair import repair  # imports torch, which not all callers need
+
     repair()
     from torchvision import datasets
 
