@@ -163,7 +163,7 @@ def create(uri: str) -> None:
 
 
 def make_empty_database(path: Path) -> None:
-    """Make a database without runs: a copy of the user's first one, since MLflow needs seconds for its tables."""
+    """Make a database without runs: a copy from the cache, since MLflow takes seconds to make its tables."""
     from fl_core.problems.data.files import cache_dir
 
     cached = cache_dir() / f"mlflow-{version('mlflow')}.db"
@@ -187,7 +187,8 @@ def _is_whole(path: Path) -> bool:
         return False
     try:
         with closing(open_file(path)) as database:
-            return TABLES <= _names(database) and database.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+            faults = database.execute("PRAGMA quick_check").fetchall()
+            return faults == [("ok",)] and _names(database) >= TABLES
     except sqlite3.Error:
         return False
 

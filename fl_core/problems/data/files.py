@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-
 DOWNLOAD_TIMEOUT_SECONDS = 20  # without an answer
 
 
