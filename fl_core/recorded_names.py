@@ -6,6 +6,7 @@ Fixed: the texts of members, prefixes and suffixes, and names of columns: they s
 names of members.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
@@ -20,6 +21,30 @@ DEFAULT = "Default"  # MLflow's own experiment
 
 JOINT = " · "  # between the parts of a scenario's label
 EDGE_FRACTION = 0.05  # of a range, on its scale: so near to an end a value lies at an edge
+
+
+def end_near(
+    value: float, low: float, high: float, *, log: bool = False, listed: bool = False, counts: bool = False
+) -> str:
+    """Return the end of a search range near a value, `lower` or `upper`; empty if neither is near.
+
+    Near is within 5 % of a range. Of a list, only its ends are near. The 1 of a count is no edge, since no
+    count is smaller.
+
+    Args:
+        value: A value of the range or list.
+        low: The smallest value.
+        high: The largest value.
+        log: Whether the range has a logarithmic scale.
+        listed: Whether the values are a list.
+        counts: Whether the values are counts.
+    """
+    if low == high or (counts and value == 1):
+        return ""
+    if log:
+        low, high, value = math.log(low), math.log(high), math.log(value)
+    near = 0.0 if listed else EDGE_FRACTION * (high - low)
+    return "lower" if value - low <= near else "upper" if high - value <= near else ""
 
 
 def untuned(rates: Iterable[tuple[str, str, str]]) -> str:

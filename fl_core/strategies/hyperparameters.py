@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any, get_args
 
 from fl_core.parts import Candidates, Part, Tune, find
-from fl_core.recorded_names import EDGE_FRACTION
+from fl_core.recorded_names import end_near
 from fl_core.scenario import Scenario
 from fl_core.server.optimizers import ServerOptimizer
 from fl_core.strategies.strategy import Strategy
@@ -214,28 +214,22 @@ class Space:
         return any(kind is int or get_args(kind)[:1] == (int,) for kind in kinds)
 
     def edge(self, name: str, value: Any) -> str:
-        """Return the end of the search range near a value, "lower" or "upper"; empty if neither is near.
+        """Return the end of the search range near a value, `lower` or `upper`; empty if neither is near.
 
-        Near is within 5 % of a range, on its scale, or the first or last of a list of numbers. A count's
-        1 is no edge: there is nothing below it. Nor is the only value of a rate under an optimiser. Report
-        pages find edges with `Parameter.edge` (`reports/records/studies.py`): change both.
+        The only value of a rate under an optimiser is no edge.
         """
         candidate = self.candidates[name]
         if isinstance(candidate, ServerRates) and (value,) in candidate.under.values():
             return ""
-        if not isinstance(value, int | float) or (self.whole(name) and value == 1):
+        if not isinstance(value, int | float):
             return ""
+        counts = self.whole(name)
         if isinstance(candidate, Tune):
-            low, high = float(candidate.low), float(candidate.high)
-            if candidate.log:
-                low, high, value = math.log(low), math.log(high), math.log(value)
-            near = EDGE_FRACTION * (high - low)
-        else:
-            numbers = [choice for choice in candidate if isinstance(choice, int | float)]
-            if len({*numbers}) < 2 or len(numbers) < len(candidate):
-                return ""
-            low, high, near = min(numbers), max(numbers), 0.0
-        return "lower" if value - low <= near else "upper" if high - value <= near else ""
+            return end_near(value, candidate.low, candidate.high, log=candidate.log, counts=counts)
+        numbers = [choice for choice in candidate if isinstance(choice, int | float)]
+        if len(numbers) < len(candidate):
+            return ""
+        return end_near(value, min(numbers), max(numbers), listed=True, counts=counts)
 
     def described(self) -> dict[str, dict[str, Any]]:
         """Return the space as plain data: low, high and log, or choices; only a count has whole ends."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.mlflow_store.run_result import RunResult, TrialResult, clean, number, parsed
 from fl_core.metrics import from_text
-from fl_core.recorded_names import EDGE_FRACTION, TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialState
+from fl_core.recorded_names import TO_TARGET, JudgedOn, Kind, MlflowTag, Tag, TrialState, end_near
 from reports.numbers import Measure, measure
 from reports.records.seed_summaries import Array
 
@@ -74,15 +74,15 @@ class Parameter:
         return max(0.0, min(place, 1 - place))
 
     def edge(self, value: Value) -> str:
-        """Return `lower` or `upper` for a value within 5 % of an end, or at a list's end; otherwise empty.
+        """Return the end near a value, `lower` or `upper`; empty if neither is near, or values have no order.
 
-        The 1 of a count is no edge, since smaller counts do not exist. `Space.edge`, which warns after
-        tuning, has this rule, too: change both. Only here is the 1 of a list an end, since a study's record
-        does not say that a list holds counts.
+        The 1 of a list is an end here, since a study's record does not say that a list holds counts.
         """
-        if not self.to_edge(value) <= (0 if self.choices else EDGE_FRACTION) or (self.counts and value == 1):
+        if not self.ordered:
             return ""
-        return "lower" if self.place(value) < 0.5 else "upper"
+        low, high = (self.choices[0], self.choices[-1]) if self.choices else (self.low, self.high)
+        options = {"log": self.log, "listed": bool(self.choices), "counts": self.counts}
+        return end_near(float(value), float(low), float(high), **options)
 
 
 def read_parameter(name: str, spec: Any) -> Parameter | None:
