@@ -162,8 +162,8 @@ def where(outcome: Outcome) -> str:
     if undecided := outcome.undecided(outcome.divide.name):
         open_values = (f"{value} ({many(n, 'reading')})" for value, n in undecided.items())
         parts.append(f"undecided for {', '.join(open_values)}")
-    few = "few readings, " if outcome.divide.few else ""
-    return _sentence(f"{few}by {outcome.divide.name}: {'; '.join(parts)}")
+    few = " (few readings)" if outcome.divide.few else ""
+    return _sentence(f"by {outcome.divide.name}{few}: {'; '.join(parts)}")
 
 
 def pooled(outcome: Outcome) -> str:

@@ -115,7 +115,7 @@ def test_what_it_depends_on_is_what_separates_best() -> None:
     assert alike.divide is None and "By " not in matrix.sentence(alike)
     two = outcome(("confirmed", PAPER), ("refuted", PAPER))  # too few for an adjusted R²
     assert two.divide is not None and two.divide.few
-    assert matrix.where(two) == "Few readings, by β: holds for 0 (1 of 1); fails for 1 (0 of 1)."
+    assert matrix.where(two) == "By β (few readings): holds for 0 (1 of 1); fails for 1 (0 of 1)."
     later = tuple(reading(f"T-row/u{at}", "undecided", PAPER, beta=2) for at in range(3))
     more = replace(by_beta, readings=(*by_beta.readings, *later))
     assert "; undecided for 2 (3 readings)." in matrix.where(more)
