@@ -1,6 +1,8 @@
 """`asyncfl list`: parts of suites, errata, closed forms, other frameworks, the schema.
 
 Errata are the entries of `benchmarks/discrepancies.yaml`, peers those of `peers.yaml`.
+
+Fixed: `--schema` prints nothing but JSON, which editors read. Free: all other output.
 """
 
 from __future__ import annotations

@@ -157,7 +157,8 @@ def studies(campaign: Campaign, computes: Engine, store: Store, storage: str | N
 def keep(driver: Driver, out: Path | None, settings: Sequence[str]) -> tuple[TunedFile, Path]:
     """Write the results of a campaign and warn of missing results; return the results and the path.
 
-    By default the file is the suite's; with settings of the suite itself, another one in the store.
+    By default the file is the suite's. A pilot, on a suite changed by --set, has a file in the store: its
+    values fit another scenario. `benchmarks/commands/functions.py` calls it, too.
     """
     from benchmarks.suite import tuned
     from tuning.results import to_tuned_file

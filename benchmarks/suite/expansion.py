@@ -3,7 +3,7 @@
 `suite.build` calls `expand`. The whole grid is validated before anything runs; every mistake is reported
 once, with file and line, or with the setting or grid value that caused it.
 
-Fixed: the points, and their order, which tables and pages keep.
+Fixed: the points, and their order, which tables and pages keep. Free: messages.
 """
 
 from __future__ import annotations
@@ -233,7 +233,10 @@ def _source(
     grid: Grid,
     settings: Sequence[Setting],
 ) -> str:
-    """Return file, line and key of a complaint, or the setting or grid value responsible."""
+    """Return file, line and key of a complaint, or the setting or grid value responsible.
+
+    The last setting that reaches the key is responsible, or a grid value that reaches further.
+    """
     steps = tuple(str(step) for step in complaint.steps)
     key = dotted(complaint.steps, document)
     sources = (setting for setting in reversed(settings) if _reaches(steps, setting.steps))

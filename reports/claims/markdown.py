@@ -37,8 +37,9 @@ HEADER = ("Claim", "Verdict", "Claimed", "Found", "Seeds", "Arrangement")
 UNTRACED = "†"  # mark of readings with numbers from an unknown commit
 GENERATED = "`asyncfl claims --markdown docs` makes this page from stored numbers."
 COSTS = """\
-The times are rough estimates for a GPU with 10 TFLOP/s. Small networks and recurrent networks use only a part of this.
-All other readings take an evening on two cores.
+The times are rough estimates for a GPU with 10 TFLOP/s.
+Small networks and recurrent networks use only a part of this.
+Every other experiment takes at most an evening on two cores.
 """
 PAGES = ("claims.md", "claims-rules.md", "claims-changes.md")  # of all papers, each with a template
 

@@ -251,7 +251,7 @@ def _in_style(colours: Sequence[str]) -> Iterator[None]:
 
 
 def _halo(figure: Figure) -> None:
-    """Draw an edge of paper colour around text on lines, as CSS does on the page."""
+    """Draw an edge of paper colour around text on lines, as `.halo text` of page.css does on the page."""
     from matplotlib.patheffects import withStroke
     from matplotlib.text import Text
 

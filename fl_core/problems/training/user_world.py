@@ -2,7 +2,7 @@
 
 `Supervised.kind_of_world` chooses it for a `UserTask`. Jobs are stacked if `vmap` can run the module.
 
-Fixed: gradients up to rounding, stacked or not, and names of metrics.
+Fixed: names of metrics, and gradients of jobs one by one, bit for bit; stacked jobs may differ by rounding.
 """
 
 from collections.abc import Iterator
